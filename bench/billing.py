@@ -16,7 +16,7 @@ import resource
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -27,7 +27,7 @@ import uvloop
 
 import smoke
 from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, FailedRefundPage
-from paydesk.adapters.acquirers.hosted_pages import Capabilities, Page, PageRequest
+from paydesk.adapters.acquirers.hosted_pages import Capabilities, Page, PageList, PageRequest
 from paydesk.adapters.acquirers.interface import (
     AcquirerRefused,
     Approved,
@@ -40,6 +40,7 @@ from paydesk.adapters.acquirers.interface import (
     Release,
 )
 from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
+from paydesk.adapters.acquirers.notices import Notice, NoticeRefused
 from paydesk.adapters.vault import Vault, generate_key_setting, generate_secret
 from paydesk.core.clock import utc_now
 from paydesk.core.periods import Period
@@ -181,6 +182,14 @@ class Yes:
     async def end_page(self, key: str, reference: str) -> Page:
         """Nobody asks here."""
         raise AcquirerRefused("this bank hosts no page")
+
+    async def list_pages(self, since: datetime, after: str) -> PageList:
+        """Nobody asks here."""
+        raise AcquirerRefused("this bank hosts no page")
+
+    def read_notification(self, headers: Mapping[str, str], body: bytes) -> Notice | None:
+        """It tells nothing."""
+        raise NoticeRefused("this bank tells nothing")
 
     async def look_back(self, key: str) -> Earlier | None:
         """Nobody asks here."""

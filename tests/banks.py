@@ -5,7 +5,7 @@ and keeps the record, or is one of a test's own, in memory.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 
 from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, FailedRefundPage
-from paydesk.adapters.acquirers.hosted_pages import Capabilities, Page, PageRequest
+from paydesk.adapters.acquirers.hosted_pages import Capabilities, Page, PageList, PageRequest
 from paydesk.adapters.acquirers.interface import (
     Acquirer,
     AcquirerRefused,
@@ -32,6 +32,7 @@ from paydesk.adapters.acquirers.interface import (
     Voided,
 )
 from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
+from paydesk.adapters.acquirers.notices import Notice, NoticeRefused
 from paydesk.adapters.acquirers.simulator import Bank, SimulatedAcquirer
 
 
@@ -66,6 +67,12 @@ class WithoutPages:
 
     async def end_page(self, key: str, reference: str) -> Page:
         raise AcquirerRefused("this bank hosts no page")
+
+    async def list_pages(self, since: datetime, after: str) -> PageList:
+        raise AcquirerRefused("this bank hosts no page")
+
+    def read_notification(self, headers: Mapping[str, str], body: bytes) -> Notice | None:
+        raise NoticeRefused("this bank tells nothing")
 
 
 class OwnBank(WithoutPages):

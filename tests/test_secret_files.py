@@ -47,6 +47,7 @@ def test_each_secret_may_stand_in_a_file(tmp_path: Path, monkeypatch: pytest.Mon
         "database_url",
         "smtp_url",
         "stripe_secret_key",
+        "stripe_webhook_secret",
     }
     assert secrets <= Settings.secrets()
     for name in Settings.secrets():

@@ -57,6 +57,7 @@ from paydesk.web.console.services import ConsoleServices
 from paydesk.web.console.shell import require_front_end
 from paydesk.web.hosts import KnownHosts
 from paydesk.web.middleware import Observed, SandboxBase
+from paydesk.web.notifications import notification_routes
 from paydesk.web.operator import routes as operator
 from paydesk.web.portal import routes as portal
 from paydesk.web.portal.services import PortalServices
@@ -143,6 +144,7 @@ def create_app(settings: Settings) -> FastAPI:
             *portal.routes,
             *account.routes,
             *operator.routes,
+            *notification_routes(settings.proxy_networks()),
             *report_routes((settings.address, settings.sandbox_address), settings.proxy_networks()),
             Route("/healthz", _healthy),
             Route("/readyz", _ready),

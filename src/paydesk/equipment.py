@@ -72,6 +72,7 @@ def live_acquirer(settings: Settings) -> Acquirer | None:
         api_base=settings.stripe_api_base,
         hosts_pages=settings.stripe_checkout,
         checkout_domain=settings.stripe_checkout_domain,
+        webhook_secrets=settings.webhook_secrets(),
     )
 
 

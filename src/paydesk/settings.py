@@ -226,6 +226,11 @@ class Settings(BaseSettings):
         "",
         description="Domain of the account's own at which Stripe shows that page; empty means `checkout.stripe.com`.",
     )
+    stripe_webhook_secret: SecretStr = Field(
+        SecretStr(""),
+        description="Secret with which Stripe signs its notifications (`whsec_…`), several while it is rolled, "
+        "separated by commas; empty: none are taken.",
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="Least severity that is logged."
     )
@@ -297,6 +302,11 @@ class Settings(BaseSettings):
     def copy_networks(self) -> tuple[Network, ...]:
         """The parsed `copy_allow`. Raises: SetupError."""
         return _networks("COPY_ALLOW", self.copy_allow)
+
+    def webhook_secrets(self) -> tuple[str, ...]:
+        """The secrets of `stripe_webhook_secret`, one by one."""
+        named = self.stripe_webhook_secret.get_secret_value().split(",")
+        return tuple(one.strip() for one in named if one.strip())
 
     def proxy_networks(self) -> tuple[Network, ...]:
         """The parsed `trusted_proxies`. Raises: SetupError."""

@@ -5,15 +5,16 @@ customer and charged again without them.
 It is not Stripe. Each request is compared with the parameter types of the installed library; a
 wrong one is answered 400, and kept in `wrong`.
 
-Source: docs.stripe.com/api/checkout/sessions (create, retrieve, expire),
+Source: docs.stripe.com/api/checkout/sessions (create, retrieve, expire, list),
     docs.stripe.com/api/idempotent_requests, docs.stripe.com/api/refunds/create,
     docs.stripe.com/payments/save-during-payment, docs.stripe.com/payments/save-and-reuse,
-    "Charge the payment method later".
+    "Charge the payment method later"; docs.stripe.com/webhooks.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hmac
 import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -24,7 +25,7 @@ from urllib.parse import parse_qsl
 
 from aiohttp import web
 from stripe.params import CustomerCreateParams, PaymentIntentCreateParams, RefundCreateParams
-from stripe.params.checkout import SessionCreateParams
+from stripe.params.checkout import SessionCreateParams, SessionListParams
 from tests.standins.parameters import nested, problems
 
 _SHORTEST, _LONGEST = 30 * 60, 24 * 3600
@@ -40,6 +41,7 @@ _SHAPES = {
     "/v1/payment_intents": PaymentIntentCreateParams,
     "/v1/refunds": RefundCreateParams,
 }
+_LISTS = {"/v1/checkout/sessions": SessionListParams}
 
 
 @dataclass
@@ -88,14 +90,16 @@ class StripeCheckout:
         return status, said
 
     def _act(self, request: web.Request, asked: dict[str, Any]) -> tuple[int, Any]:
-        shape = _SHAPES.get(request.path) if request.method == "POST" else None
+        shape = _SHAPES.get(request.path) if request.method == "POST" else _LISTS.get(request.path)
+        if request.method == "GET":
+            asked = nested(list(request.query.items()))
         if shape is not None and (found := list(problems(asked, shape))):
             self.wrong += found
             return _refused("; ".join(found))
         parts = request.path.removeprefix("/v1/").split("/")
         if request.method == "POST":
             return self._change(parts, asked)
-        return self._look(parts, request.query)
+        return self._look(parts, request.query, asked)
 
     def _change(self, parts: list[str], asked: dict[str, Any]) -> tuple[int, Any]:
         match parts:
@@ -117,12 +121,13 @@ class StripeCheckout:
                 return self._refund(asked)
         return _MISSING
 
-    def _look(self, parts: list[str], query: Mapping[str, str]) -> tuple[int, Any]:
+    def _look(self, parts: list[str], query: Mapping[str, str], asked: dict[str, Any]) -> tuple[int, Any]:
+        expanded = [text for field, text in query.items() if "expand" in field]
         match parts:
+            case ["checkout", "sessions"]:
+                return 200, self._sessions(asked, [one.removeprefix("data.") for one in expanded])
             case ["checkout", "sessions", name] if name in self.sessions:
-                return 200, self._shown(
-                    self._of_now(name), [text for field, text in query.items() if "expand" in field]
-                )
+                return 200, self._shown(self._of_now(name), expanded)
             case ["payment_intents", "search"]:
                 return 200, self._list([])
             case ["setup_intents"]:
@@ -162,6 +167,7 @@ class StripeCheckout:
             "amount_total": None if setup else int(price["unit_amount"]) * count,
             "currency": price["currency"],
             "expires_at": int(asked["expires_at"]),
+            "created": int(self.now().timestamp()),
             "metadata": asked.get("metadata", {}),
             "payment_intent": None,
             "setup_intent": None,
@@ -251,6 +257,17 @@ class StripeCheckout:
         intent["latest_charge"]["amount_refunded"] += amount
         return 200, made
 
+    def _sessions(self, asked: dict[str, Any], expanded: Sequence[str]) -> dict[str, Any]:
+        """A page of the list, the newest first, as status and time of creation filter it."""
+        since, status = int(asked.get("created", {}).get("gte", 0)), asked.get("status")
+        names = [name for name in reversed(self.sessions) if self.sessions[name]["created"] >= since]
+        if after := asked.get("starting_after"):
+            names = names[names.index(after) + 1 :]
+        listed = [one for one in map(self._of_now, names) if status in (None, one["status"])]
+        most = int(asked.get("limit", 10))
+        shown = [self._shown(one, expanded) for one in listed[:most]]
+        return {"object": "list", "data": shown, "has_more": len(listed) > most}
+
     def _list(self, objects: list[dict[str, Any]]) -> dict[str, Any]:
         return {"object": "list", "data": objects, "has_more": False}
 
@@ -288,6 +305,21 @@ class StripeCheckout:
         ]
         back = sum(one["amount"] for one in self.refunds if one["payment_intent"] in {each["id"] for each in of_key})
         return int(sum(one["amount_received"] for one in of_key) - back)
+
+    def event(self, name: str) -> bytes:
+        """The event of a session that is complete, as Stripe sends it to a webhook endpoint."""
+        about = {"object": self._shown(self.sessions[name])}
+        told = {"id": f"evt_{name}", "object": "event", "type": "checkout.session.completed", "data": about}
+        return json.dumps(told).encode()
+
+
+def signature(body: bytes, *secrets: str, at: datetime) -> str:
+    """The header `Stripe-Signature` of an event: its time, and a signature for each secret in use,
+    beside one of the scheme that is for tests alone.
+    """
+    time = str(int(at.timestamp()))
+    made = [hmac.digest(one.encode(), time.encode() + b"." + body, "sha256").hex() for one in secrets]
+    return ",".join([f"t={time}", *(f"v1={one}" for one in made), "v0=6ffbb59b2300aae63f27"])
 
 
 def _why_no_setup(asked: dict[str, Any]) -> str:

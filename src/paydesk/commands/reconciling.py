@@ -103,6 +103,8 @@ def show(found: Reconciled) -> None:
     typer.echo(f"{read} read{foreign}: {adopted}{counted(len(found.differences), 'difference')}")
     for written in found.adopted:
         typer.echo(f"  adopted: {_line(written)}")
+    for over in found.ended:
+        typer.echo(f"  ended: {shown(f'{over.what} {over.reference}: {over.reason}')}")
     for one in found.differences:
         typer.echo(f"  {_line(one)}")
 

@@ -28,6 +28,7 @@ from paydesk.core.errors import PaydeskError
 from paydesk.database.pool import Database
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms
+from paydesk.web.minute_budgets import MinuteBudget
 from paydesk.web.rendering import REPORTS
 from paydesk.web.visits import Network, client_address, read_body
 
@@ -98,25 +99,12 @@ class Violation:
 
 
 @dataclass(slots=True)
-class Budget:
-    """How many requests may still be read in this minute;
-    holds at most as many addresses as requests are read.
-    """
+class Budget(MinuteBudget):
+    """How many reports may still be read in this minute, and which kinds were told lately."""
 
-    minute: datetime | None = None
-    taken: dict[str, int] = field(default_factory=dict)
+    everybody: int = A_MINUTE
+    each: int = ADDRESS_A_MINUTE
     told: dict[str, datetime] = field(default_factory=dict)
-
-    def take(self, address: str, *, now: datetime) -> bool:
-        """Count a request; false if it is not to be read."""
-        minute = now.replace(second=0, microsecond=0)
-        if minute != self.minute:
-            self.minute, self.taken = minute, {}
-        mine = self.taken.get(address, 0)
-        if mine >= ADDRESS_A_MINUTE or sum(self.taken.values()) >= A_MINUTE:
-            return False
-        self.taken[address] = mine + 1
-        return True
 
     def is_news(self, violation: Violation, *, now: datetime) -> bool:
         """Whether its kind was not told lately; remembers that it is told now."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from tests.adapters.acquirers.conftest import Street
@@ -20,7 +21,7 @@ from tests.adapters.acquirers.counters import BankClock
 from tests.standings import standings
 from tests.standins.stripe_checkout import StripeCheckout, running
 
-from paydesk.adapters.acquirers.hosted_pages import PageRequest, PageState
+from paydesk.adapters.acquirers.hosted_pages import ListedPage, PageRequest, PageState
 from paydesk.adapters.acquirers.instruments import Instrument, InstrumentKind
 from paydesk.adapters.acquirers.interface import (
     Acquirer,
@@ -30,10 +31,12 @@ from paydesk.adapters.acquirers.interface import (
     Declined,
     DeclineReason,
     KeyUsed,
+    NoSuchPage,
     OutcomeUnknown,
     Purchase,
     Voided,
 )
+from paydesk.adapters.acquirers.marks import Mark, PurchaseKind
 from paydesk.adapters.acquirers.simulator import Bank, Record, RemoteSimulator, SimulatedAcquirer
 from paydesk.adapters.acquirers.simulator.own_pages import Way
 from paydesk.adapters.acquirers.simulator.server import bank_app
@@ -270,9 +273,9 @@ class TestEnding:
         assert (await window.acquirer.find_page(wanted.key, opened.reference)).state is PageState.ENDED
         assert not window.pay(opened.reference)
 
-    async def test_a_page_that_is_none_is_refused(self, window: Window) -> None:
+    async def test_a_page_that_is_none_is_said_to_be_none(self, window: Window) -> None:
         for ask in (window.acquirer.find_page, window.acquirer.end_page):
-            with pytest.raises(AcquirerRefused):
+            with pytest.raises(NoSuchPage):
                 await ask("key", "cs_none")
 
 
@@ -335,6 +338,68 @@ class TestKeeping:
         await window.kept(amount=Decimal(0))
         assert await window.acquirer.undo("key-1:void", "key-1") == Voided()
         assert await window.acquirer.find("key-1") == Voided()
+
+
+async def listed(window: Window, since: timedelta = timedelta(hours=25)) -> dict[str, ListedPage]:
+    """All pages of the acquirer's list, by key."""
+    found, after, is_over = dict[str, ListedPage](), "", False
+    while not is_over:
+        part = await window.acquirer.list_pages(window.clock.now - since, after)
+        found |= {one.page.key: one for one in part.pages}
+        after, is_over = part.next, not part.next
+    return found
+
+
+class TestListing:
+    async def test_open_and_paid_pages_are_listed_with_their_marks_and_ended_ones_are_not(self, window: Window) -> None:
+        mark = Mark("deployment", 3, "merchant", live=True, kind=PurchaseKind.ORDER, order="A-1", payment_id=7)
+        wanted = [window.wanted(mark=mark) for _ in range(4)]
+        opened = [await window.acquirer.open_page(one) for one in wanted]
+        window.pay(opened[1].reference)
+        window.go_to_bank(opened[2].reference)
+        await window.acquirer.end_page(wanted[3].key, opened[3].reference)
+        found = await listed(window)
+        states = {wanted[0].key: PageState.OPEN, wanted[1].key: PageState.PAID, wanted[2].key: PageState.OPEN}
+        assert {key: one.page.state for key, one in found.items()} == states
+        assert {one.page.reference for one in found.values()} == {one.reference for one in opened[:3]}
+        assert all(one.mark == mark and abs(one.at - window.clock.now) < timedelta(seconds=1) for one in found.values())
+
+    async def test_what_was_made_before_is_not_listed(self, window: Window) -> None:
+        old = window.wanted(expires_at=window.clock.now + timedelta(hours=23))
+        await window.acquirer.open_page(old)
+        window.clock.now += timedelta(hours=2)
+        new = window.wanted()
+        await window.acquirer.open_page(new)
+        assert set(await listed(window, since=timedelta(hours=1))) == {new.key}
+        assert set(await listed(window)) == {old.key, new.key}
+
+    async def test_more_than_a_page_of_them_are_all_listed(self, window: Window) -> None:
+        wanted = [window.wanted() for _ in range(103)]
+        for number, one in enumerate(wanted):
+            opened = await window.acquirer.open_page(one)
+            if number % 50 == 0:
+                window.pay(opened.reference)
+        assert set(await listed(window)) == {one.key for one in wanted}
+
+    async def test_a_cursor_of_another_is_refused(self, window: Window) -> None:
+        with pytest.raises(AcquirerRefused):
+            await window.acquirer.list_pages(window.clock.now, "elsewhere")
+
+    async def test_a_purchase_in_the_list_tells_what_was_paid_with(self, window: Window) -> None:
+        wanted = window.wanted()
+        opened = await window.acquirer.open_page(wanted)
+        window.pay(opened.reference)
+        page = await window.acquirer.list_purchases(window.clock.now - timedelta(hours=1), "")
+        (one,) = [each for each in page.purchases if each.key == wanted.key]
+        assert one.instrument == Instrument(InstrumentKind.CARD, "visa", "4242")
+
+    async def test_an_ended_page_is_found_by_its_key(self, window: Window) -> None:
+        wanted = window.wanted()
+        opened = await window.acquirer.open_page(wanted)
+        await window.acquirer.end_page(wanted.key, opened.reference)
+        earlier = await window.acquirer.look_back(wanted.key)
+        assert earlier is not None
+        assert (earlier.finding, earlier.amount, earlier.currency) == (Voided(), Decimal(10), "EUR")
 
 
 class TestStripesOwn:
@@ -448,6 +513,14 @@ class TestStripesOwn:
         assert stripes.standin is not None
         await stripes.acquirer.open_page(stripes.wanted(language=language))
         assert f"locale={sent}&" in f"{stripes.standin.asked[0][2].decode()}&"
+
+    async def test_3_d_secure_for_everybody_is_asked_for_on_its_page(self, stripes: StripesWindow) -> None:
+        assert stripes.standin is not None
+        await stripes.acquirer.open_page(stripes.wanted())
+        await stripes.acquirer.open_page(stripes.wanted(authenticate=True))
+        first, second = (sent.decode() for _, _, sent in stripes.standin.asked)
+        assert "request_three_d_secure" not in first
+        assert "payment_method_options[card][request_three_d_secure]=any" in unquote(second)
 
     async def test_without_the_setting_it_takes_cards_and_hosts_nothing(self) -> None:
         stripe = StripeAcquirer("sk_test_x", api_base="http://127.0.0.1:9")

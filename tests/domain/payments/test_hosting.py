@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -12,18 +13,22 @@ from tests import breaking, shopfront
 from tests.banks import answering
 
 from paydesk.adapters.acquirers.hosted_pages import LONGEST_LIFE, Capabilities, Page, PageRequest, PageState
-from paydesk.adapters.acquirers.interface import AcquirerRefused, NothingHeld, OutcomeUnknown
+from paydesk.adapters.acquirers.interface import AcquirerRefused, NoSuchPage, NothingHeld, OutcomeUnknown
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.adapters.acquirers.simulator.own_pages import Way
 from paydesk.adapters.acquirers.simulator.purchase_state import Standing
 from paydesk.adapters.acquirers.simulator.record import Kind
 from paydesk.adapters.acquirers.wrapping import PassingAcquirer
 from paydesk.core.clock import utc_now
-from paydesk.core.errors import Unavailable
+from paydesk.core.errors import Conflict, Gone, NotFound, Unavailable
 from paydesk.domain.payments.checkouts import Standing as CheckoutStanding
 from paydesk.domain.payments.hosting import give_back_older
+from paydesk.domain.payments.hurrying import REST, Notified, hurry_named
+from paydesk.domain.payments.janitor import settle_due
 from paydesk.domain.payments.paying import ConfirmWithBank, Paid, Refused, Unsettled, settle_challenge
 from paydesk.domain.payments.refunding import refund
+from paydesk.domain.privacy.belongings import Subject
+from paydesk.domain.privacy.erasing import erase
 
 Charges = Callable[[], list[Standing]]
 
@@ -451,3 +456,145 @@ async def test_what_was_erased_is_not_asked_for_again(till: Any) -> None:
     assert len(odd.asked) == 1
     await till.settle(minutes=5)
     assert await till.attempt_states() == ["failed"]
+
+
+class TestLostThere:
+    """A page that its acquirer does not know any more."""
+
+    async def test_it_is_waited_for_until_its_end_and_then_counts_as_not_paid_with_an_alarm(self, till: Any) -> None:
+        link = await till.order()
+        await shopfront.go_on(till.desk, link)
+        lost = till.at(answering(honest(till), find_page=gone, end_page=gone))
+        assert await come_back(lost, link) == Unsettled()
+        await lost.settle(hours=23)
+        await lost.settle(hours=24)
+        assert (await till.attempt_states(), await alarms(till)) == (["challenged"], [])
+        await lost.settle(hours=25, minutes=1)
+        assert (await till.attempt_states(), await alarms(till)) == (["abandoned"], ["contradiction"])
+
+    async def test_what_was_paid_under_its_key_counts(self, till: Any, bank: Bank, charges: Charges) -> None:
+        page = reference_of(await shopfront.go_on(till.desk, await till.order()))
+        bank.pages.pay(page, Way.CARD, VISA)
+        await till.at(answering(honest(till), find_page=gone, end_page=gone)).settle(hours=24, minutes=20)
+        assert (await till.state(), await alarms(till)) == ("captured", [])
+        assert [charge.net for charge in charges()] == [Decimal(10)]
+        assert await pingbacks(till) == ["payment"]
+
+    async def test_another_sum_under_its_key_waits_for_an_operator(self, till: Any, bank: Bank) -> None:
+        page = reference_of(await shopfront.go_on(till.desk, await till.order()))
+        bank.pages.pay(page, Way.CARD, VISA)
+        inner = honest(till)
+
+        async def look_back(key: str) -> Any:
+            return replace(await inner.look_back(key), amount=Decimal(9))
+
+        lost = till.at(answering(inner, find_page=gone, end_page=gone, look_back=look_back))
+        await lost.settle(hours=24, minutes=20)
+        assert (await till.attempt_states(), await alarms(till)) == (["challenged"], ["order_held"])
+
+    async def test_one_that_was_given_up_is_asked_for_no_more(self, till: Any, bank: Bank) -> None:
+        link = await till.order()
+        bank.pages.pay(reference_of(await shopfront.go_on(till.desk, link)), Way.BANK, "")
+        assert await till.pay(link, VISA) == Paid()
+        lost = till.at(answering(honest(till), find_page=gone, end_page=gone))
+        await lost.settle(hours=24, minutes=20)
+        assert await till.attempt_states() == ["abandoned", "approved"]
+        assert (await till.attempts())[0]["lookup_at"] is None
+
+
+async def gone(*_: str) -> Page:
+    raise NoSuchPage("no such page")
+
+
+class TestHurry:
+    async def test_a_hurried_page_is_looked_at_at_once(self, till: Any, bank: Bank) -> None:
+        page = reference_of(await shopfront.go_on(till.desk, await till.order()))
+        bank.pages.pay(page, Way.CARD, VISA)
+        assert await till.settle() == 0
+        assert await hurry(till)
+        assert await till.settle(seconds=1) == 1
+        assert await till.state() == "captured"
+        assert not await hurry(till), "nothing is waited for any more"
+
+    async def test_one_that_was_just_looked_at_rests_for_a_moment(self, till: Any) -> None:
+        await shopfront.go_on(till.desk, await till.order())
+        await till.settle(minutes=2)
+        looked_at = utc_now() + timedelta(minutes=2)
+        assert await hurry(till, now=looked_at)
+        (row,) = await till.attempts()
+        assert abs(row["lookup_at"] - looked_at - REST) < timedelta(seconds=1)
+
+    async def test_what_is_hurried_while_it_is_asked_for_is_asked_for_again(self, till: Any, bank: Bank) -> None:
+        page = reference_of(await shopfront.go_on(till.desk, await till.order()))
+        inner = honest(till)
+
+        async def find_page(key: str, reference: str) -> Page:
+            said: Page = await inner.find_page(key, reference)
+            bank.pages.pay(page, Way.CARD, VISA)
+            assert await hurry(till, now=utc_now() + timedelta(minutes=2))
+            return said
+
+        await till.at(answering(inner, find_page=find_page)).settle(minutes=2)
+        assert await till.state() == "challenged"
+        await till.settle(minutes=2, seconds=10)
+        assert await till.state() == "captured"
+
+    async def test_another_acquirers_word_counts_for_nothing(self, till: Any) -> None:
+        await shopfront.go_on(till.desk, await till.order())
+        assert not await hurry(till, account="another")
+
+    async def test_a_page_of_a_day_is_looked_at_some_forty_times(self, till: Any) -> None:
+        await shopfront.go_on(till.desk, await till.order())
+        now, looks = utc_now(), 0
+        (row,) = await till.attempts()
+        while row["state"] == "challenged":
+            now = row["lookup_at"]
+            looks += await settle_due(till.desk, now=now)
+            (row,) = await till.attempts()
+        assert 30 < looks < 45
+
+
+async def hurry(till: Any, account: str = "simulator", now: datetime | None = None) -> bool:
+    (row,) = await till.attempts()
+    return await hurry_named(till.desk.database, account, Notified(till.shop, row["id"]), now=now or utc_now())
+
+
+class TestWhoIsToPayNoMore:
+    async def test_the_customer_of_an_erased_page_is_led_nowhere_and_it_is_ended(self, till: Any, bank: Bank) -> None:
+        link = await till.order()
+        page = reference_of(await shopfront.go_on(till.desk, link))
+        subject = Subject(till.shop.merchant_id, email="ada@example.com")
+        with pytest.raises(Conflict, match="page of the acquirer's"):
+            await erase(till.desk.database, subject, now=utc_now())
+        await till.settle(seconds=1)
+        assert await till.attempt_states() == ["abandoned"]
+        await erase(till.desk.database, subject, now=utc_now())
+        shown = bank.pages.pay(page, Way.CARD, VISA)
+        assert shown is not None
+        assert shown.state is PageState.ENDED
+
+    async def test_an_erasure_that_is_repeated_leaves_no_page_to_be_led_to(self, till: Any, bank: Bank) -> None:
+        link = await till.order()
+        page = reference_of(await shopfront.go_on(till.desk, link))
+        await erase(
+            till.desk.database, Subject(till.shop.merchant_id, email="ada@example.com"), again=True, now=utc_now()
+        )
+        (row,) = await till.attempts()
+        assert row["challenge_url"] == ""
+        with contextlib.suppress(NotFound, Gone):
+            assert not isinstance(await shopfront.go_on(till.desk, link), ConfirmWithBank)
+        await till.settle(seconds=1)
+        shown = bank.pages.pay(page, Way.CARD, VISA)
+        assert shown is not None
+        assert shown.state is PageState.ENDED
+
+    async def test_while_the_bank_has_the_customer_it_is_tried_again_each_minute(self, till: Any, bank: Bank) -> None:
+        page = reference_of(await shopfront.go_on(till.desk, await till.order()))
+        bank.pages.pay(page, Way.BANK, "")
+        with pytest.raises(Conflict):
+            await erase(till.desk.database, Subject(till.shop.merchant_id, email="ada@example.com"), now=utc_now())
+        await till.settle(seconds=1)
+        assert await till.attempt_states() == ["challenged"]
+        bank.pages.decide(page, approve=False)
+        await till.settle(minutes=1, seconds=2)
+        assert await till.attempt_states() == ["abandoned"]

@@ -12,13 +12,18 @@ from decimal import Decimal
 
 import pytest
 from tests import set_back
-from tests.banks import HeldBank, LiveBank
+from tests.banks import HeldBank, LiveBank, answering, ending_in
 from tests.domain.ledger.paying_out import record_payout
 from tests.proving import check
+from tests.shopfront import go_on
 from tests.till import Till
 
-from paydesk.adapters.acquirers.interface import Acquirer
+from paydesk.adapters.acquirers.hosted_pages import Page as BankPage
+from paydesk.adapters.acquirers.hosted_pages import PageRequest, PageState
+from paydesk.adapters.acquirers.interface import Acquirer, OutcomeUnknown
 from paydesk.adapters.acquirers.simulator import Bank
+from paydesk.adapters.acquirers.simulator.own_pages import Way
+from paydesk.adapters.acquirers.simulator.record import Kind
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict
 from paydesk.core.paging import Page
@@ -30,7 +35,7 @@ from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.operations.merchants import resume_merchant, suspend_merchant
 from paydesk.domain.payments.checkouts import Standing
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.payments.paying import Paid, Refused, Result
+from paydesk.domain.payments.paying import ConfirmWithBank, Paid, Refused, Result, Unsettled
 
 APPROVED = "4242424242424242"
 
@@ -145,3 +150,69 @@ async def test_a_suspended_merchant_is_paid_out_nothing_until_that_is_lifted(liv
     assert await list_payouts(database, shop, Page(10)) == []
     await resume(live_till)
     assert (await pay_out()).amount == 5
+
+
+class TestPages:
+    async def test_open_pages_are_ended_at_the_acquirer(self, live_till: Till, bank: Bank) -> None:
+        page = await _page(live_till, await live_till.order())
+        await suspend(live_till)
+        await live_till.settle(seconds=1)
+        assert await live_till.attempt_states() == ["abandoned"]
+        assert _paid(bank, page) is PageState.ENDED
+
+    async def test_what_was_paid_before_counts_as_what_is_under_way(self, live_till: Till, bank: Bank) -> None:
+        page = await _page(live_till, await live_till.order())
+        await suspend(live_till)
+        assert _paid(bank, page) is PageState.PAID
+        await live_till.settle(seconds=1)
+        assert await live_till.state() == "captured"
+
+    async def test_it_is_tried_again_until_the_acquirer_has_done_it(self, live_till: Till, bank: Bank) -> None:
+        page = await _page(live_till, await live_till.order())
+        await suspend(live_till)
+        mute = answering(live_till.desk.acquirers["live bank"], end_page=ending_in(OutcomeUnknown("no answer")))
+        await at_live(live_till, mute).settle(seconds=1)
+        assert await live_till.attempt_states() == ["challenged"]
+        await live_till.settle(minutes=1, seconds=2)
+        assert await live_till.attempt_states() == ["abandoned"]
+        assert _paid(bank, page) is PageState.ENDED
+
+    async def test_a_page_whose_answer_was_lost_is_ended_too(self, live_till: Till, bank: Bank) -> None:
+        honest = live_till.desk.acquirers["live bank"]
+
+        async def lost(wanted: PageRequest) -> BankPage:
+            await honest.open_page(wanted)
+            raise OutcomeUnknown("the answer was lost")
+
+        link = await live_till.order()
+        assert await go_on(at_live(live_till, answering(honest, open_page=lost)).desk, link) == Unsettled()
+        await suspend(live_till)
+        await live_till.settle(seconds=1)
+        assert await live_till.attempt_states() == ["failed"]
+        (page,) = [line.reference for line in bank.record.operations() if line.kind is Kind.PAGE]
+        assert _paid(bank, page) is PageState.ENDED
+
+    async def test_nobody_is_led_to_one_meanwhile_and_tests_go_on(
+        self, live_till: Till, till: Till, bank: Bank
+    ) -> None:
+        link = await live_till.order()
+        page = await _page(live_till, link)
+        of_tests = await _page(till, await till.order())
+        await suspend(live_till)
+        assert await go_on(live_till.desk, link) == Refused("suspended")
+        assert _paid(bank, page) is PageState.ENDED
+        await live_till.settle(seconds=1)
+        assert _paid(bank, of_tests) is PageState.PAID
+
+
+async def _page(till: Till, link: Link) -> str:
+    result = await go_on(till.desk, link)
+    assert isinstance(result, ConfirmWithBank)
+    return result.url.rpartition("/")[2]
+
+
+def _paid(bank: Bank, page: str) -> PageState:
+    """How a page stands after somebody tried to pay on it."""
+    shown = bank.pages.pay(page, Way.CARD, APPROVED)
+    assert shown is not None
+    return shown.state

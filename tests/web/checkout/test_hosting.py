@@ -14,7 +14,7 @@ from tests.shopfront import open_page, press_pay
 
 from paydesk.adapters.acquirers.hosted_pages import Capabilities
 from paydesk.adapters.acquirers.simulator import Bank, SimulatedAcquirer
-from paydesk.adapters.acquirers.simulator.own_pages import Way
+from paydesk.adapters.acquirers.simulator.own_pages import Pages, Way
 from paydesk.adapters.acquirers.simulator.purchase_state import Standing
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
@@ -184,3 +184,43 @@ class TestWhereOnlyAPageIs:
             assert answer.status_code == 409
             assert "can’t be paid here" in html.unescape(answer.text)
         assert not charges()
+
+
+async def test_who_presses_reload_costs_the_acquirer_one_question_in_a_while(
+    web: httpx.AsyncClient, signed_form: SignedForm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = await open_page(web, signed_form())
+    await press_continue(web, path)
+    asked, honest = [0], Pages.find
+
+    def find(self: Pages, reference: str) -> Any:
+        asked[0] += 1
+        return honest(self, reference)
+
+    monkeypatch.setattr(Pages, "find", find)
+    first, second = await web.get(f"{path}/result"), await web.get(f"{path}/result")
+    assert asked == [1]
+    assert f'action="{path}/continue"' in first.text
+    assert f"{path}/status?soon" in html.unescape(second.text)
+    assert (await web.get(f"{path}/status?soon")).json() == {"state": "processing"}
+    monkeypatch.setattr("paydesk.web.checkout.routes.REST", timedelta(0))
+    monkeypatch.setattr("paydesk.domain.payments.hurrying.REST", timedelta(0))
+    assert (await web.get(f"{path}/status?soon")).json() == {"state": "done", "url": f"{path}/result"}
+    assert f'action="{path}/continue"' in (await web.get(f"{path}/result")).text
+
+
+async def test_a_page_that_the_janitor_wrote_down_first_is_led_to_all_the_same(
+    web: httpx.AsyncClient, signed_form: SignedForm, desk: Desk, bank: Bank, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = await open_page(web, signed_form())
+    honest = SimulatedAcquirer.open_page
+    is_first = [True]
+
+    async def open_page_late(self: SimulatedAcquirer, wanted: Any) -> Any:
+        page = await honest(self, wanted)
+        if is_first.pop() if is_first else False:
+            await settle_due(desk, now=utc_now() + timedelta(seconds=10))
+        return page
+
+    monkeypatch.setattr(SimulatedAcquirer, "open_page", open_page_late)
+    assert "/simulator/pay/" in leads_to(await press_continue(web, path))

@@ -52,6 +52,7 @@ def live(stripe: StripeCheckout) -> dict[str, Any]:
         "stripe_secret_key": SecretStr("sk_test_standin"),
         "stripe_api_base": stripe.base_url,
         "stripe_checkout": True,
+        "stripe_webhook_secret": SecretStr("whsec_a, whsec_b"),
         "idempotency_secret": SecretStr("i" * 40),
     }
 

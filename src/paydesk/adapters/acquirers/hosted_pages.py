@@ -39,7 +39,9 @@ class PageRequest:
 
     Sent again under the same `key` it must be the same in everything, and the same page comes
     back. `order` is the shop's reference; `return_url` is where the page leads back to, paid or
-    not; `language` is a tag such as `de-CH`. Nobody may pay on it after `expires_at` (UTC, real
+    not; `language` is a tag such as `de-CH`. With `authenticate` 3-D Secure is asked for even if
+    the bank would do without. `notify_url` is for an acquirer that tells of a page, in words that
+    nobody signs, at an address named with it. Nobody may pay on it after `expires_at` (UTC, real
     time), which lies between SHORTEST_LIFE and LONGEST_LIFE ahead.
 
     With `keep` the acquirer keeps what is paid with, to be charged again without the customer, and
@@ -59,6 +61,8 @@ class PageRequest:
     expires_at: datetime
     mark: Mark | None = None
     keep: bool = False
+    authenticate: bool = False
+    notify_url: str = ""
 
 
 class PageState(StrEnum):
@@ -90,3 +94,22 @@ class Page:
     url: str = ""
     payment: str = ""
     instrument: Instrument | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ListedPage:
+    """A page as its acquirer lists it; `at` (UTC) is when it was made, and `mark` says whose it is,
+    None if nobody wrote one.
+    """
+
+    page: Page
+    at: datetime
+    mark: Mark | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PageList:
+    """Pages; `next` is the cursor after them, empty at the end of the list."""
+
+    pages: tuple[ListedPage, ...]
+    next: str

@@ -7,6 +7,7 @@ became of it. Disputes are polled.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -14,10 +15,11 @@ from enum import StrEnum
 from typing import Protocol
 
 from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, FailedRefundPage
-from paydesk.adapters.acquirers.hosted_pages import Capabilities, Page, PageRequest
+from paydesk.adapters.acquirers.hosted_pages import Capabilities, Page, PageList, PageRequest
 from paydesk.adapters.acquirers.instruments import Instrument
 from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
 from paydesk.adapters.acquirers.marks import Mark
+from paydesk.adapters.acquirers.notices import Notice
 
 
 class DeclineReason(StrEnum):
@@ -189,6 +191,10 @@ class AcquirerRefused(Exception):
     """
 
 
+class NoSuchPage(AcquirerRefused):
+    """The acquirer has no such page, or does not know it any more."""
+
+
 class KeyUsed(AcquirerRefused):
     """The key was used for something else: this request moved nothing;
     `find` tells what that was.
@@ -241,7 +247,7 @@ class Acquirer(Protocol):
     async def find_page(self, key: str, reference: str) -> Page:
         """How the page `reference`, made under `key`, stands now. Moves no money.
 
-        Raises: AcquirerRefused if there is no such page.
+        Raises: NoSuchPage, AcquirerRefused.
         """
 
     async def end_page(self, key: str, reference: str) -> Page:
@@ -249,7 +255,22 @@ class Acquirer(Protocol):
 
         Returns how it stands afterwards: ENDED; PAID or PENDING if it had come to that before; or
         still OPEN: this acquirer can't end it now, and it stays until its own end.
-        Raises: AcquirerRefused if there is no such page.
+        Raises: NoSuchPage, AcquirerRefused.
+        """
+
+    async def list_pages(self, since: datetime, after: str) -> PageList:
+        """The pages made since a time (UTC) that are not over without a payment, as they stand now,
+        after a cursor, "" to begin. Moves no money.
+
+        One that changes meanwhile may come twice. Also those of other software on the same account.
+        Raises: AcquirerRefused if it may not be asked.
+        """
+
+    def read_notification(self, headers: Mapping[str, str], body: bytes) -> Notice | None:
+        """What a notification, with the names of its headers in lower case, is about, if the
+        acquirer has signed it; None if it is about nothing that we ask about. Moves no money.
+
+        Raises: NoticeRefused, also from an acquirer that signs none.
         """
 
     async def capture(self, key: str, reference: str, amount: Decimal, currency: str) -> None:

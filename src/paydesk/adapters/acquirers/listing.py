@@ -33,7 +33,7 @@ class ListedPurchase:
     `amount` is what was asked for, `captured` what was taken and `refunded` what went back of that,
     in main units of `currency`; `mark` says whose it is, None if nobody wrote one.
     `network_reference` is its approval's, `last4` the card's last digits, and `instrument` what was
-    paid with on a page, as far as the acquirer tells.
+    paid with, as far as the acquirer tells.
     """
 
     key: str

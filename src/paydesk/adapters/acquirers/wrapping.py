@@ -4,15 +4,16 @@ what spoils or refuses calls begins here.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import TypeVar
 
 from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, FailedRefundPage
-from paydesk.adapters.acquirers.hosted_pages import Capabilities, Page, PageRequest
+from paydesk.adapters.acquirers.hosted_pages import Capabilities, Page, PageList, PageRequest
 from paydesk.adapters.acquirers.interface import Acquirer, Earlier, Finding, MovementFinding, Outcome, Purchase, Release
 from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
+from paydesk.adapters.acquirers.notices import Notice
 
 _Answer = TypeVar("_Answer")
 
@@ -58,6 +59,14 @@ class PassingAcquirer:
     async def end_page(self, key: str, reference: str) -> Page:
         """As the other acquirer, if this lets it. Moves no money."""
         return await self._tell(lambda: self.honest.end_page(key, reference))
+
+    async def list_pages(self, since: datetime, after: str) -> PageList:
+        """As the other acquirer. Moves no money."""
+        return await self.honest.list_pages(since, after)
+
+    def read_notification(self, headers: Mapping[str, str], body: bytes) -> Notice | None:
+        """As the other acquirer. Moves no money."""
+        return self.honest.read_notification(headers, body)
 
     async def capture(self, key: str, reference: str, amount: Decimal, currency: str) -> None:
         """As the other acquirer, if this lets it. Moves money."""

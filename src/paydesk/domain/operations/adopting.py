@@ -220,7 +220,8 @@ def _order(
         "checkout_id": form.checkout_id if form is not None else None,
         "held_by": order.held_by,
         "capture": listed.state is PurchaseState.CAPTURED,
-        "last4": listed.last4,
+        # What was paid with is written down with the approval, where it is known.
+        "last4": "" if listed.instrument else listed.last4,
     }
     subscription = mark.subscription_id if mark.subscription_id not in taken.subscriptions else 0
     return _Plan(listed, mark, Shop(order.merchant_id, mark.live), order.clock, values, subscription)

@@ -119,6 +119,19 @@ class Adopted:
     payment_id: int
 
 
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """What was ended at an acquirer because our books have forgotten it; `reason` says what that
+    was, in words.
+    """
+
+    acquirer: str
+    what: str
+    key: str
+    reference: str
+    reason: str
+
+
 @dataclass(slots=True)
 class Reconciled:
     """What comparing with one acquirer's list came to;
@@ -130,6 +143,7 @@ class Reconciled:
     refunds: int = 0
     foreign: int = 0
     adopted: list[Adopted] = field(default_factory=list)
+    ended: list[Ended] = field(default_factory=list)
     differences: list[Difference] = field(default_factory=list)
 
 

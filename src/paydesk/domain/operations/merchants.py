@@ -204,8 +204,8 @@ async def suspend_merchant(database: Database, actor: Actor, merchant_id: int, *
     """Let no live checkout and no live charge of a merchant begin any more;
     renewals wait, and are not failures.
 
-    What is under way is finished, and refunds, voids, shipments, cancellations, pingbacks and tests
-    go on.
+    What is under way is finished, but for pages of an acquirer's, which are ended there; refunds,
+    voids, shipments, cancellations, pingbacks and tests go on.
     Raises: Malformed without a reason; NotFound; Conflict if it is suspended already.
     """
     words = reason.strip().replace("\x00", "")
@@ -215,6 +215,7 @@ async def suspend_merchant(database: Database, actor: Actor, merchant_id: int, *
         if await queries.suspend(connection, merchant_id=merchant_id, reason=words, now=now) is None:
             await _require(database, merchant_id)
             raise Conflict(f"merchant {merchant_id} is suspended already")
+        await queries.hurry_pages(connection, merchant_id=merchant_id, now=now)
         subject, why = f"merchant {merchant_id}", {"reason": words}
         await record(
             connection,

@@ -74,6 +74,14 @@ update merchant
  where id = :merchant_id and suspended_at is null
 returning id;
 
+-- name: hurry_pages(merchant_id, now)!
+-- Live pages on which a suspended merchant's customers may pay are looked at at once, and ended.
+update payment_attempt a
+   set lookup_at = :now
+  from hosted_page h
+ where h.merchant_id = :merchant_id and h.live and h.expires_at > :now
+   and a.merchant_id = h.merchant_id and a.live and a.id = h.attempt_id and a.state in ('processing', 'challenged');
+
 -- name: resume(merchant_id)$
 -- In a copy for staging nobody is let go on.
 update merchant

@@ -32,6 +32,7 @@ from paydesk.domain.operations.differences import (
     Reconciled,
     subject_of,
 )
+from paydesk.domain.operations.forgotten_pages import LIVES, Pages
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.found_movements import key_of
 
@@ -96,10 +97,12 @@ class Reading:
         return self.desk.database
 
     async def whole(self, told: Callable[[], None], *, fix: bool, both_ways: bool = True) -> None:
-        """Purchases, then refunds, then, `both_ways`, what the list lacks;
-        with `fix` what was forgotten is adopted.
+        """Pages, purchases, then refunds, then, `both_ways`, what the list lacks;
+        with `fix` what was forgotten is adopted, and its pages are ended.
         """
         self.tag = await queries.deployment_tag(self.database)
+        # Before the purchases: what is paid on a page until it is ended is one of them.
+        await self._read_pages(told, fix=fix)
         after, is_over = "", False
         while not is_over:
             purchases = await self._page(self.bank.list_purchases, after)
@@ -127,22 +130,39 @@ class Reading:
         if self.tells:
             await raise_alarms(self.database, [one.alarm for one in self.found.differences], now=self.now)
 
+    async def _read_pages(self, told: Callable[[], None], *, fix: bool) -> None:
+        """What may still be paid on pages that our books forgot; with `fix` they are ended."""
+        if not self.bank.capabilities.pages:
+            return
+        since = max(self.since, self.now - LIVES)
+        pages = Pages(self.database, self.bank, self.tag)
+        ended, differences = await pages.read(
+            lambda after: self._page(self.bank.list_pages, after, since), lambda: self._hold(told), fix=fix
+        )
+        self.found.ended += ended
+        self.found.differences += differences
+        if self.tells and (mended := await pages.mended(differences)):
+            by = "nobody pays on the page any more"
+            await settle_alarms(self.database, AlarmKind.not_reconciled, mended, shop=None, by=by, now=self.now)
+
     async def _hold(self, told: Callable[[], None]) -> None:
         """Stay the one who reads this list, for one page more."""
         if self.tells:
             await queries.renew(self.database, acquirer=self.bank.name, lease=LEASE)
         told()
 
-    async def _page(self, ask: Callable[[datetime, str], Awaitable[_Page]], after: str) -> _Page:
+    async def _page(
+        self, ask: Callable[[datetime, str], Awaitable[_Page]], after: str, since: datetime | None = None
+    ) -> _Page:
         """A page of a list, tried again but for the first:
         that one shows at once whether the list can be read.
         """
         for pause in _PAUSES if after else ():
             try:
-                return await ask(self.since, after)
+                return await ask(since or self.since, after)
             except OutcomeUnknown:
                 await asyncio.sleep(pause)
-        return await ask(self.since, after)
+        return await ask(since or self.since, after)
 
     def _purchases_again(self, after: str) -> _Again:
         async def again() -> Sequence[Listed]:

@@ -56,7 +56,8 @@ class Attempt:
     by `key` the acquirer knows it, until `not_after` it takes it.
 
     `page_ends_at` is until when it may be paid on a page of the acquirer's, None if it is paid
-    on ours; `reference` is what the acquirer calls it.
+    on ours; `reference` is what the acquirer calls it. `page_looked_at` is when the acquirer was
+    last asked about that page (real time).
     """
 
     id: int
@@ -72,6 +73,7 @@ class Attempt:
     currency: str
     reference: str
     page_ends_at: datetime | None
+    page_looked_at: datetime | None = None
 
     def page(self, shop: Shop) -> OpenedPage | None:
         """The page of the acquirer's on which its customer pays, if that is how they pay."""
@@ -107,7 +109,8 @@ class Checkout:
     `branded_at` is when colour and logo were chosen; `app_schemes` are of the account's own apps;
     `merchant_confirmed` is whether somebody stands behind the account; `given_back` is whether the
     order was paid once more, on a page that was given up, and that is given back. `saves_cards`:
-    customers may save cards at this shop; `later` is what the shop asks to be allowed then.
+    customers may save cards at this shop; `later` is what the shop asks to be allowed then;
+    `suspended` is whether it takes no live payments.
     """
 
     shop: Shop
@@ -136,6 +139,7 @@ class Checkout:
     saves_cards: bool = False
     later: LaterCharges | None = None
     test_mail: str = ""
+    suspended: bool = False
 
     @property
     def pages_allowed(self) -> bool:
@@ -233,6 +237,7 @@ class CheckoutRow(msgspec.Struct, frozen=True):
     attempt_currency: str
     acquirer_reference: str
     page_ends_at: datetime | None
+    page_looked_at: datetime | None
     given_back: bool
     shipped_goods: bool
     saves_cards: bool
@@ -284,6 +289,7 @@ async def find_checkout(database: Database, link: Link | OpenedLink, *, now: dat
         saves_cards=row.saves_cards,
         later=_later(row),
         test_mail="" if row.live else row.merchant_email,
+        suspended=row.suspended,
         merchant_order_id=row.merchant_order_id,
         amount=row.amount,
         currency=row.currency,
@@ -343,6 +349,7 @@ def _attempt(row: CheckoutRow) -> Attempt | None:
         currency=row.attempt_currency,
         reference=row.acquirer_reference,
         page_ends_at=row.page_ends_at,
+        page_looked_at=row.page_looked_at,
     )
 
 

@@ -23,6 +23,7 @@ from paydesk.adapters.acquirers.interface import (
     AcquirerRefused,
     Approved,
     CardDetails,
+    Challenged,
     Declined,
     DeclineReason,
     KeyUsed,
@@ -44,9 +45,12 @@ from paydesk.domain.payments.asking_pages import OpenedPage, believed, find_page
 from paydesk.domain.payments.checkouts import Attempt, Checkout, Standing
 from paydesk.domain.payments.desk import FIRST_LOOK, KEY_LIFETIME, Desk
 from paydesk.domain.payments.forgotten_purchases import Wish, under_its_key
+from paydesk.domain.payments.hurrying import Notified, hurry_named, may_look, notify_url
+from paydesk.domain.payments.late_outcomes import attempt_states
 from paydesk.domain.payments.marking import BegunAttempt, order_mark
 from paydesk.domain.payments.outcomes import PAGE_LOOK
 from paydesk.domain.payments.paying import (
+    ConfirmWithBank,
     Refused,
     Result,
     Unsettled,
@@ -55,6 +59,7 @@ from paydesk.domain.payments.paying import (
     settle_challenge,
 )
 from paydesk.domain.payments.refusals import RefusedRequest, report_refused
+from paydesk.domain.payments.states import AttemptState
 from paydesk.domain.payments.stored_cards import unknown_row
 from paydesk.domain.payments.undoing import GivenUp, undo
 
@@ -92,6 +97,7 @@ class _Stored(msgspec.Struct, frozen=True):
 
     asked: str
     idempotency_key: str
+    acquirer: str
     number: int
     email: str
     checkout_id: int
@@ -147,9 +153,9 @@ def require_pages(acquirer: Acquirer, checkout: Checkout) -> None:
 
 async def _is_for_the_same(desk: Desk, checkout: Checkout, attempt: Attempt, guest: Guest) -> bool:
     """Whether the page of an attempt is what a checkout would ask for now; a page for a mistyped
-    e-mail address would send the receipt there.
+    e-mail address would send the receipt there, and one of somebody who was erased is nobody's.
     """
-    if attempt.page_ends_at is None:
+    if attempt.page_ends_at is None or checkout.suspended:
         return False
     if (attempt.amount, attempt.currency) != (checkout.amount, checkout.currency):
         return False
@@ -157,7 +163,7 @@ async def _is_for_the_same(desk: Desk, checkout: Checkout, attempt: Attempt, gue
         # The page was made for what was agreed to at another checkout, perhaps by other terms.
         return False
     wanted = await wanted_page(desk, checkout.shop, attempt.id)
-    return wanted is None or wanted.email == guest.email
+    return wanted is not None and wanted.email == guest.email
 
 
 async def _commit_intent(
@@ -198,6 +204,7 @@ async def _commit_intent(
         )
         if begun is not None:
             asked = _asked(checkout, begun, guest, base, now=now, real_now=real_now)
+            asked = replace(asked, authenticate=known.authenticate)
             await hosted.begin_page(
                 connection,
                 merchant_id=shop.merchant_id,
@@ -255,6 +262,7 @@ async def wanted_page(desk: Desk, shop: Shop, attempt_id: int) -> PageRequest | 
         key=stored.idempotency_key,
         email=stored.email,
         return_url=f"{asked.return_url}/checkout/{token}/result",
+        notify_url=notify_url(desk.vault, asked.return_url, stored.acquirer, Notified(shop, attempt_id)),
         mark=asked.mark and replace(asked.mark, attempt=stored.number),
     )
 
@@ -279,7 +287,8 @@ async def _open_and_record(
         answer, _ = await under_its_key(
             desk.database, acquirer, wish, partial(_open, desk, acquirer, checkout.shop, attempt_id, wanted)
         )
-        return await record_answer(desk, checkout, attempt_id, answer, look_in=PAGE_LOOK, now=now)
+        result = await record_answer(desk, checkout, attempt_id, answer, look_in=PAGE_LOOK, now=now)
+        return await _as_recorded(desk, checkout.shop, attempt_id, answer, result)
     except OutcomeUnknown as error:
         log.warning("no page yet", attempt_id=attempt_id, why=str(error))
     except AWAY as error:
@@ -288,6 +297,14 @@ async def _open_and_record(
         log.exception("the call to the acquirer failed", attempt_id=attempt_id)
     metrics.UNKNOWN.inc()
     return Unsettled()
+
+
+async def _as_recorded(desk: Desk, shop: Shop, attempt_id: int, answer: Outcome, result: Result) -> Result:
+    """Where the customer goes: to their page, too, if the janitor was faster to write it down."""
+    if not (isinstance(result, Unsettled) and isinstance(answer, Challenged)):
+        return result
+    states = await attempt_states(desk.database, [(shop, attempt_id)])
+    return ConfirmWithBank(answer.url) if states.get(attempt_id) is AttemptState.CHALLENGED else result
 
 
 def _as_purchase(wanted: PageRequest, not_after: datetime) -> Purchase:
@@ -368,6 +385,9 @@ async def give_back_older(desk: Desk, checkout: Checkout, *, real_now: datetime)
     """
     given_back = False
     for page in await _older_pages(desk.database, checkout, real_now):
+        if not await may_look(desk.database, page.shop, page.attempt_id, now=real_now):
+            await hurry_named(desk.database, page.acquirer, Notified(page.shop, page.attempt_id), now=real_now)
+            continue
         try:
             finding = await find_page(desk, page)
             if isinstance(finding, Approved):

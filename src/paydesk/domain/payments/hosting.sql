@@ -6,7 +6,7 @@ values (:merchant_id, :live, :attempt_id, :asked, :expires_at);
 -- name: stored_page(merchant_id, live, attempt_id)^
 -- All that was asked for a page, with the rows that hold the rest of it; none of it changes while the page may be asked
 -- for again, but for the key, where that stood for an older purchase.
-select h.asked, a.idempotency_key, a.number, u.email, a.checkout_id, encode(c.request_digest, 'hex') as seed
+select h.asked, a.idempotency_key, a.acquirer, a.number, u.email, a.checkout_id, encode(c.request_digest, 'hex') as seed
   from hosted_page h
   join payment_attempt a on a.merchant_id = h.merchant_id and a.live = h.live and a.id = h.attempt_id
   join payment p on p.merchant_id = a.merchant_id and p.live = a.live and p.id = a.payment_id and p.attempt_id = a.id

@@ -20,6 +20,7 @@ from paydesk.adapters.acquirers.interface import (
     DeclineReason,
     Finding,
     KeyUsed,
+    NoSuchPage,
     NothingHeld,
     OutcomeUnknown,
     Voided,
@@ -28,6 +29,8 @@ from paydesk.adapters.acquirers.interface import (
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
+from paydesk.domain.alarms.kinds import AlarmKind
+from paydesk.domain.alarms.raising import Alarm, raise_alarms
 from paydesk.domain.alarms.setting_aside import set_aside, side_by_side
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import metrics
@@ -39,6 +42,7 @@ from paydesk.domain.payments.hosting import open_again
 from paydesk.domain.payments.lookups import (
     CHALLENGE_LIFETIME,
     GRACE,
+    UNKNOWN_THERE,
     Lookup,
     claim_lookups,
     is_alarming,
@@ -127,13 +131,44 @@ async def _find(desk: Desk, lookup: Lookup, *, now: datetime) -> Finding | None:
 async def _of_page(desk: Desk, acquirer: Acquirer, lookup: Lookup, page: OpenedPage, *, now: datetime) -> Finding:
     """What became of a page of the acquirer's. Moves no money. Raises: OutcomeUnknown.
 
-    Until its address is known it is asked for again. One that nobody waits for is ended.
+    Until its address is known it is asked for again. One that nobody waits for, or is to pay on any
+    more, is ended. One that its acquirer does not know is waited for until its end is past.
     """
     if not page.reference:
         return await _of_unknown_page(desk, acquirer, lookup, page, now=now)
-    if lookup.state is AttemptState.ABANDONED or now > page.expires_at + GRACE:
-        return await end_page(desk, page)
-    return await find_page(desk, page)
+    is_left = lookup.state is AttemptState.ABANDONED or lookup.page_ending
+    try:
+        return await (end_page if is_left or now > page.expires_at + GRACE else find_page)(desk, page)
+    except OutcomeUnknown as error:
+        if not isinstance(error.__cause__, NoSuchPage) or now <= page.expires_at + UNKNOWN_THERE:
+            raise
+        return await _of_lost_page(desk, acquirer, lookup, page, now=now)
+
+
+async def _of_lost_page(desk: Desk, acquirer: Acquirer, lookup: Lookup, page: OpenedPage, *, now: datetime) -> Finding:
+    """What became of a page that its acquirer does not know, and that is past its end.
+    Moves no money.
+
+    A payment under its key counts; without one nothing is held, which an operator is told. Raises:
+    OutcomeUnknown.
+    """
+    earlier = await acquirer.look_back(lookup.key)
+    if earlier is not None and isinstance(earlier.finding, Challenged):
+        earlier = replace(earlier, finding=await acquirer.end_challenge(lookup.key))
+    if earlier is not None and isinstance(earlier.finding, Approved):
+        if took(earlier, lookup.amount, lookup.currency, capture=lookup.capture):
+            return replace(earlier.finding, until=None)
+        await hold(desk.database, lookup.shop, lookup.attempt_id, earlier)
+        raise OutcomeUnknown("what was paid under the key of a lost page is another sum")
+    if earlier is not None and not isinstance(earlier.finding, Declined | Voided | NothingHeld):
+        raise OutcomeUnknown("what was begun under the key of a lost page is not decided")
+    why = (
+        f"{acquirer.name} does not know its page {page.reference} any more, nor a payment under its key: it counts as "
+        "not paid. Look for the order there, and whether its secret key is that of the account where the page was made"
+    )
+    alarm = Alarm(AlarmKind.contradiction, f"attempt {lookup.attempt_id}", why, lookup.shop)
+    await raise_alarms(desk.database, [alarm], now=now)
+    return Voided()
 
 
 async def _of_unknown_page(
@@ -155,7 +190,7 @@ async def _of_unknown_page(
         if now > final and isinstance(error.__cause__, KeyUsed):
             return NothingHeld()
         raise
-    if now > final and isinstance(finding, Challenged):
+    if (now > final or lookup.page_ending) and isinstance(finding, Challenged):
         return await end_page(desk, replace(page, reference=finding.reference))
     return finding
 
@@ -306,6 +341,7 @@ async def _ask_later(desk: Desk, lookups: list[Lookup], over: set[int], *, now: 
         lives=[lookup.shop.live for lookup in lookups],
         attempt_ids=[lookup.attempt_id for lookup in lookups],
         states=[str(lookup.state) for lookup in lookups],
+        claimed_ats=[lookup.due_at for lookup in lookups],
         lookup_ats=[None if lookup.attempt_id in over else next_look(lookup, now) for lookup in lookups],
         alerted_ats=[now if is_alarming(lookup, now) else None for lookup in lookups],
     )

@@ -55,14 +55,19 @@ async def _report(database: Database, attempts: Sequence[tuple[Shop, int]], agai
     """
     if not attempts:
         return
-    recorded = await records_of(_Recorded, queries.attempt_states(database, **_names(attempts)))
-    states = {attempt.id: attempt.state for attempt in recorded}
+    states = await attempt_states(database, attempts)
     alarms = [
         Alarm(AlarmKind.contradiction, f"attempt {attempt_id}", said, shop)
         for shop, attempt_id in attempts
         if states.get(attempt_id) is against
     ]
     await raise_alarms(database, alarms, now=utc_now())
+
+
+async def attempt_states(database: Database, attempts: Sequence[tuple[Shop, int]]) -> dict[int, AttemptState]:
+    """How attempts are recorded, by id."""
+    recorded = await records_of(_Recorded, queries.attempt_states(database, **_names(attempts)))
+    return {attempt.id: attempt.state for attempt in recorded}
 
 
 def _names(attempts: Sequence[tuple[Shop, int]]) -> dict[str, list[int] | list[bool]]:

@@ -41,13 +41,21 @@ for again.
 """
 
 PAGE_LOOKS = (
-    (timedelta(minutes=15), PAGE_LOOK),
-    (timedelta(hours=2), timedelta(minutes=5)),
-    (timedelta(days=2), timedelta(minutes=15)),
+    (timedelta(minutes=5), PAGE_LOOK),
+    (timedelta(minutes=30), timedelta(minutes=5)),
+    (timedelta(hours=2), timedelta(minutes=15)),
+    (timedelta(days=2), timedelta(hours=1)),
 )
 """Until how long after it was opened, or given up, a page of an acquirer's is looked at how often:
-its customer may pay and never come back to us.
+its customer may pay and never come back to us. Some 40 questions for a page that is open for a day;
+a notification and the customer's return hurry the next one.
 """
+
+ENDING_LOOK = timedelta(minutes=1)
+"""How soon a page that could not be ended is to be ended again."""
+
+UNKNOWN_THERE = timedelta(minutes=10)
+"""How long after its end a page that its acquirer does not know may turn up, or its payment."""
 
 UNDO_AGAIN = timedelta(minutes=5)
 """The longest pause before a second charge that could not be undone is undone again."""
@@ -67,7 +75,8 @@ class Lookup:
 
     Its times are real ones; the shop's own time is ahead of them by `clock`. The clock may have
     been moved since, so that they are reckoned back too far: `not_after`, always in real time, says
-    how far at most.
+    how far at most. `due_at` is when it was to be asked about. `page_ending` is whether nobody is
+    to pay on its page any more.
     """
 
     shop: Shop
@@ -88,6 +97,8 @@ class Lookup:
     capture: bool = True
     reference: str = ""
     page_ends_at: datetime | None = None
+    page_ending: bool = False
+    due_at: datetime | None = None
 
     @property
     def page(self) -> OpenedPage | None:
@@ -126,7 +137,9 @@ class _Row(msgspec.Struct, frozen=True):
     currency: str
     capture: bool
     acquirer_reference: str
+    lookup_at: datetime
     page_ends_at: datetime | None
+    page_ending: bool
     clock: timedelta
 
 
@@ -156,6 +169,8 @@ def _lookup(row: _Row) -> Lookup:
         capture=row.capture,
         reference=row.acquirer_reference,
         page_ends_at=row.page_ends_at,
+        page_ending=row.page_ending,
+        due_at=row.lookup_at,
     )
 
 
@@ -196,6 +211,8 @@ def _next_look_at(lookup: Lookup, page: OpenedPage, now: datetime) -> datetime |
             return None
         if now > over:
             return next((_next_round(now, pause) for until, pause in LATE_LOOKS if now - over <= until), None)
+    if lookup.page_ending and now <= over:
+        return min(now + ENDING_LOOK, over + timedelta(seconds=1))
     since = now - (lookup.finished_at or lookup.created_at)
     pause = next((pause for until, pause in PAGE_LOOKS if since <= until), PAGE_LOOKS[-1][1])
     return now + pause if now > over else min(now + pause, over + timedelta(seconds=1))

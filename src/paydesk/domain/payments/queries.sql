@@ -30,6 +30,7 @@ select c.merchant_id, c.live, c.id, encode(c.request_digest, 'hex') as seed, c.m
        p.id as payment_id, p.state as payment_state, p.checkout_id as paying_checkout_id,
        a.id as attempt_id, a.idempotency_key, a.acquirer, a.not_after, a.decline_reason, a.challenge_url, a.client_address,
        a.amount as attempt_amount, a.currency as attempt_currency, a.acquirer_reference, h.expires_at as page_ends_at,
+       h.looked_at as page_looked_at,
        m.shipped_goods, m.saves_cards, m.email as merchant_email,
        case when jsonb_typeof(c.parameters -> 'later_charges') = 'string' then c.parameters ->> 'later_charges' end
            as charge_for,
@@ -378,27 +379,33 @@ with due as materialized (
      order by lookup_at
      limit :most
        for update skip locked
+), looked as (
+    update hosted_page h
+       set looked_at = :now
+      from due
+     where h.merchant_id = due.merchant_id and h.attempt_id = due.id
+ returning h.merchant_id, h.attempt_id, h.expires_at, h.ending
 )
 update payment_attempt a
    set leased_until = clock_timestamp() + :lease::interval, lookups = a.lookups + 1
   from due
   join merchant m on m.id = due.merchant_id
+  left join looked h on h.merchant_id = due.merchant_id and h.attempt_id = due.id
  where a.merchant_id = due.merchant_id and a.id = due.id
 returning a.merchant_id, a.live, a.id as attempt_id, a.payment_id, a.checkout_id, a.state, a.idempotency_key,
           a.acquirer, a.not_after, a.created_at, a.finished_at, a.lookups, a.alerted_at, a.amount, a.currency,
-          a.capture, a.acquirer_reference,
-          (select h.expires_at from hosted_page h
-            where h.merchant_id = a.merchant_id and h.live = a.live and h.attempt_id = a.id) as page_ends_at,
+          a.capture, a.acquirer_reference, a.lookup_at, h.expires_at as page_ends_at,
+          coalesce(h.ending, false) or a.live and m.suspended_at is not null as page_ending,
           side_clock(a.live, m.test_clock) as clock;
 
--- name: schedule_lookups(merchant_ids, lives, attempt_ids, states, lookup_ats, alerted_ats)!
+-- name: schedule_lookups(merchant_ids, lives, attempt_ids, states, claimed_ats, lookup_ats, alerted_ats)!
 -- Nothing new was learnt: ask again later (never, if lookup_at is null). An attempt that somebody else moved meanwhile
--- has its next date from there.
+-- has its next date from there, and one that was hurried while it was asked for is asked for again.
 update payment_attempt a
-   set lookup_at = o.lookup_at, leased_until = null, alerted_at = coalesce(a.alerted_at, o.alerted_at)
+   set lookup_at = case when a.lookup_at = o.claimed_at then o.lookup_at else a.lookup_at end, leased_until = null, alerted_at = coalesce(a.alerted_at, o.alerted_at)
   from unnest(:merchant_ids::bigint[], :lives::boolean[], :attempt_ids::bigint[], :states::text[],
-              :lookup_ats::timestamptz[], :alerted_ats::timestamptz[])
-    as o (merchant_id, live, attempt_id, state, lookup_at, alerted_at)
+              :claimed_ats::timestamptz[], :lookup_ats::timestamptz[], :alerted_ats::timestamptz[])
+    as o (merchant_id, live, attempt_id, state, claimed_at, lookup_at, alerted_at)
  where a.merchant_id = o.merchant_id and a.live = o.live and a.id = o.attempt_id and a.state = o.state;
 
 -- name: hurry_lookups(merchant_ids, lives, attempt_ids, now)!

@@ -87,10 +87,12 @@ async def erase(
     that are due by the older state were sent with the true values before. `remember` is called
     before anything is erased, and must keep that it will be. `now` is real time, UTC.
 
-    Raises: NotFound; Conflict if a subscription runs, a pingback is due or an outcome is open.
+    Pages of an acquirer's on which they could still pay are ended, first of all. Raises: NotFound;
+        Conflict if a subscription runs, a pingback is due or an outcome is open, such a page's too.
     """
     if end or again:
         await _end_subscriptions(database, subject, now=now)
+    await _end_pages(database, subject, again=again, now=now)
     async with database.acquire() as connection, connection.transaction():
         sides = await find_person(connection, subject)
         if not again:
@@ -121,6 +123,18 @@ async def _end_subscriptions(database: Database, subject: Subject, *, now: datet
     for shop, subscription_id in running:
         at = await shop_time(database, shop, real_now=now)
         await cancel(database, shop, subscription_id, by="merchant", now=at)
+
+
+async def _end_pages(database: Database, subject: Subject, *, again: bool, now: datetime) -> None:
+    """Have the janitor end the pages that are open; `again` nobody waits for that.
+
+    Raises: Conflict while there are any.
+    """
+    async with database.acquire() as connection:
+        found = await find_person(connection, subject)
+        count = [await queries.end_pages(connection, **one.side, attempts=one.attempts, now=now) for one in found]
+    if any(count) and not again:
+        raise Conflict("they can still pay on a page of the acquirer's, which is being ended: try again in a minute")
 
 
 async def _in_the_way(connection: Connection, found: Found) -> _InTheWay:

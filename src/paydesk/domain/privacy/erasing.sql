@@ -60,9 +60,27 @@ update payment_attempt
        network_reference = ''
  where merchant_id = :merchant_id and live = :live and id = any(:ids::bigint[]);
 
+-- name: end_pages(merchant_id, live, attempts, now)$
+-- Open pages of an acquirer's on which an erased customer might still pay are to be ended; how many there are.
+with open as (
+    update hosted_page h
+       set ending = true
+      from payment_attempt a
+     where h.merchant_id = :merchant_id and h.live = :live and h.attempt_id = any(:attempts::bigint[])
+       and a.merchant_id = h.merchant_id and a.live = h.live and a.id = h.attempt_id
+       and a.state in ('processing', 'challenged')
+ returning h.merchant_id, h.live, h.attempt_id
+), hurried as (
+    update payment_attempt a
+       set lookup_at = :now
+      from open
+     where a.merchant_id = open.merchant_id and a.live = open.live and a.id = open.attempt_id
+)
+select count(*) from open;
+
 -- name: erase_pages(merchant_id, live, ids)!
 update hosted_page
-   set asked = ''
+   set asked = '', ending = true
  where merchant_id = :merchant_id and live = :live and attempt_id = any(:ids::bigint[]);
 
 -- name: erase_changes(merchant_id, live, ids)!

@@ -21,6 +21,7 @@ from paydesk.core.urls import as_header
 from paydesk.domain.merchants.customer_links import LinkTo, open_link
 from paydesk.domain.payments.checkouts import Checkout, Standing, find_checkout
 from paydesk.domain.payments.hosting import give_back_older, go_to_page
+from paydesk.domain.payments.hurrying import REST, may_look
 from paydesk.domain.payments.paying import (
     ConfirmWithBank,
     Paid,
@@ -297,6 +298,8 @@ async def show_result(request: Request) -> Response:
         visit = await find_visit(request)
     checkout = visit.checkout
     if checkout.standing is Standing.CHALLENGED and checkout.attempt is not None:
+        if visit.is_on_page and not await _may_look(visit):
+            return pages.checking_page(visit.view(), visit.texts, status_url=f"{visit.path}/status?soon")
         try:
             result = await settle_challenge(visit.services.desk, checkout, checkout.attempt, now=checkout.now)
         except Conflict:
@@ -318,11 +321,23 @@ async def show_result(request: Request) -> Response:
     return _ended(visit) or visit.go(visit.path)
 
 
+async def _may_look(visit: Visit) -> bool:
+    """Whether the acquirer may be asked about the customer's page: not at each press of a key."""
+    checkout, services = visit.checkout, visit.services
+    assert checkout.attempt is not None
+    return await may_look(services.desk.database, checkout.shop, checkout.attempt.id, now=services.now())
+
+
 async def show_status(request: Request) -> Response:
     """For the waiting page: whether there is a result, and where it is."""
     visit = await find_visit(request)
     checkout = visit.checkout
     waits = checkout.standing is Standing.CHALLENGED and "waits" in request.query_params
+    if checkout.standing is Standing.CHALLENGED and "soon" in request.query_params and checkout.attempt is not None:
+        looked_at = checkout.attempt.page_looked_at
+        if looked_at is not None and looked_at + REST > visit.services.now():
+            return JSONResponse({"state": "processing"}, headers={"Cache-Control": "no-store"})
+        return JSONResponse({"state": "done", "url": f"{visit.path}/result"}, headers={"Cache-Control": "no-store"})
     if checkout.standing is Standing.PROCESSING or waits:
         return JSONResponse({"state": "processing"}, headers={"Cache-Control": "no-store"})
     url = f"{visit.path}/result"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -11,11 +11,12 @@ from functools import partial
 from typing import Final, TypeVar
 
 from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, FailedRefundPage
-from paydesk.adapters.acquirers.hosted_pages import Capabilities, Page, PageRequest
+from paydesk.adapters.acquirers.hosted_pages import Capabilities, Page, PageList, PageRequest
 from paydesk.adapters.acquirers.interface import Earlier, Finding, MovementFinding, Outcome, Purchase, Release
 from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
+from paydesk.adapters.acquirers.notices import Notice, NoticeRefused
 from paydesk.adapters.acquirers.simulator.bank import Bank
-from paydesk.adapters.acquirers.simulator.challenge import origin_of, with_address, with_page
+from paydesk.adapters.acquirers.simulator.challenge import origin_of, with_address, with_addresses, with_page
 from paydesk.adapters.acquirers.simulator.remembering import KEY_LIFETIME
 
 _Answer = TypeVar("_Answer")
@@ -63,12 +64,20 @@ class SimulatedAcquirer:
         return with_address(self._base_url, await self._ask(partial(self.bank.pages.open, wanted)))
 
     async def find_page(self, key: str, reference: str) -> Page:
-        """How a page stands. Moves no money. Raises: AcquirerRefused."""
+        """How a page stands. Moves no money. Raises: NoSuchPage."""
         return with_address(self._base_url, await self._ask(partial(self.bank.pages.find, reference)))
 
     async def end_page(self, key: str, reference: str) -> Page:
-        """End a page. Moves no money. Raises: AcquirerRefused."""
+        """End a page. Moves no money. Raises: NoSuchPage."""
         return with_address(self._base_url, await self._ask(partial(self.bank.pages.end, reference)))
+
+    async def list_pages(self, since: datetime, after: str) -> PageList:
+        """The pages since a time that are not over. Moves no money. Raises: AcquirerRefused."""
+        return with_addresses(self._base_url, await self._ask(partial(self.bank.pages.since, since, after)))
+
+    def read_notification(self, headers: Mapping[str, str], body: bytes) -> Notice | None:
+        """The bank signs nothing: its address has a token. Raises: NoticeRefused."""
+        raise NoticeRefused("the simulated bank signs nothing: it is told an address with a token")
 
     async def capture(self, key: str, reference: str, amount: Decimal, currency: str) -> None:
         """Take what an authorization holds. Moves money. Raises: AcquirerRefused."""

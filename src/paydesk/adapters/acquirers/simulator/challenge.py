@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from paydesk.adapters.acquirers.hosted_pages import Page
+from paydesk.adapters.acquirers.hosted_pages import Page, PageList
 from paydesk.adapters.acquirers.interface import Challenged
 from paydesk.adapters.acquirers.simulator.bank import Bank, Challenge, Decision
 from paydesk.adapters.acquirers.simulator.bank_pages import (
@@ -51,6 +51,12 @@ def with_page(base_url: str, finding: _Found) -> _Found:
 def with_address(base_url: str, page: Page) -> Page:
     """Give a page of the bank's its address below `base_url`."""
     return replace(page, url=f"{base_url.rstrip('/')}/simulator/pay/{page.reference}")
+
+
+def with_addresses(base_url: str, listed: PageList) -> PageList:
+    """Give pages of the bank's list their addresses below `base_url`."""
+    pages = (replace(one, page=with_address(base_url, one.page)) for one in listed.pages)
+    return replace(listed, pages=tuple(pages))
 
 
 def challenge_app(bank: Bank) -> Starlette:

@@ -15,7 +15,7 @@ from paydesk.adapters.acquirers.simulator.purchase_state import Standing, Status
 from paydesk.adapters.acquirers.simulator.record import Kind, Operation, Record
 from paydesk.adapters.acquirers.simulator.remembering import key_of
 
-_PAGE: Final = 100
+PAGE: Final = 100
 _ASKED: Final = (Kind.AUTHORIZE, Kind.CHARGE, Kind.CHALLENGE, Kind.PAGE)
 _STATES: Final = {
     Status.CHALLENGED: PurchaseState.OPEN,
@@ -30,25 +30,27 @@ def purchases_since(record: Record, since: datetime, after: str) -> PurchasePage
 
     Raises: AcquirerRefused.
     """
-    lines = record.made_since(since, _place(after), _PAGE, *_ASKED)
+    lines = record.made_since(since, place_of(after), PAGE, *_ASKED)
     listed = tuple(_purchase(record, line) for line in lines if line.amount)
-    return PurchasePage(listed, _next(lines))
+    return PurchasePage(listed, place_after(lines))
 
 
 def refunds_since(record: Record, since: datetime, after: str) -> RefundPage:
     """A page of the refunds since a time. Raises: AcquirerRefused."""
-    lines = record.made_since(since, _place(after), _PAGE, Kind.REFUND)
-    return RefundPage(tuple(_refund(record, line) for line in lines), _next(lines))
+    lines = record.made_since(since, place_of(after), PAGE, Kind.REFUND)
+    return RefundPage(tuple(_refund(record, line) for line in lines), place_after(lines))
 
 
-def _place(after: str) -> int:
+def place_of(after: str) -> int:
+    """The place in the record that a cursor names. Raises: AcquirerRefused."""
     if after and not (after.isascii() and after.isdigit() and len(after) <= 18):
         raise AcquirerRefused("the cursor is none of this bank")
     return int(after or 0)
 
 
-def _next(lines: list[Operation]) -> str:
-    return str(lines[-1].seq) if len(lines) == _PAGE else ""
+def place_after(lines: list[Operation]) -> str:
+    """The cursor after some lines, empty if there are no more."""
+    return str(lines[-1].seq) if len(lines) == PAGE else ""
 
 
 def _purchase(record: Record, line: Operation) -> ListedPurchase:

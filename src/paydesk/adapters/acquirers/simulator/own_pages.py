@@ -14,10 +14,18 @@ from enum import StrEnum
 
 import msgspec
 
-from paydesk.adapters.acquirers.hosted_pages import LONGEST_LIFE, Page, PageRequest, PageState
+from paydesk.adapters.acquirers.hosted_pages import (
+    LONGEST_LIFE,
+    ListedPage,
+    Page,
+    PageList,
+    PageRequest,
+    PageState,
+)
 from paydesk.adapters.acquirers.instruments import Instrument, InstrumentKind
-from paydesk.adapters.acquirers.interface import AcquirerRefused, DeclineReason, KeyUsed
-from paydesk.adapters.acquirers.simulator import disputing, remembering
+from paydesk.adapters.acquirers.interface import AcquirerRefused, DeclineReason, KeyUsed, NoSuchPage
+from paydesk.adapters.acquirers.marks import Mark
+from paydesk.adapters.acquirers.simulator import disputing, listing, remembering
 from paydesk.adapters.acquirers.simulator.purchase_state import Standing, Status, standing_of
 from paydesk.adapters.acquirers.simulator.record import Kind, Operation, Record, new_reference
 from paydesk.adapters.acquirers.simulator.test_cards import ANY_OTHER, APPROVED, BY_NUMBER, CHALLENGED
@@ -83,7 +91,7 @@ class Pages:
         return answer
 
     def find(self, reference: str) -> Page:
-        """How a page stands. Moves no money. Raises: AcquirerRefused if there is none."""
+        """How a page stands. Moves no money. Raises: NoSuchPage."""
         with self._record.transaction():
             self._require(reference)
             return self._page(reference)
@@ -91,7 +99,7 @@ class Pages:
     def end(self, reference: str) -> Page:
         """End a page, unless its customer is with their bank. Moves no money.
 
-        Raises: AcquirerRefused if there is none.
+        Raises: NoSuchPage.
         """
         with self._record.transaction():
             self._require(reference)
@@ -99,6 +107,16 @@ class Pages:
             if standing.status is Status.CHALLENGED and not asks:
                 self._write(standing, Kind.END, "ended")
             return self._page(reference)
+
+    def since(self, since: datetime, after: str) -> PageList:
+        """The pages made since a time that are not over without a payment, after a place in the
+        record. Moves no money. Raises: AcquirerRefused.
+        """
+        with self._record.transaction():
+            lines = self._record.made_since(since, listing.place_of(after), listing.PAGE, Kind.PAGE)
+            listed = [ListedPage(self._page(line.reference), line.at, self._mark(line)) for line in lines]
+        not_over = tuple(one for one in listed if one.page.state is not PageState.ENDED)
+        return PageList(not_over, listing.place_after(lines))
 
     def show(self, reference: str) -> Shown | None:
         """What a customer sees of a page, None if there is none."""
@@ -114,7 +132,7 @@ class Pages:
         with self._record.transaction():
             standing, asks, _ = self._standing(reference)
             if standing.status is Status.CHALLENGED and not asks:
-                self._choose(standing, way, number)
+                self._choose(standing, way, number, authenticate=self._asked(reference).authenticate)
             return self._shown(reference)
 
     def decide(self, reference: str, *, approve: bool) -> Shown | None:
@@ -167,18 +185,20 @@ class Pages:
     def _left(self, wanted: PageRequest) -> float:
         return (wanted.expires_at - self._now()).total_seconds()
 
-    def _choose(self, standing: Standing, way: Way, number: str) -> None:
-        """Take a customer's choice on an open page."""
+    def _choose(self, standing: Standing, way: Way, number: str, *, authenticate: bool) -> None:
+        """Take a customer's choice on an open page; with `authenticate` no card is taken
+        without the word of its bank.
+        """
         if way is Way.WALLET:
             return self._take(standing, WALLET)
         if way is Way.BANK:
             return self._leave(standing, BANK)
         sample = BY_NUMBER.get(number, ANY_OTHER)
         card = Instrument(InstrumentKind.CARD, str(detect_brand(number)), number[-4:])
+        if sample.at_checkout == CHALLENGED or (sample.at_checkout == APPROVED and authenticate):
+            return self._leave(standing, card)
         if sample.at_checkout == APPROVED:
             return self._take(standing, card)
-        if sample.at_checkout == CHALLENGED:
-            return self._leave(standing, card)
         return self._write(standing, Kind.PAGE_DECLINED, sample.at_checkout)
 
     def _take(self, standing: Standing, instrument: Instrument) -> None:
@@ -252,10 +272,15 @@ class Pages:
     def _asked(self, reference: str) -> PageRequest:
         return msgspec.json.decode(self._record.page(reference), type=PageRequest)
 
+    def _mark(self, line: Operation) -> Mark | None:
+        """The mark that stands with the purchase of a page."""
+        kept = self._record.mark(line.of_key or "")
+        return kept[1] if kept else None
+
     def _require(self, reference: str) -> None:
-        """Raises: AcquirerRefused if there is no such page."""
+        """Raises: NoSuchPage."""
         if not self._record.page(reference):
-            raise AcquirerRefused("there is no page of this reference")
+            raise NoSuchPage("there is no page of this reference")
 
     def _write(self, standing: Standing, kind: Kind, result: str, *, reference: str = "", last4: str = "") -> None:
         self._record.write(

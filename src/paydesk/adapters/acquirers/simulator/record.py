@@ -63,6 +63,7 @@ create index if not exists operation_by_reference on operation (reference) where
 drop index if exists operation_made;
 create index if not exists operation_begun on operation (at) where kind in ('authorize', 'charge', 'challenge', 'page');
 create index if not exists operation_refunded on operation (at) where kind = 'refund';
+create index if not exists operation_page on operation (at) where kind = 'page';
 create trigger if not exists operation_is_never_changed before update on operation
     begin select raise(abort, 'the record is append-only'); end;
 create trigger if not exists operation_is_never_removed before delete on operation

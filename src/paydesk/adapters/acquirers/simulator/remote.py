@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -11,20 +12,22 @@ import aiohttp
 import msgspec
 
 from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, FailedRefundPage
-from paydesk.adapters.acquirers.hosted_pages import Capabilities, Page, PageRequest
+from paydesk.adapters.acquirers.hosted_pages import Capabilities, Page, PageList, PageRequest
 from paydesk.adapters.acquirers.interface import (
     AcquirerRefused,
     Earlier,
     Finding,
     KeyUsed,
     MovementFinding,
+    NoSuchPage,
     Outcome,
     OutcomeUnknown,
     Purchase,
     Release,
 )
 from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
-from paydesk.adapters.acquirers.simulator.challenge import origin_of, with_address, with_page
+from paydesk.adapters.acquirers.notices import Notice, NoticeRefused
+from paydesk.adapters.acquirers.simulator.challenge import origin_of, with_address, with_addresses, with_page
 from paydesk.adapters.acquirers.simulator.remembering import KEY_LIFETIME
 from paydesk.adapters.acquirers.simulator.wire import (
     AboutDispute,
@@ -112,12 +115,23 @@ class RemoteSimulator:
         return with_address(self._base_url, await self._read("open_page", wanted, Page))
 
     async def find_page(self, key: str, reference: str) -> Page:
-        """How a page stands. Moves no money. Raises: AcquirerRefused, OutcomeUnknown."""
+        """How a page stands. Moves no money. Raises: NoSuchPage, OutcomeUnknown."""
         return with_address(self._base_url, await self._read("find_page", AboutPage(reference), Page))
 
     async def end_page(self, key: str, reference: str) -> Page:
-        """End a page. Moves no money. Raises: AcquirerRefused, OutcomeUnknown."""
+        """End a page. Moves no money. Raises: NoSuchPage, OutcomeUnknown."""
         return with_address(self._base_url, await self._read("end_page", AboutPage(reference), Page))
+
+    async def list_pages(self, since: datetime, after: str) -> PageList:
+        """The pages since a time that are not over. Moves no money.
+
+        Raises: AcquirerRefused, OutcomeUnknown.
+        """
+        return with_addresses(self._base_url, await self._read("pages", Since(since, after), PageList))
+
+    def read_notification(self, headers: Mapping[str, str], body: bytes) -> Notice | None:
+        """The bank signs nothing: its address has a token. Raises: NoticeRefused."""
+        raise NoticeRefused("the simulated bank signs nothing: it is told an address with a token")
 
     async def capture(self, key: str, reference: str, amount: Decimal, currency: str) -> None:
         """Take what an authorization holds. Moves money.
@@ -272,7 +286,14 @@ class RemoteSimulator:
                 return msgspec.json.decode(body, type=wanted)
             if status == 409:
                 refusal = msgspec.json.decode(body, type=Refusal)
-                raise (KeyUsed if refusal.key_used else AcquirerRefused)(refusal.refused)
+                raise _meaning(refusal)
         except msgspec.DecodeError as error:
             raise OutcomeUnknown("the bank's answer can't be read") from error
         raise OutcomeUnknown(f"the bank answered with status {status}")
+
+
+def _meaning(refusal: Refusal) -> AcquirerRefused:
+    """The error that a refusal of the bank's is."""
+    if refusal.key_used:
+        return KeyUsed(refusal.refused)
+    return NoSuchPage(refusal.refused) if refusal.no_page else AcquirerRefused(refusal.refused)

@@ -18,8 +18,8 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Mount, Route
 
 from paydesk.adapters.acquirers.disputes import DisputePage, FailedRefundPage
-from paydesk.adapters.acquirers.hosted_pages import Page, PageRequest
-from paydesk.adapters.acquirers.interface import AcquirerRefused, KeyUsed, OutcomeUnknown, Purchase
+from paydesk.adapters.acquirers.hosted_pages import Page, PageList, PageRequest
+from paydesk.adapters.acquirers.interface import AcquirerRefused, KeyUsed, NoSuchPage, OutcomeUnknown, Purchase
 from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
 from paydesk.adapters.acquirers.simulator.acquirer import SimulatedAcquirer
 from paydesk.adapters.acquirers.simulator.challenge import challenge_app
@@ -45,7 +45,17 @@ from paydesk.adapters.acquirers.simulator.wire import (
 )
 
 _Question = TypeVar("_Question")
-_Told = Answer | EarlierAnswer | DisputePage | DisputeAnswer | FailedRefundPage | PurchasePage | RefundPage | Page
+_Told = (
+    Answer
+    | EarlierAnswer
+    | DisputePage
+    | DisputeAnswer
+    | FailedRefundPage
+    | PurchasePage
+    | RefundPage
+    | Page
+    | PageList
+)
 
 
 def bank_app(acquirer: SimulatedAcquirer) -> Starlette:
@@ -112,10 +122,14 @@ def _page_questions(acquirer: SimulatedAcquirer) -> list[Route]:
     async def end_page(asked: AboutPage) -> Page:
         return await acquirer.end_page("", asked.reference)
 
+    async def pages(asked: Since) -> PageList:
+        return await acquirer.list_pages(asked.since, asked.cursor)
+
     return [
         _question("/open_page", PageRequest, open_page),
         _question("/find_page", AboutPage, find_page),
         _question("/end_page", AboutPage, end_page),
+        _question("/pages", Since, pages),
     ]
 
 
@@ -208,7 +222,8 @@ def _question(path: str, asked: type[_Question], answer: Callable[[_Question], A
         try:
             return _json(await answer(question), 200)
         except AcquirerRefused as refused:
-            return _json(Refusal(str(refused), isinstance(refused, KeyUsed)), 409)
+            told = Refusal(str(refused), isinstance(refused, KeyUsed), isinstance(refused, NoSuchPage))
+            return _json(told, 409)
         except OutcomeUnknown:
             return PlainTextResponse("the answer was lost", status_code=504)
 

@@ -134,12 +134,13 @@ class EarlierAnswer(msgspec.Struct, frozen=True):
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """Why the bank did not do what was asked (HTTP status 409), and whether its key stands
-    for something else.
+    """Why the bank did not do what was asked (HTTP status 409), whether its key stands
+    for something else, and whether it knows no such page.
     """
 
     refused: str
     key_used: bool = False
+    no_page: bool = False
 
 
 DONE: Final = "done"

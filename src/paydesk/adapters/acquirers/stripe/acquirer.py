@@ -7,14 +7,14 @@ that only; any other account's customers pay on Stripe's own page (`sessions.py`
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Final
 from urllib.parse import urlsplit
 
 from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, FailedRefundPage
-from paydesk.adapters.acquirers.hosted_pages import Capabilities, Page, PageRequest
+from paydesk.adapters.acquirers.hosted_pages import Capabilities, Page, PageList, PageRequest
 from paydesk.adapters.acquirers.interface import (
     AcquirerRefused,
     Challenged,
@@ -31,6 +31,7 @@ from paydesk.adapters.acquirers.interface import (
     Voided,
 )
 from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
+from paydesk.adapters.acquirers.notices import Notice
 from paydesk.adapters.acquirers.stripe.amounts import main_units, minor_units
 from paydesk.adapters.acquirers.stripe.calls import Calls, KeyTaken, Rejected
 from paydesk.adapters.acquirers.stripe.disputes import Disputes
@@ -38,7 +39,16 @@ from paydesk.adapters.acquirers.stripe.failed_refunds import FailedRefunds
 from paydesk.adapters.acquirers.stripe.listing import Listing
 from paydesk.adapters.acquirers.stripe.looking import Looking
 from paydesk.adapters.acquirers.stripe.movements import Movements
-from paydesk.adapters.acquirers.stripe.objects import KEY, Intent, Named, finding_of, mark_of, metadata_of
+from paydesk.adapters.acquirers.stripe.notices import Notices
+from paydesk.adapters.acquirers.stripe.objects import (
+    ALWAYS_AUTHENTICATE,
+    KEY,
+    Intent,
+    Named,
+    finding_of,
+    mark_of,
+    metadata_of,
+)
 from paydesk.adapters.acquirers.stripe.sessions import Sessions
 from paydesk.core.clock import utc_now
 
@@ -46,7 +56,6 @@ _CHALLENGE_ORIGIN: Final = "https://hooks.stripe.com"
 _PAGE_ORIGIN: Final = "https://checkout.stripe.com"
 _WITH_CARDS: Final = Capabilities(cards=True, pages=False, stored=True)
 _WITH_PAGES: Final = Capabilities(cards=False, pages=True, stored=True)
-_ALWAYS_AUTHENTICATE: Final[dict[str, object]] = {"payment_method_options": {"card": {"request_three_d_secure": "any"}}}
 
 
 class StripeAcquirer:
@@ -69,12 +78,14 @@ class StripeAcquirer:
         now: Callable[[], datetime] = utc_now,
         hosts_pages: bool = False,
         checkout_domain: str = "",
+        webhook_secrets: Sequence[str] = (),
     ) -> None:
         """Prepare calls; no connection is made yet.
         `timeout` is the seconds that Stripe has for a whole answer.
 
         With `hosts_pages` customers pay on Stripe's own page, and no card number is sent; its
-        address is at `checkout_domain` where the account has one of its own.
+        address is at `checkout_domain` where the account has one of its own. Notifications are
+        signed with one of `webhook_secrets`.
 
         Raises: SetupError.
         """
@@ -91,6 +102,7 @@ class StripeAcquirer:
         self._disputes: Final = Disputes(self._calls, self._looking, now)
         self._failed_refunds: Final = FailedRefunds(self._calls)
         self._listing: Final = Listing(self._calls)
+        self._notices: Final = Notices(webhook_secrets, now)
 
     async def authorize(self, purchase: Purchase) -> Outcome:
         """Take or hold money from the card of a customer who is present. Moves money.
@@ -129,13 +141,27 @@ class StripeAcquirer:
     async def find_page(self, key: str, reference: str) -> Page:
         """How a Checkout Session stands. Moves no money.
 
-        Raises: AcquirerRefused, OutcomeUnknown.
+        Raises: NoSuchPage, AcquirerRefused, OutcomeUnknown.
         """
         return await self._sessions.find(key, reference)
 
     async def end_page(self, key: str, reference: str) -> Page:
-        """Expire a Checkout Session. Moves no money. Raises: AcquirerRefused, OutcomeUnknown."""
+        """Expire a Checkout Session. Moves no money.
+
+        Raises: NoSuchPage, AcquirerRefused, OutcomeUnknown.
+        """
         return await self._sessions.end(key, reference)
+
+    async def list_pages(self, since: datetime, after: str) -> PageList:
+        """The Checkout Sessions since a time that are open or complete. Moves no money.
+
+        Raises: AcquirerRefused, OutcomeUnknown.
+        """
+        return await self._sessions.since(since, after)
+
+    def read_notification(self, headers: Mapping[str, str], body: bytes) -> Notice | None:
+        """What an event that Stripe has signed is about. Moves no money. Raises: NoticeRefused."""
+        return self._notices.read(headers, body)
 
     async def capture(self, key: str, reference: str, amount: Decimal, currency: str) -> None:
         """Take what an authorization holds. Moves money.
@@ -179,13 +205,14 @@ class StripeAcquirer:
         return finding_of(intent, voided=await self._looking.is_voided(intent))
 
     async def look_back(self, key: str) -> Earlier | None:
-        """The purchase that was ever made under a key, by list and search. Moves no money.
+        """The purchase that was ever made under a key, by list and search, or the page that nobody
+        paid on. Moves no money.
 
         Raises: OutcomeUnknown.
         """
         intent = await self._looking.ever(key)
         if intent is None:
-            return None
+            return await self._sessions.expired(key, self._now()) if self.capabilities.pages else None
         finding = finding_of(intent, voided=await self._looking.is_voided(intent))
         if KEY not in intent.metadata:
             finding = Voided()
@@ -287,7 +314,7 @@ class StripeAcquirer:
             **how,
         }
         if purchase.authenticate:
-            asked |= _ALWAYS_AUTHENTICATE
+            asked |= ALWAYS_AUTHENTICATE
         options = {"idempotency_key": purchase.key}
         return await self._calls.ask(self._calls.v1.payment_intents.create_async(asked, options), Intent)
 
@@ -297,7 +324,7 @@ class StripeAcquirer:
         metadata = metadata_of(purchase.key, purchase.not_after, purchase.mark)
         asked: dict[str, object] = {"metadata": metadata, "allowed_payment_method_types": ["card"]}
         if purchase.authenticate:
-            asked |= _ALWAYS_AUTHENTICATE
+            asked |= ALWAYS_AUTHENTICATE
         if purchase.keep_card:
             asked |= {"customer": await self._customer(purchase), "usage": "off_session"}
         self._refuse_late(purchase)

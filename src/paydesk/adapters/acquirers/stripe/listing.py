@@ -7,14 +7,26 @@ Source: docs.stripe.com/api/payment_intents/list, docs.stripe.com/api/refunds/li
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Final
 
+from paydesk.adapters.acquirers.instruments import Instrument, InstrumentKind
 from paydesk.adapters.acquirers.listing import ListedPurchase, ListedRefund, PurchasePage, PurchaseState, RefundPage
 from paydesk.adapters.acquirers.stripe.amounts import main_units
 from paydesk.adapters.acquirers.stripe.calls import Calls
-from paydesk.adapters.acquirers.stripe.objects import KEY, VOID, Charge, Intent, IntentList, Refund, RefundList, mark_of
+from paydesk.adapters.acquirers.stripe.objects import (
+    KEY,
+    VOID,
+    Charge,
+    Intent,
+    IntentList,
+    Refund,
+    RefundList,
+    instrument_of,
+    mark_of,
+)
 
 _PAGE: Final = 100
 _STATES: Final = {
@@ -72,7 +84,14 @@ def _purchase(intent: Intent) -> ListedPurchase:
         mark=mark_of(intent.metadata),
         network_reference=intent.network_reference,
         last4=charge.last4 if isinstance(charge, Charge) else "",
+        instrument=_paid_with(intent) if isinstance(charge, Charge) else None,
     )
+
+
+def _paid_with(intent: Intent) -> Instrument:
+    """What was paid with; a card is charged again by the purchase's `network_reference`."""
+    told = instrument_of(intent)
+    return replace(told, reference="") if told.kind is InstrumentKind.CARD else told
 
 
 def _state(intent: Intent) -> PurchaseState:

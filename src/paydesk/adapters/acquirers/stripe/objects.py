@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 
 import msgspec
 
+from paydesk.adapters.acquirers.instruments import Instrument, InstrumentKind
 from paydesk.adapters.acquirers.interface import (
     Approved,
     Challenged,
@@ -38,6 +40,13 @@ VOID = "paydesk_void"
 """The metadata field with the key of a void, of the purchase or of the refund that made it."""
 
 
+ALWAYS_AUTHENTICATE: Mapping[str, object] = {"payment_method_options": {"card": {"request_three_d_secure": "any"}}}
+"""What asks for 3-D Secure even if the bank would do without."""
+
+BANKS = frozenset({"bancontact", "blik", "eps", "fpx", "giropay", "ideal", "p24", "pay_by_bank", "twint"})
+"""Methods that pay from a bank account, at once."""
+
+_BRANDS = {"amex", "diners", "discover", "jcb", "mastercard", "unionpay", "visa"}
 _MOST_OF_A_FIELD = 500
 
 
@@ -219,6 +228,36 @@ class RefundList(msgspec.Struct, frozen=True):
 
     data: list[Refund]
     has_more: bool = False
+
+
+def instrument_of(intent: Intent | None) -> Instrument:
+    """What was paid with, or is kept, as far as Stripe tells."""
+    method = _method(intent)
+    if intent is None or method is None:
+        return Instrument(InstrumentKind.OTHER)
+    shown = _shown(method)
+    if not intent.network_reference:
+        return shown
+    ends = (method.card.exp_month or 0, method.card.exp_year or 0) if method.card else (0, 0)
+    # A card's reference is the one by which code of before charges what Stripe keeps.
+    kind = "" if method.type == "card" else f"/{method.type}"
+    return replace(shown, reference=f"{intent.network_reference}{kind}", exp_month=ends[0], exp_year=ends[1])
+
+
+def _method(intent: Intent | None) -> PaymentMethod | None:
+    """The method of a payment, or the one that was set up."""
+    if intent is not None and isinstance(intent.payment_method, PaymentMethod):
+        return intent.payment_method
+    charge = intent.latest_charge if intent is not None else None
+    return charge.payment_method_details if isinstance(charge, Charge) else None
+
+
+def _shown(method: PaymentMethod) -> Instrument:
+    """A method in our words."""
+    if method.card is None:
+        return Instrument(InstrumentKind.BANK if method.type in BANKS else InstrumentKind.OTHER)
+    brand, wallet = method.card.brand or "", method.card.wallet.type if method.card.wallet else ""
+    return Instrument(InstrumentKind.CARD, brand if brand in _BRANDS else "unknown", method.card.last4 or "", wallet)
 
 
 def finding_of(intent: Intent, *, voided: bool) -> Finding:

@@ -14,18 +14,25 @@ Source: docs.stripe.com/api/checkout/sessions; docs.stripe.com/payments/checkout
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import msgspec
 
-from paydesk.adapters.acquirers.hosted_pages import Page, PageRequest, PageState
-from paydesk.adapters.acquirers.instruments import Instrument, InstrumentKind
-from paydesk.adapters.acquirers.interface import AcquirerRefused, KeyUsed, OutcomeUnknown
+from paydesk.adapters.acquirers.hosted_pages import ListedPage, Page, PageList, PageRequest, PageState
+from paydesk.adapters.acquirers.interface import AcquirerRefused, Earlier, KeyUsed, NoSuchPage, OutcomeUnknown, Voided
 from paydesk.adapters.acquirers.stripe.amounts import main_units, minor_units
-from paydesk.adapters.acquirers.stripe.calls import Calls, KeyTaken, Rejected
+from paydesk.adapters.acquirers.stripe.calls import Calls, KeyTaken, Missing, Rejected
 from paydesk.adapters.acquirers.stripe.looking import Looking
-from paydesk.adapters.acquirers.stripe.objects import KEY, Charge, Intent, Named, PaymentMethod, metadata_of
+from paydesk.adapters.acquirers.stripe.objects import (
+    ALWAYS_AUTHENTICATE,
+    KEY,
+    Intent,
+    Named,
+    instrument_of,
+    mark_of,
+    metadata_of,
+)
 
 SLOW: Final = (
     "acss_debit",
@@ -57,10 +64,11 @@ LOCALES: Final = frozenset(
 )
 """Languages that Stripe's page has; others get what Stripe chooses."""
 
-BANKS: Final = frozenset({"bancontact", "blik", "eps", "fpx", "giropay", "ideal", "p24", "pay_by_bank", "twint"})
-"""Methods that pay from a bank account, at once."""
-
-_BRANDS: Final = {"amex", "diners", "discover", "jcb", "mastercard", "unionpay", "visa"}
+_LISTED: Final = ("open", "complete")
+_PAGE: Final = 100
+_MOST_PAGES: Final = 20
+_BACK: Final = timedelta(hours=25)
+"""Further back no session can have been made that was open a moment ago."""
 _LONGEST_NAME: Final = 250
 _EXPANDED: Final = {"expand": ["payment_intent.latest_charge", "setup_intent.payment_method"]}
 _SETUP: Final = "setup"
@@ -79,12 +87,21 @@ class Session(msgspec.Struct, frozen=True):
     payment_intent: Intent | str | None = None
     setup_intent: Intent | str | None = None
     mode: str = "payment"
+    created: int = 0
+    metadata: dict[str, str] | None = None
 
     @property
     def intent(self) -> Intent | None:
         """What the customer did on it: a payment, or the set-up of what is charged later."""
         made = self.setup_intent if self.mode == _SETUP else self.payment_intent
         return made if isinstance(made, Intent) else None
+
+
+class SessionList(msgspec.Struct, frozen=True):
+    """A page of sessions."""
+
+    data: list[Session]
+    has_more: bool = False
 
 
 class Sessions:
@@ -112,15 +129,21 @@ class Sessions:
         return self._page(wanted.key, made)
 
     async def find(self, key: str, reference: str) -> Page:
-        """How a session stands. Moves no money. Raises: AcquirerRefused, OutcomeUnknown."""
-        service = self._calls.v1.checkout.sessions
-        return self._page(key, await self._calls.ask(service.retrieve_async(reference, _EXPANDED), Session))
+        """How a session stands. Moves no money.
+
+        Raises: NoSuchPage, AcquirerRefused, OutcomeUnknown.
+        """
+        asked = self._calls.v1.checkout.sessions.retrieve_async(reference, _EXPANDED)
+        try:
+            return self._page(key, await self._calls.ask(asked, Session))
+        except Missing as missing:
+            raise NoSuchPage(str(missing)) from None
 
     async def end(self, key: str, reference: str) -> Page:
         """Expire a session, if it is open. Moves no money.
 
         Stripe refuses what is not open any more, or what it can't expire just now: how the session
-        stands then is the answer. Raises: AcquirerRefused, OutcomeUnknown.
+        stands then is the answer. Raises: NoSuchPage, AcquirerRefused, OutcomeUnknown.
         """
         with suppress(AcquirerRefused):
             await self._calls.ask(self._calls.v1.checkout.sessions.expire_async(reference), Session)
@@ -134,11 +157,66 @@ class Sessions:
         options = {"idempotency_key": f"{wanted.key}:customer"}
         return (await self._calls.ask(self._calls.v1.customers.create_async(asked, options), Named)).id
 
+    async def since(self, since: datetime, after: str) -> PageList:
+        """The sessions made since a time that are not over, first the open ones and then those that
+        are complete: one that is paid meanwhile is among the latter. Moves no money.
+
+        Raises: AcquirerRefused, OutcomeUnknown.
+        """
+        status, _, place = after.partition(" ")
+        status = status or _LISTED[0]
+        if status not in _LISTED:
+            raise AcquirerRefused("the cursor is none of Stripe's")
+        page = await self._list({"status": status}, since, place)
+        listed = tuple(one for one in map(self._listed, page.data) if one is not None)
+        if page.has_more and page.data:
+            return PageList(listed, f"{status} {page.data[-1].id}")
+        return PageList(listed, f"{_LISTED[1]} " if status == _LISTED[0] else "")
+
+    async def expired(self, key: str, now: datetime) -> Earlier | None:
+        """The session that was made under a key and has expired, None if there is none among those
+        of the last day. Moves no money. Raises: OutcomeUnknown.
+        """
+        place = ""
+        for _ in range(_MOST_PAGES):
+            try:
+                page = await self._list({"status": "expired"}, now - _BACK, place)
+            except AcquirerRefused as refused:
+                raise OutcomeUnknown(str(refused)) from None
+            for one in page.data:
+                if one.client_reference_id == key:
+                    was = self._page(key, one)
+                    return Earlier(Voided(), was.amount, was.currency, True, mark_of(one.metadata or {}))
+            if not page.has_more or not page.data:
+                break
+            place = page.data[-1].id
+        return None
+
+    async def _list(self, wanted: dict[str, object], since: datetime, place: str) -> SessionList:
+        """A page of Stripe's list of sessions. Raises: AcquirerRefused, OutcomeUnknown."""
+        asked: dict[str, object] = {"limit": _PAGE, "created": {"gte": int(since.timestamp())}, **wanted}
+        asked |= {"expand": ["data.payment_intent.latest_charge", "data.setup_intent.payment_method"]}
+        if place:
+            asked["starting_after"] = place
+        return await self._calls.ask(self._calls.v1.checkout.sessions.list_async(asked), SessionList)
+
+    def _listed(self, session: Session) -> ListedPage | None:
+        """A session in the list; None for one of other software that is no such page at all,
+        and for one that is over.
+        """
+        try:
+            page = self._page(session.client_reference_id or "", session)
+        except OutcomeUnknown:
+            return None
+        if page.state is PageState.ENDED:
+            return None
+        return ListedPage(page, datetime.fromtimestamp(session.created, UTC), mark_of(session.metadata or {}))
+
     def _page(self, key: str, session: Session) -> Page:
         """A session as a page. Raises: OutcomeUnknown if it can't be read as one."""
         intent = session.intent
         state = _state(session, intent)
-        if state is PageState.PAID and intent is not None:
+        if state is PageState.PAID and intent is not None and key:
             self._looking.remember(key, intent)
         currency = (session.currency or "").upper()
         total = 0 if session.mode == _SETUP else session.amount_total
@@ -152,7 +230,7 @@ class Sessions:
             currency=currency,
             url=session.url or "",
             payment=intent.id if intent is not None else "",
-            instrument=_instrument(intent) if state is PageState.PAID else None,
+            instrument=instrument_of(intent) if state is PageState.PAID else None,
         )
 
 
@@ -167,10 +245,12 @@ def _asked(wanted: PageRequest, customer: str) -> dict[str, Any]:
         "success_url": wanted.return_url,
         "cancel_url": wanted.return_url,
         "expires_at": int(wanted.expires_at.timestamp()),
-        "metadata": {KEY: wanted.key},
+        "metadata": metadata,
         "excluded_payment_method_types": [*SLOW, *(KEPT_AS_DEBITS if customer else ())],
         **({"customer": customer} if customer else {"customer_email": wanted.email}),
     }
+    if wanted.authenticate:
+        asked |= ALWAYS_AUTHENTICATE
     if wanted.amount == 0:
         currency = wanted.currency.lower()
         return asked | {"mode": _SETUP, "currency": currency, "setup_intent_data": {"metadata": metadata}}
@@ -224,33 +304,3 @@ def _state(session: Session, intent: Intent | None) -> PageState:
         case "complete", "unpaid":
             return PageState.PENDING
     raise OutcomeUnknown(f"Stripe's session {session.id} is {session.status}, {session.payment_status}")
-
-
-def _instrument(intent: Intent | None) -> Instrument:
-    """What was paid with, or is kept, as far as Stripe tells."""
-    method = _method(intent)
-    if intent is None or method is None:
-        return Instrument(InstrumentKind.OTHER)
-    shown = _shown(method)
-    if not intent.network_reference:
-        return shown
-    ends = (method.card.exp_month or 0, method.card.exp_year or 0) if method.card else (0, 0)
-    # A card's reference is the one by which code of before charges what Stripe keeps.
-    kind = "" if method.type == "card" else f"/{method.type}"
-    return replace(shown, reference=f"{intent.network_reference}{kind}", exp_month=ends[0], exp_year=ends[1])
-
-
-def _method(intent: Intent | None) -> PaymentMethod | None:
-    """The method of a payment, or the one that was set up."""
-    if intent is not None and isinstance(intent.payment_method, PaymentMethod):
-        return intent.payment_method
-    charge = intent.latest_charge if intent is not None else None
-    return charge.payment_method_details if isinstance(charge, Charge) else None
-
-
-def _shown(method: PaymentMethod) -> Instrument:
-    """A method in our words."""
-    if method.card is None:
-        return Instrument(InstrumentKind.BANK if method.type in BANKS else InstrumentKind.OTHER)
-    brand, wallet = method.card.brand or "", method.card.wallet.type if method.card.wallet else ""
-    return Instrument(InstrumentKind.CARD, brand if brand in _BRANDS else "unknown", method.card.last4 or "", wallet)
