@@ -131,12 +131,21 @@ async def go_on(desk: Desk, link: Link | OpenedLink, *, email: str = "ada@exampl
 
 
 async def buy(
-    desk: Desk, shop: Shop, reference: str = "", *, number: str = GOOD, now: datetime | None = None, **asked: Any
+    desk: Desk,
+    shop: Shop,
+    reference: str = "",
+    *,
+    number: str = GOOD,
+    email: str = "ada@example.com",
+    now: datetime | None = None,
+    **asked: Any,
 ) -> int:
-    """A customer orders and has paid; the payment's id. `asked` is what `order` takes."""
+    """A customer, whose address is `email`, orders and has paid; the payment's id.
+    `asked` is what `order` takes.
+    """
     reference = reference or secrets.token_hex(8)
     link = await order(desk.database, shop, reference, now=now, **asked)
-    assert await pay(desk, link, number, now=now) == Paid()
+    assert await pay(desk, link, number, email=email, now=now) == Paid()
     return await payment_of(desk.database, shop, reference)
 
 

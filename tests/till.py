@@ -81,9 +81,15 @@ class Till:
         """A customer has paid, 10 USD unless it is said; the payment's id."""
         return await shopfront.buy(self.desk, self.shop, reference, **asked)
 
-    async def subscribe(self, terms: Terms = MONTHLY, number: str = GOOD, order: str = "club-1") -> Subscription:
+    async def buy(self, reference: str = "", number: str = GOOD, **asked: Any) -> Result:
+        """A customer orders and pays by a card; what came of it."""
+        return await self.pay(await self.order(reference, **asked), number)
+
+    async def subscribe(
+        self, terms: Terms = MONTHLY, number: str = GOOD, order: str = "club-1", **asked: Any
+    ) -> Subscription:
         """A customer has paid for the beginning of a subscription."""
-        return await shopfront.subscribe(self.desk, self.shop, terms, reference=order, number=number)
+        return await shopfront.subscribe(self.desk, self.shop, terms, reference=order, number=number, **asked)
 
     async def confirm(self, payment_id: int, *, now: datetime | None = None, **said: Any) -> Confirmed:
         """The merchant says what became of a payment's goods, shipped with DHL unless said."""

@@ -4,65 +4,26 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
-from datetime import datetime
 from typing import Any
 
 import httpx
 import pytest
-from tests import shopfront
-from tests.shopfront import MONTHLY, find_subscription
+from tests.till import Till
 
-from paydesk.domain.billing.charging import BillingRun
 from paydesk.domain.merchants.merchant import Merchant
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.payments.paying import Result
 from paydesk.domain.subscriptions.lifecycle import Subscription
-from paydesk.domain.subscriptions.subscription_terms import Terms
-
-
-class Customers:
-    """Whoever buys from one side of the merchant."""
-
-    def __init__(self, desk: Desk, shop: Shop) -> None:
-        self.desk, self.shop, self.run = desk, shop, BillingRun(desk)
-
-    async def buy(
-        self,
-        order: str = "",
-        *,
-        number: str = "4242424242424242",
-        email: str = "ada@example.com",
-        terms: Terms | None = None,
-        amount: str = "",
-    ) -> Result:
-        """Go through a checkout with a card."""
-        wish: dict[str, Any] = {"amount": amount, "terms": terms, "pingback_url": None, "sign_version": "v1"}
-        link = await shopfront.order(
-            self.desk.database, self.shop, order or f"order-{secrets.token_hex(6)}", description="Golden Ticket", **wish
-        )
-        return await shopfront.pay(self.desk, link, number, email=email)
-
-    async def subscribe(
-        self, order: str = "", *, email: str = "ada@example.com", number: str = "4242424242424242"
-    ) -> Subscription:
-        """Buy a monthly subscription."""
-        await self.buy(order, number=number, email=email, terms=MONTHLY)
-        newest = await self.desk.database.fetchval(
-            "select max(id) from subscription where merchant_id = $1 and live = $2",
-            self.shop.merchant_id,
-            self.shop.live,
-        )
-        return await find_subscription(self.desk.database, self.shop, newest)
-
-    async def charge(self, at: datetime) -> int:
-        """Charge what is due at a time."""
-        return await self.run.charge_due(merchant_id=self.shop.merchant_id, at=at)
 
 
 @pytest.fixture
-def customers(desk: Desk, shop: Shop) -> Customers:
-    return Customers(desk, shop)
+def customers(desk: Desk, shop: Shop) -> Till:
+    return Till(desk, shop)
+
+
+async def subscribe(customers: Till, order: str = "", **asked: Any) -> Subscription:
+    """A customer subscribes, by a new order unless it is named, at a shop that hears of nothing."""
+    return await customers.subscribe(order=order or secrets.token_hex(8), pingback_url=None, **asked)
 
 
 class Server:
@@ -108,10 +69,4 @@ def server_of(web: httpx.AsyncClient) -> Callable[[str], Server]:
 def told(desk: Desk, shop: Shop) -> Callable[[], Awaitable[list[str]]]:
     """The events of the merchant's pingbacks, in order."""
 
-    async def events() -> list[str]:
-        rows = await desk.database.fetch(
-            "select event from pingback where merchant_id = $1 order by id", shop.merchant_id
-        )
-        return [row["event"] for row in rows]
-
-    return events
+    return Till(desk, shop).events

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests import set_back
 from tests.domain.ledger.paying_out import record_payout
+from tests.web.api.conftest import subscribe
 
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
@@ -108,7 +109,7 @@ async def test_evidence_that_is_none_is_refused(server: Any, customers: Any, des
 async def test_a_chargeback_ends_its_subscription_and_tells_both(
     server: Any, customers: Any, desk: Desk, told: Any
 ) -> None:
-    await customers.subscribe(number=CHARGED_BACK)
+    await subscribe(customers, number=CHARGED_BACK)
     await read_disputes(desk, now=utc_now())
     (subscription,) = (await server.get("/api/v1/subscriptions"))["data"]
     assert subscription["status"] == "Cancelled"

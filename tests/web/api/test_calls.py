@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests import breaking, set_back
+from tests.web.api.conftest import subscribe
 
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
@@ -45,7 +46,7 @@ def is_refusal(response: httpx.Response, status: int) -> bool:
 @pytest.fixture
 async def ids(customers: Any, database: Database, shop: Any) -> Ids:
     """One of each, of the merchant's test side; its pingback has an address to go to."""
-    subscription = await customers.subscribe()
+    subscription = await subscribe(customers)
     await breaking.say(
         database, "pingback", {"merchant_id": shop.merchant_id}, state="due", url="https://shop.example/pingback"
     )
@@ -207,7 +208,7 @@ class TestParameters:
 
     async def test_a_cursor_serves_no_other_filter(self, server: Any, customers: Any, path: str) -> None:
         for _ in range(2):
-            await customers.subscribe()
+            await subscribe(customers)
         cursor = (await server.get(path, limit=1))["next_cursor"]
         assert (await server.get(path, limit=9, cursor=cursor))["next_cursor"] is None
         answered = await server.call("GET", path, params={"cursor": cursor, "email": "ada@example.com"})

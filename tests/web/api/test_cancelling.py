@@ -5,6 +5,8 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any
 
+from tests.web.api.conftest import subscribe
+
 from paydesk.adapters.acquirers.interface import Purchase
 from paydesk.adapters.acquirers.simulator.purchase_state import Standing
 from paydesk.database.pool import Database
@@ -23,7 +25,7 @@ async def cancel(server: Any, subscription: Any) -> dict[str, Any]:
 
 
 async def test_cancelling_takes_effect_at_once(server: Any, customers: Any, told: Told) -> None:
-    subscription = await customers.subscribe("club-1")
+    subscription = await subscribe(customers, "club-1")
     shown = (await cancel(server, subscription))["data"]
     assert (shown["id"], shown["status"], shown["date_next"]) == (subscription.id, "Cancelled", 0)
     assert shown["date_cancelled"] >= shown["created_at"]
@@ -32,21 +34,21 @@ async def test_cancelling_takes_effect_at_once(server: Any, customers: Any, told
 
 
 async def test_cancelling_again_answers_the_same_and_tells_nobody(server: Any, customers: Any, told: Told) -> None:
-    subscription = await customers.subscribe()
+    subscription = await subscribe(customers)
     first = await cancel(server, subscription)
     assert await cancel(server, subscription) == first
     assert await told() == ["payment", "subscription_cancelled"]
 
 
 async def test_many_who_cancel_at_once_tell_the_merchant_once(server: Any, customers: Any, told: Told) -> None:
-    subscription = await customers.subscribe()
+    subscription = await subscribe(customers)
     answers = await asyncio.gather(*(cancel(server, subscription) for _ in range(12)))
     assert answers == [answers[0]] * 12
     assert await told() == ["payment", "subscription_cancelled"]
 
 
 async def test_a_cancelled_subscription_is_never_charged_again(server: Any, customers: Any, charges: Charges) -> None:
-    subscription = await customers.subscribe()
+    subscription = await subscribe(customers)
     await cancel(server, subscription)
     for months in (1, 2, 24):
         assert await customers.charge(subscription.date_next + timedelta(days=31 * months)) == 0
@@ -54,13 +56,13 @@ async def test_a_cancelled_subscription_is_never_charged_again(server: Any, cust
 
 
 async def test_only_the_named_one_ends(server: Any, customers: Any) -> None:
-    kept, ended = await customers.subscribe("club-1"), await customers.subscribe("club-2")
+    kept, ended = await subscribe(customers, "club-1"), await subscribe(customers, "club-2")
     await cancel(server, ended)
     assert (await server.get(f"/api/v1/subscriptions/{kept.id}"))["data"]["status"] == "Active"
 
 
 async def test_one_that_has_stopped_by_itself_stays_as_it_is(server: Any, customers: Any, told: Told) -> None:
-    subscription = await customers.subscribe(number="4000000000000341")
+    subscription = await subscribe(customers, number="4000000000000341")
     at = subscription.date_next
     for _ in range(4):
         assert await customers.charge(at) == 1
@@ -72,7 +74,7 @@ async def test_one_that_has_stopped_by_itself_stays_as_it_is(server: Any, custom
 async def test_a_charge_in_flight_stands_and_nothing_is_charged_later(
     server: Any, customers: Any, told: Told, charges: Charges, desk: Any, monkeypatch: Any
 ) -> None:
-    subscription = await customers.subscribe("club-1")
+    subscription = await subscribe(customers, "club-1")
     acquirer = desk.acquirer_for(live=False)
     charge = type(acquirer).charge_stored
     reached, answer = asyncio.Event(), asyncio.Event()
@@ -104,7 +106,7 @@ async def test_a_charge_in_flight_stands_and_nothing_is_charged_later(
 async def test_a_declined_charge_in_flight_is_not_tried_again(
     server: Any, customers: Any, told: Told, charges: Charges, desk: Any, monkeypatch: Any
 ) -> None:
-    subscription = await customers.subscribe(number="4000000000000341")
+    subscription = await subscribe(customers, number="4000000000000341")
     acquirer = desk.acquirer_for(live=False)
     charge = type(acquirer).charge_stored
 
@@ -123,7 +125,7 @@ async def test_a_declined_charge_in_flight_is_not_tried_again(
 async def test_cancelling_and_charging_at_once_lose_nothing(
     server: Any, customers: Any, told: Told, charges: Charges, database: Database, shop: Shop
 ) -> None:
-    subscriptions = [await customers.subscribe() for _ in range(10)]
+    subscriptions = [await subscribe(customers) for _ in range(10)]
     late = max(subscription.date_next for subscription in subscriptions)
     await asyncio.gather(customers.charge(late), *(cancel(server, one) for one in subscriptions))
     await customers.charge(late)

@@ -6,6 +6,7 @@ from typing import Any
 import httpx
 import pytest
 from tests import set_back
+from tests.web.api.conftest import subscribe
 
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.merchant import Merchant
@@ -15,7 +16,7 @@ PATH = "/api/v1/test_clock"
 
 @pytest.mark.parametrize("body", [{"json": {"advance": "93d"}}, {"data": {"advance": "93d"}}])
 async def test_what_falls_due_happens_and_is_told(server: Any, customers: Any, body: dict[str, Any]) -> None:
-    subscription = await customers.subscribe("club-1")
+    subscription = await subscribe(customers, "club-1")
     answered = await server.call("POST", PATH, **body)
     assert answered.status_code == 200, answered.text
     journey = answered.json()["data"]
@@ -32,7 +33,7 @@ async def test_what_falls_due_happens_and_is_told(server: Any, customers: Any, b
 
 
 async def test_a_cancelled_subscription_stays_quiet_for_years(server: Any, customers: Any) -> None:
-    subscription = await customers.subscribe()
+    subscription = await subscribe(customers)
     await server.call("POST", f"/api/subscription/{subscription.id}/cancel")
     journey = (await server.call("POST", PATH, json={"advance": "2y"})).json()["data"]
     assert journey["counts"] == {"settlement": 1, "reserve_release": 1}, "only what was paid before moves on"

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests import set_back
 from tests.shopfront import ships
+from tests.web.api.conftest import subscribe
 
 from paydesk.adapters.acquirers.simulator.purchase_state import Standing
 from paydesk.adapters.vault import Vault
@@ -187,7 +188,7 @@ class TestConfirming:
         assert (await server.call("POST", PATH, json=body)).json()["data"]["status"] == "captured"
 
     async def test_an_order_that_was_taken_at_once_is_just_recorded(self, server: Any, customers: Any) -> None:
-        subscription = await customers.subscribe()
+        subscription = await subscribe(customers)
         body = {"payment_order_id": subscription.init_payment_id, "type": "digital", "status": "delivered"}
         assert (await server.call("POST", PATH, json=body)).json()["data"]["status"] == "recorded"
 

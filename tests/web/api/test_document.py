@@ -6,6 +6,7 @@ from typing import Any
 import httpx
 import msgspec
 import pytest
+from tests.web.api.conftest import subscribe
 
 from paydesk.web.api import shapes
 
@@ -95,7 +96,7 @@ async def test_amounts_are_numbers_and_prices_are_text(document: dict[str, Any])
 async def test_answers_have_the_shapes_that_the_document_promises(
     server: Any, customers: Any, path: str, shape: type[Any]
 ) -> None:
-    subscription = await customers.subscribe()
+    subscription = await subscribe(customers)
     (pingback,) = (await server.get("/api/v1/pingbacks"))["data"]
     ids = {"payment": subscription.init_payment_id, "subscription": subscription.id, "pingback": pingback["id"]}
     text = (await server.call("GET", path.format(**ids))).content

@@ -27,6 +27,7 @@ from schemathesis.specs.openapi.checks import (
 )
 from tests import set_back
 from tests.lengths import at_length, longer
+from tests.web.api.conftest import subscribe
 
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.app import create_app
@@ -121,7 +122,7 @@ async def ids(customers: Any, desk: Desk, shop: Shop) -> Ids:
     await set_back.banks_tell_again(desk.database)
     for number in ("4242424242424242", "5555555555554444", CHARGED_BACK, CHARGED_BACK):
         await customers.buy(number=number)
-    subscription = await customers.subscribe()
+    subscription = await subscribe(customers)
     while await read_disputes(desk, now=utc_now()):
         pass
     found = {}

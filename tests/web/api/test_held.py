@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 from tests.shopfront import ships
-from tests.web.api.conftest import Customers, Server
+from tests.till import Till
+from tests.web.api.conftest import Server, subscribe
 from tests.web.conftest import Hold
 
 from paydesk.core.clock import utc_now
@@ -26,7 +27,7 @@ def _held_later(hold: Hold) -> None:
 
 
 @pytest.fixture
-async def to_ship(customers: Customers, database: Database, merchant: Merchant) -> int:
+async def to_ship(customers: Till, database: Database, merchant: Merchant) -> int:
     """The payment of an order whose money is held until it is shipped."""
     await ships(database, shop_of(merchant, live=False))
     await customers.buy("mug-1")
@@ -82,9 +83,9 @@ async def test_what_is_authorized_is_not_let_go(
 
 
 async def test_a_test_clock_stays_where_it_is(
-    server: Server, hold: Hold, customers: Customers, database: Database, merchant: Merchant, count_rows: Any
+    server: Server, hold: Hold, customers: Till, database: Database, merchant: Merchant, count_rows: Any
 ) -> None:
-    await customers.subscribe()
+    await subscribe(customers)
     await hold.begin()
     await refused(hold, server, CLOCK, json={"advance": "1d"})
     await refused(hold, server, CLOCK, json={"advance": "31d"}, headers={"Idempotency-Key": "a-month"})
@@ -98,13 +99,13 @@ async def test_a_test_clock_stays_where_it_is(
 async def test_a_test_clock_that_is_held_on_its_way_says_where_it_stands_and_goes_on_from_there(
     server: Server,
     hold: Hold,
-    customers: Customers,
+    customers: Till,
     database: Database,
     merchant: Merchant,
     count_rows: Any,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    subscription = await customers.subscribe()
+    subscription = await subscribe(customers)
     honest = BillingRun.charge_due
 
     async def charge_and_be_held(run: BillingRun, *, merchant_id: int, at: datetime) -> int:
@@ -127,8 +128,8 @@ async def test_a_test_clock_that_is_held_on_its_way_says_where_it_stands_and_goe
     assert await count_rows("payment") == 4
 
 
-async def test_what_moves_no_money_goes_on(server: Server, hold: Hold, customers: Customers) -> None:
-    subscription = await customers.subscribe("club-1")
+async def test_what_moves_no_money_goes_on(server: Server, hold: Hold, customers: Till) -> None:
+    subscription = await subscribe(customers, "club-1")
     await hold.begin()
     for path in ("/api/v1/payments", f"/api/v1/subscriptions/{subscription.id}", "/api/v1/balance"):
         assert (await server.get(path))["data"]

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests import set_back
+from tests.web.api.conftest import subscribe
 
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Busy, Conflict, Malformed
@@ -68,7 +69,7 @@ async def test_another_body_under_a_known_key_is_refused(server: Any, body: Any)
 
 
 async def test_another_path_under_a_known_key_is_refused(server: Any, customers: Any) -> None:
-    kept, ended = await customers.subscribe("club-1"), await customers.subscribe("club-2")
+    kept, ended = await subscribe(customers, "club-1"), await subscribe(customers, "club-2")
     headers = {KEY: "k-1"}
     assert (await server.call("POST", f"/api/subscription/{ended.id}/cancel", headers=headers)).status_code == 200
     assert (await server.call("POST", f"/api/subscription/{kept.id}/cancel", headers=headers)).status_code == 409

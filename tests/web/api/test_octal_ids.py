@@ -8,6 +8,7 @@ import pytest
 from tests import breaking
 from tests.databases import unguarded
 from tests.standings import standings
+from tests.web.api.conftest import subscribe
 
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.adapters.vault import Vault
@@ -106,7 +107,7 @@ async def test_an_octal_text_beyond_every_id_is_not_found(server: Any, paid: int
 
 
 async def test_a_subscription_is_read_and_cancelled_by_its_id_in_octal(server: Any, customers: Any) -> None:
-    subscription = (await customers.subscribe()).id
+    subscription = (await subscribe(customers)).id
     written = f"{subscription:o}"
     assert subscription % 10 == 8
     assert (await server.call("GET", f"/api/v1/subscriptions/{written}")).json()["data"]["id"] == subscription

@@ -8,6 +8,7 @@ import asyncpg
 import pytest
 from tests import breaking, set_back
 from tests.links import newest_portal
+from tests.web.api.conftest import subscribe
 
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
@@ -32,7 +33,7 @@ async def names(server: Any, path: str, **query: Any) -> list[int]:
 class TestPages:
     async def test_all_rows_come_once_while_rows_are_added(self, server: Any, customers: Any) -> None:
         for _ in range(250):
-            await customers.subscribe()
+            await subscribe(customers)
         for path in LISTS:
             known = set(await names(server, path, limit=100))
             assert len(known) >= 250
@@ -42,7 +43,7 @@ class TestPages:
                 read += [name_of(row) for row in page]
                 sizes.append(len(page))
                 if len(sizes) % 12 == 0:
-                    await customers.subscribe()
+                    await subscribe(customers)
             assert len(read) == len(set(read))
             assert set(read) == known
             assert set(sizes[:-1]) == {7}
@@ -52,7 +53,7 @@ class TestPages:
         self, server: Any, customers: Any, database: Database, shop: Shop
     ) -> None:
         for _ in range(5):
-            await customers.subscribe()
+            await subscribe(customers)
         for table in ("payment", "subscription", "pingback"):
             await database.execute(
                 f"update {table} set created_at = '2026-01-01' where merchant_id = $1", shop.merchant_id
@@ -62,7 +63,7 @@ class TestPages:
 
     async def test_the_last_page_says_so_even_if_it_is_full(self, server: Any, customers: Any) -> None:
         for _ in range(2):
-            await customers.subscribe()
+            await subscribe(customers)
         for path in LISTS:
             assert [len(page) async for page in server.pages(path, limit=1)] == [1, 1]
             assert (await server.get(path, limit=2))["next_cursor"] is None
@@ -141,7 +142,7 @@ class TestPayments:
 
 class TestFilters:
     async def test_an_order_reference_finds_what_came_of_that_order(self, server: Any, customers: Any) -> None:
-        subscription = await customers.subscribe("club-1")
+        subscription = await subscribe(customers, "club-1")
         await customers.charge(subscription.date_next)
         await customers.buy("club-2")
         await customers.buy("club-1:3")
@@ -159,16 +160,16 @@ class TestFilters:
             assert await names(server, path, merchant_order_id="%") == []
 
     async def test_an_order_reference_finds_the_end_of_its_subscription(self, server: Any, customers: Any) -> None:
-        subscription = await customers.subscribe("club-1")
+        subscription = await subscribe(customers, "club-1")
         await server.call("POST", f"/api/subscription/{subscription.id}/cancel")
         told = (await server.get("/api/v1/pingbacks", merchant_order_id="club-1"))["data"]
         assert [one["event"] for one in told] == ["subscription_cancelled", "payment"]
         assert told[0]["subscription_id"] == subscription.id
 
     async def test_an_e_mail_address_finds_its_customer_in_any_case(self, server: Any, customers: Any) -> None:
-        hers = await customers.subscribe("club-1", email="Grace@Example.com")
+        hers = await subscribe(customers, "club-1", email="Grace@Example.com")
         await customers.charge(hers.date_next)
-        await customers.subscribe("club-2")
+        await subscribe(customers, "club-2")
         mine = await names(server, "/api/v1/payments", email="grace@example.COM")
         assert len(mine) == 2
         assert hers.init_payment_id in mine
@@ -178,8 +179,8 @@ class TestFilters:
             assert await names(server, path, email="grace") == []
 
     async def test_filters_narrow_one_another(self, server: Any, customers: Any) -> None:
-        await customers.subscribe("club-1", email="grace@example.com")
-        await customers.subscribe("club-2")
+        await subscribe(customers, "club-1", email="grace@example.com")
+        await subscribe(customers, "club-2")
         for path in LISTS:
             both = {"email": "grace@example.com", "merchant_order_id": "club-1"}
             assert len(await names(server, path, **both)) == 1
@@ -190,7 +191,7 @@ class TestFilters:
             assert await names(server, path, email="grace@example.com", status=status) == []
 
     async def test_a_subscription_finds_its_payments(self, server: Any, customers: Any) -> None:
-        subscription = await customers.subscribe("club-1")
+        subscription = await subscribe(customers, "club-1")
         await customers.charge(subscription.date_next)
         await customers.buy()
         found = await names(server, "/api/v1/payments", subscription_id=subscription.id)
@@ -202,7 +203,7 @@ class TestFilters:
     async def test_dates_include_from_and_exclude_to(
         self, server: Any, customers: Any, database: Database, shop: Shop
     ) -> None:
-        await customers.subscribe()
+        await subscribe(customers)
         for table in ("payment", "subscription", "pingback"):
             await database.execute(
                 f"update {table} set created_at = '2026-01-31T10:00:00Z' where merchant_id = $1", shop.merchant_id
@@ -234,7 +235,7 @@ class TestSubscriptions:
     async def test_one_is_as_its_pingback_says_and_has_its_portal(
         self, server: Any, customers: Any, database: Database, shop: Shop, vault: Vault
     ) -> None:
-        subscription = await customers.subscribe("club-1")
+        subscription = await subscribe(customers, "club-1")
         (told,) = await database.fetch("select payload from pingback where merchant_id = $1", shop.merchant_id)
         token = (await newest_portal(database, shop.merchant_id)).token(vault)
         shown = (await server.get(f"/api/v1/subscriptions/{subscription.id}"))["data"]
@@ -245,12 +246,12 @@ class TestSubscriptions:
         assert shown["init_merchant_order_id"] == "club-1"
 
     async def test_the_portal_opens(self, server: Any, customers: Any) -> None:
-        subscription = await customers.subscribe()
+        subscription = await subscribe(customers)
         shown = (await server.get(f"/api/v1/subscriptions/{subscription.id}"))["data"]
         assert (await server.web.get(shown["portal_url"])).status_code == 200
 
     async def test_a_status_finds_its_own(self, server: Any, customers: Any) -> None:
-        kept, ended = await customers.subscribe("club-1"), await customers.subscribe("club-2")
+        kept, ended = await subscribe(customers, "club-1"), await subscribe(customers, "club-2")
         await server.call("POST", f"/api/subscription/{ended.id}/cancel")
         for status, found in (("Active", [kept.id]), ("Cancelled", [ended.id]), ("Trial", []), ("Expired", [])):
             assert await names(server, "/api/v1/subscriptions", status=status) == found
@@ -302,7 +303,7 @@ class TestPingbacks:
         assert await names(server, "/api/v1/pingbacks", status="exhausted") == []
 
     async def test_one_without_an_address_cannot_be_resent(self, server: Any, customers: Any) -> None:
-        await customers.buy("A-1")
+        await customers.buy("A-1", pingback_url=None)
         (waiting,) = await names(server, "/api/v1/pingbacks", status="waiting")
         answered = await server.call("POST", f"/api/v1/pingbacks/{waiting}/resend")
         assert answered.status_code == 409
@@ -346,7 +347,7 @@ class TestStatements:
         self, server: Any, customers: Any, path: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         for _ in range(12):
-            await customers.subscribe()
+            await subscribe(customers)
         asked: list[str] = []
         fetch = asyncpg.Connection._execute
 
@@ -370,7 +371,7 @@ class TestStatements:
 async def test_a_test_clock_dates_what_is_cancelled(
     server: Any, customers: Any, database: Database, shop: Shop
 ) -> None:
-    subscription = await customers.subscribe()
+    subscription = await subscribe(customers)
     await set_back.clock_runs_ahead(database, shop.merchant_id, timedelta(days=10))
     answered = await server.call("POST", f"/api/subscription/{subscription.id}/cancel")
     ahead = answered.json()["data"]["date_cancelled"] - subscription.created_at.timestamp()

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
-from html.parser import HTMLParser
 
 import httpx
 import pytest
@@ -14,6 +13,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Mount, Route
+from tests.markup import Markup
 
 from paydesk.adapters.acquirers.interface import DeclineReason
 from paydesk.adapters.acquirers.simulator import TEST_CARDS as SIMULATED
@@ -51,30 +51,8 @@ CLUB = replace(
 FIRST_VIEW_LIMIT = 25_000
 
 
-class Elements(HTMLParser):
-    """Every element of a page with its attributes, and the page's text."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.found: list[tuple[str, dict[str, str | None]]] = []
-        self.text = ""
-        self.feed(html)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
-
-    def named(self, name: str) -> dict[str, str | None]:
-        return next(attributes for _, attributes in self.found if attributes.get("name") == name)
-
-    def links(self) -> list[str | None]:
-        return [attributes.get("href") for tag, attributes in self.found if tag == "a"]
-
-
-def read(response: Response) -> Elements:
-    return Elements(bytes(response.body).decode())
+def read(response: Response) -> Markup:
+    return Markup(bytes(response.body).decode())
 
 
 ALL_PAGES: dict[str, Callable[[Texts], Response]] = {
@@ -152,7 +130,7 @@ def test_the_form_has_the_standard_tokens_and_posts_to_its_checkout() -> None:
     }
     for name in ("number", "expiry", "cvc"):
         assert page.named(name)["inputmode"] == "numeric"
-    form = next(attributes for tag, attributes in page.found if tag == "form")
+    form = page.all("form")[0]
     assert form["action"] == VIEW.pay_url
     assert form["method"] == "post"
 
@@ -164,13 +142,13 @@ def test_what_is_known_is_filled_in_but_never_the_card() -> None:
     assert page.named("expiry")["value"] == "12 / 30"
     assert "value" not in page.named("number")
     assert "value" not in page.named("cvc")
-    assert [a["value"] for tag, a in page.found if tag == "option" and "selected" in a] == ["GB"]
+    assert [a["value"] for a in page.all("option") if "selected" in a] == ["GB"]
 
 
 def test_without_a_prefilled_country_the_browsers_region_is_chosen() -> None:
     def chosen(texts: Texts, country: str = "") -> list[str | None]:
         page = read(pages.payment_page(replace(VIEW, entered=Customer(country=country)), texts))
-        return [a["value"] for tag, a in page.found if tag == "option" and "selected" in a]
+        return [a["value"] for a in page.all("option") if "selected" in a]
 
     assert chosen(texts_for("de-AT")) == ["AT"]
     assert chosen(texts_for("de")) == []
@@ -213,7 +191,7 @@ def test_all_countries_are_offered_in_the_readers_language() -> None:
     assert len(pages.COUNTRIES) == 250
     assert {"DE", "US", "XK"} <= pages.COUNTRIES
     page = read(pages.payment_page(VIEW, GERMAN))
-    assert {a["value"] for tag, a in page.found if tag == "option"} == {"", *pages.COUNTRIES}
+    assert {a["value"] for a in page.all("option")} == {"", *pages.COUNTRIES}
     names = page.text
     assert names.index("Norwegen") < names.index("Österreich") < names.index("Pakistan")
 

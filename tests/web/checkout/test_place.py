@@ -5,11 +5,11 @@ and never kept.
 from __future__ import annotations
 
 from collections.abc import Callable
-from html.parser import HTMLParser
 from typing import Any
 
 import httpx
 import pytest
+from tests.markup import Markup
 from tests.shopfront import TYPED, open_page
 
 from paydesk.adapters.acquirers.interface import CardDetails, Outcome, Purchase
@@ -18,22 +18,8 @@ from paydesk.adapters.acquirers.simulator import SimulatedAcquirer
 SignedForm = Callable[..., dict[str, Any]]
 
 
-class Fields(HTMLParser):
-    """The values of a page's inputs, by name."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.values: dict[str, str] = {}
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        found = dict(attrs)
-        if tag == "input" and (name := found.get("name")):
-            self.values[name] = found.get("value") or ""
-
-
 async def shown(web: httpx.AsyncClient, form: dict[str, Any]) -> dict[str, str]:
-    return Fields((await web.get(await open_page(web, form))).text).values
+    return Markup((await web.get(await open_page(web, form))).text).inputs()
 
 
 async def test_what_the_shop_knows_is_filled_in(web: httpx.AsyncClient, signed_form: SignedForm) -> None:
@@ -71,7 +57,7 @@ async def test_the_bank_gets_what_the_customer_made_of_it_and_it_is_shown_again(
     typed = TYPED | {"city": "Potsdam", "zip": "14467"}
     declined = await web.post(f"{path}/pay", data={**typed, "number": "4000000000000002"})
     assert declined.status_code == 402
-    fields = Fields(declined.text).values
+    fields = Markup(declined.text).inputs()
     assert (fields["city"], fields["zip"]) == ("Potsdam", "14467")
     assert (await web.post(f"{path}/pay", data={**typed, "number": "4242424242424242", "city": ""})).status_code == 303
     assert [(card.city, card.postal_code) for card in asked] == [("Potsdam", "14467"), ("", "14467")]

@@ -4,11 +4,11 @@ import re
 from dataclasses import replace
 from decimal import Decimal
 from html import unescape
-from html.parser import HTMLParser
 
 import pytest
 from babel import Locale
 from babel.dates import format_date
+from tests.markup import Markup
 from tests.web.mails.every_mail import ADDRESSES, FACTS, NOW, mail_of
 
 from paydesk.adapters.mail import Letter, MailRefused
@@ -24,22 +24,6 @@ each_language = pytest.mark.parametrize("language", LANGUAGES)
 
 def letter(kind: Kind, language: str = "en", **changes: object) -> Letter:
     return write(mail_of(kind, language, **changes), ADDRESSES)
-
-
-class Tags(HTMLParser):
-    """The start tags of a page with their attributes, and its text."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.text = ""
-        self.feed(html)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
 
 
 def test_every_kind_that_is_queued_has_words() -> None:
@@ -61,7 +45,7 @@ def test_every_kind_is_whole_in_every_language(language: str) -> None:
 def test_text_and_html_say_the_same(language: str) -> None:
     for kind in Kind:
         written = letter(kind, language)
-        shown = re.sub(r"[\s\u2068\u2069]+", "", Tags(written.html).text)
+        shown = re.sub(r"[\s\u2068\u2069]+", "", Markup(written.html).text)
         for line in written.text.splitlines():
             for part in line.removeprefix("-- ").split(": "):
                 assert re.sub(r"[\s\u2068\u2069]+|:$", "", part) in shown, (kind, part)
@@ -72,10 +56,10 @@ def test_html_says_its_language_and_direction_and_loads_nothing(language: str) -
     direction = Locale.parse(language, sep="-").text_direction
     for kind in Kind:
         written = letter(kind, language)
-        parsed = Tags(written.html)
-        assert parsed.tags[0] == ("html", {"lang": language, "dir": direction}), kind
+        parsed = Markup(written.html)
+        assert parsed.found[0] == ("html", {"lang": language, "dir": direction}), kind
         strangers = {"img", "link", "script", "iframe", "form", "object", "base"}
-        assert not strangers.intersection(tag for tag, _ in parsed.tags), kind
+        assert not strangers.intersection(tag for tag, _ in parsed.found), kind
         assert not re.search(r"url\(|@import|src=", written.html), kind
         assert "prefers-color-scheme: dark" in written.html, kind
 
@@ -138,7 +122,7 @@ def test_customers_hear_from_their_shop_and_can_answer_it(kind: Kind) -> None:
 def test_the_button_leads_where_it_should(kind: Kind, link: str) -> None:
     written = letter(kind)
     assert f"\n{link}\n" in written.text
-    assert [tag["href"] for name, tag in Tags(written.html).tags if name == "a"] == [link]
+    assert Markup(written.html).links() == [link]
 
 
 def test_mails_about_tests_say_so_and_lead_to_the_sandbox() -> None:
@@ -165,7 +149,7 @@ def test_nothing_that_a_name_holds_becomes_markup_or_a_pattern(hostile: str) -> 
             if isinstance(value, str) and name not in ("amount", "currency") and not re.match(r"2030-|https:", value)
         }
         written = letter(kind, facts=facts, merchant_name=hostile)
-        assert not {"script", "img"}.intersection(tag for tag, _ in Tags(written.html).tags), kind
+        assert not {"script", "img"}.intersection(tag for tag, _ in Markup(written.html).found), kind
         assert hostile in written.text or hostile in written.subject or kind is Kind.failing_endpoint, kind
         assert "49" not in written.text, kind
 
