@@ -1,33 +1,12 @@
 import os
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import urlsplit
 
 import pytest
 from tests.processes import free_port
-
-
-@contextmanager
-def answering(path: str, status: int, body: str) -> Iterator[int]:
-    """A server on loopback with one page, for the length of a block; gives its port."""
-
-    class Page(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(status if self.path == path else 404)
-            self.end_headers()
-            self.wfile.write(body.encode())
-
-        def log_message(self, *_: object) -> None:
-            """Nobody reads it."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield server.server_port
-        server.shutdown()
+from tests.servers import answering
 
 
 def probe(role: str, **settings: object) -> tuple[int, str]:
@@ -43,15 +22,16 @@ def probe(role: str, **settings: object) -> tuple[int, str]:
 
 @pytest.mark.parametrize(("status", "expected"), [(200, (0, "")), (503, (1, "/readyz: 503 no writes"))])
 def test_a_web_service_is_as_healthy_as_it_says(status: int, expected: tuple[int, str]) -> None:
-    with answering("/readyz", status, "no writes") as port:
-        assert probe("serve", port=port) == expected
+    with answering(status, b"no writes", at="/readyz") as (address, _):
+        assert probe("serve", port=urlsplit(address).port) == expected
 
 
 @pytest.mark.parametrize(("seconds", "expected"), [(5, ""), (900, "the event loop stands still for 90")])
 def test_a_worker_is_healthy_while_its_heart_beats(seconds: int, expected: str) -> None:
     beat = f'paydesk_heartbeat_timestamp_seconds{{process="work"}} {time.time() - seconds}\n'
-    with answering("/metrics", 200, f"# HELP paydesk_heartbeat_timestamp_seconds When\n{beat}") as port:
-        status, said = probe("work", metrics_port=port)
+    page = f"# HELP paydesk_heartbeat_timestamp_seconds When\n{beat}".encode()
+    with answering(200, page, at="/metrics") as (address, _):
+        status, said = probe("work", metrics_port=urlsplit(address).port)
     assert (status, bool(said)) == (int(bool(expected)), bool(expected))
     assert said.startswith(expected)
 
@@ -64,8 +44,8 @@ def test_nobody_there_is_not_healthy() -> None:
 
 
 def test_a_worker_without_a_heartbeat_is_not_healthy() -> None:
-    with answering("/metrics", 200, "") as port:
-        assert probe("work", metrics_port=port) == (1, "/metrics: 200, without a heartbeat")
+    with answering(200, b"", at="/metrics") as (address, _):
+        assert probe("work", metrics_port=urlsplit(address).port) == (1, "/metrics: 200, without a heartbeat")
 
 
 def test_a_role_that_there_is_not_is_refused() -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from typing import Any
+from unittest.mock import Mock
 
 import asyncpg
 import pytest
@@ -67,13 +68,10 @@ async def test_a_write_that_was_refused_is_an_error_and_not_done_again(database:
 
 
 async def test_where_nothing_could_be_sent_the_database_is_simply_away() -> None:
-    class Away:
-        def acquire(self) -> Any:
-            raise ConnectionRefusedError
-
+    away: Any = Mock(acquire=Mock(side_effect=ConnectionRefusedError))
     (write, written), (look, _) = steps(), steps()
     with pytest.raises(ConnectionRefusedError):
-        await surely(Away(), write, look, unsure="?")
+        await surely(away, write, look, unsure="?")
     assert not written
 
 

@@ -26,12 +26,9 @@ _PLACES = {"name", "services", "networks", "volumes", "secrets"}
 _CONDITIONS = {"service_healthy", "service_completed_successfully"}
 
 
-class Wrong(Exception):
-    """The file says what this reader, or the specification, doesn't know."""
-
-
 def read(file: Path, environment: Mapping[str, str]) -> dict[str, Any]:
-    """The file with its variables replaced and its merges done. Raises: Wrong."""
+    """The file with its variables replaced and its merges done. Raises: ValueError for what this
+    reader, or the specification, doesn't know."""
     written = "\n".join(line for line in file.read_text().splitlines() if not line.lstrip().startswith("#"))
     found: dict[str, Any] = yaml.safe_load(_VARIABLE.sub(lambda match: _value(match, environment), written))
     _know(found, {*_PLACES, *(name for name in found if name.startswith("x-"))}, file.name)
@@ -39,7 +36,7 @@ def read(file: Path, environment: Mapping[str, str]) -> dict[str, Any]:
         _know(service, {"image", "command", "depends_on", "profiles", "restart", *_FLAGS}, name)
         for other, how in service.get("depends_on", {}).items():
             if other not in found["services"] or how.keys() != {"condition"} or how["condition"] not in _CONDITIONS:
-                raise Wrong(f"{name} waits for {other}: {how}")
+                raise ValueError(f"{name} waits for {other}: {how}")
         for key in service.keys() & _FLAGS.keys():
             _FLAGS[key](service[key])
         for place in ("networks", "secrets"):
@@ -53,13 +50,13 @@ def _value(match: re.Match[str], environment: Mapping[str, str]) -> str:
     name, how, rest = match.groups()
     value = environment.get(name, "")
     if not value and how == "?":
-        raise Wrong(f"{name}: {rest}")
+        raise ValueError(f"{name}: {rest}")
     return value or (rest if how == "-" else "")
 
 
 def _know(found: Iterable[str], known: Iterable[str], where: str) -> None:
     if unknown := sorted(set(found) - set(known)):
-        raise Wrong(f"{where}: {', '.join(unknown)}")
+        raise ValueError(f"{where}: {', '.join(unknown)}")
 
 
 def _seconds(text: str) -> int:
@@ -74,7 +71,7 @@ def _health(check: dict[str, Any]) -> list[str]:
     rest = [f"--health-{name.replace('_', '-')}={value}" for name, value in check.items() if name != "test"]
     how, *command = check["test"]
     if how != "CMD":
-        raise Wrong(f"healthcheck: {how}")
+        raise ValueError(f"healthcheck: {how}")
     return [f"--health-cmd={json.dumps(command)}", *rest]
 
 
@@ -132,7 +129,7 @@ class Composition:
         while waiting := [name for name in self.services if name not in started]:
             ready = [name for name in waiting if self.services[name].get("depends_on", {}).keys() <= started]
             if not ready:
-                raise Wrong(f"these wait for one another: {waiting}")
+                raise ValueError(f"these wait for one another: {waiting}")
             for name in ready:
                 self.start(name)
             started.update(ready)

@@ -19,7 +19,7 @@ from pathlib import Path
 import aiohttp
 import psutil
 import pytest
-from tests.deploy.composing import PATIENCE, Composition, Wrong, read
+from tests.deploy.composing import PATIENCE, Composition, read
 from tests.deploy.images import HERE, ROOT, build_all
 from tests.deploy.podman import Podman, podman_in
 from tests.faults.customers import APPROVED, SECURE, Customer, Plan
@@ -300,10 +300,10 @@ def test_a_slip_in_the_composition_is_found(right: str, wrong: str, tmp_path: Pa
     file.write_text(written)
     read(file, environment)
     file.write_text(written.replace(right, wrong, 1))
-    with pytest.raises(Wrong):
+    with pytest.raises(ValueError):
         read(file, environment)
 
 
 def test_an_address_must_be_given() -> None:
-    with pytest.raises(Wrong, match="PAYDESK_BASE_URL"):
+    with pytest.raises(ValueError, match="PAYDESK_BASE_URL"):
         read(ROOT / "deploy" / "compose.yaml", {})

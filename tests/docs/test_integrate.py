@@ -3,22 +3,18 @@ import os
 import re
 import shutil
 import subprocess
-import sys
-import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from html import unescape
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import httpx
 import msgspec
 import pytest
-from tests.processes import free_port
+from tests.docs.shops import SHOPS, RunningShop, running_shop
+from tests.servers import answering
 
 from paydesk.core.money import Split
 from paydesk.core.periods import Period
@@ -145,99 +141,28 @@ def hashed(folder: Path, language: str, fields: dict[str, Value]) -> str:
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
 
 
-class Recorder(BaseHTTPRequestHandler):
-    """Stands where Paydesk would, and keeps what was posted."""
-
-    posted: list[tuple[str, bytes]]
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.posted.append((self.path, body))
-        self.send_response(303)
-        self.end_headers()
-
-    def log_message(self, *_: object) -> None:
-        """Keep quiet."""
-
-
-@pytest.fixture
-def recorder() -> Iterator[HTTPServer]:
-    Recorder.posted = []
-    with HTTPServer(("127.0.0.1", 0), Recorder) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        yield server
-        server.shutdown()
-        thread.join()
-
-
 @needs("curl")
 @needs("openssl")
 @pytest.mark.parametrize("version", ["v1", "v2"])
-def test_the_curl_programs_post_a_valid_form(folder: Path, recorder: HTTPServer, version: Version) -> None:
-    address = f"http://127.0.0.1:{recorder.server_port}/sandbox"
-    environment = {**os.environ, "PAY_URL": address, "PUBLIC_KEY": GOLDEN["api_key"], "PRIVATE_KEY": KEY}
+def test_the_curl_programs_post_a_valid_form(folder: Path, version: Version) -> None:
+    environment = {**os.environ, "PUBLIC_KEY": GOLDEN["api_key"], "PRIVATE_KEY": KEY}
     program = ["sh", "-e", str(folder / f"checkout-{version}.sh")]
-    ran = subprocess.run(program, env=environment, capture_output=True, text=True, check=True)
-    ((path, body),) = Recorder.posted
-    form = parse_form(body)
+    with answering(303) as (address, posted):
+        environment["PAY_URL"] = f"{address}/sandbox"
+        ran = subprocess.run(program, env=environment, capture_output=True, text=True, check=True)
+    (came,) = posted
+    form = parse_form(came.body)
     assert ran.stdout.startswith("HTTP/1.0 303")
-    assert path == "/sandbox/payment/form"
+    assert came.path == "/sandbox/payment/form"
     assert signature_version(form) == version
     assert form["success_url"] == "https://shop.example/thanks"
     assert verify(form, form["hash"], KEY, version).variant == "canonical"
 
 
-@dataclass(frozen=True)
-class RunningShop:
-    """One of the page's shops, and what it has written so far."""
-
-    url: str
-    log: Path
-
-    def told(self, body: bytes, headers: dict[str, str]) -> tuple[int, str]:
-        answer = httpx.post(
-            f"{self.url}/pingback", content=body, headers={"Content-Type": "application/json", **headers}
-        )
-        return answer.status_code, answer.text
-
-    def paid(self) -> list[str]:
-        return re.findall(r"paid (\S+)", self.log.read_text())
-
-
-SHOPS = {
-    "shop.php": ["php", "-S", "{address}", "shop.php"],
-    "shop.py": [sys.executable, "shop.py"],
-    "shop.mjs": ["node", "shop.mjs"],
-}
-
-
 @pytest.fixture(params=[pytest.param(name, marks=needs(command[0])) for name, command in SHOPS.items()])
-def shop(request: pytest.FixtureRequest, folder: Path, tmp_path: Path) -> Iterator[RunningShop]:
-    url = f"http://127.0.0.1:{free_port()}"
-    environment = {**os.environ, "PUBLIC_KEY": "public<&>", "PRIVATE_KEY": KEY, "SHOP_URL": url}
-    command = [part.format(address=urlsplit(url).netloc) for part in SHOPS[request.param]]
-    log = tmp_path / "log"
-    with log.open("w") as output:
-        process = subprocess.Popen(command, cwd=folder, env=environment, stdout=output, stderr=subprocess.STDOUT)
-    try:
-        wait_until_it_answers(url, process, log)
-        yield RunningShop(url, log)
-    finally:
-        process.kill()
-        process.wait()
-
-
-def wait_until_it_answers(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    for _ in range(1200):
-        assert process.poll() is None, log.read_text()
-        try:
-            httpx.get(url)
-        except httpx.TransportError:
-            time.sleep(0.1)
-        else:
-            return
-    raise AssertionError(f"no answer: {log.read_text()}")
+def shop(request: pytest.FixtureRequest, folder: Path) -> Iterator[RunningShop]:
+    with running_shop(SHOPS[request.param], folder, PUBLIC_KEY="public<&>", PRIVATE_KEY=KEY) as running:
+        yield running
 
 
 def payment(age: int = 0, **changes: Value) -> dict[str, Value]:

@@ -25,17 +25,6 @@ from paydesk_client import Gateway
 pytestmark = pytest.mark.browser
 
 
-class LateShop:
-    """A shop that opens once its address is known, since it names that to Paydesk."""
-
-    def __init__(self) -> None:
-        self.app: ASGIApp | None = None
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        assert self.app is not None
-        await self.app(scope, receive, send)
-
-
 async def look_at(page: Page, heading: str = "") -> None:
     """What is shown can be used by everybody; with a heading, once the page with it is there.
 
@@ -191,9 +180,14 @@ async def test_a_merchants_first_day(open_page: OpenPage, running: Running, tmp_
     await set_up_second_factor(page, running.address)
     await look_at(page)
     gateway = Gateway(*await copy_keys(page, account), base_url=running.address)
-    late = LateShop()
+    opened: list[ASGIApp] = []
+
+    async def late(scope: Any, receive: Any, send: Any) -> None:
+        """A shop opens once its address is known, since it names that to Paydesk."""
+        await opened[0](scope, receive, send)
+
     async with serving(late) as shop:
-        late.app = create_shop(gateway, gateway, base_url=shop, folder=tmp_path, time_to_ship=TIME_TO_SHIP)
+        opened.append(create_shop(gateway, gateway, base_url=shop, folder=tmp_path, time_to_ship=TIME_TO_SHIP))
         order = await buy(open_page, shop, "House espresso", "Pay 10.00 USD")
         await give_part_back(page, account, order)
         await resend(page, account)

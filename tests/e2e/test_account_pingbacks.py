@@ -6,13 +6,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
 from datetime import timedelta
 from ipaddress import ip_network
 
 import pytest
-from aiohttp import web
 from playwright.async_api import Page, expect
+from tests.domain.pingbacks.receiver import Receiver, receiving
 from tests.e2e.looks import flaws
 from tests.e2e.test_account_getting_in import SignUp, base, complaints, sign_up
 from tests.lengths import long
@@ -38,30 +37,14 @@ def settings(settings: Settings) -> Settings:
     return settings.model_copy(update={"outbound_allow": "127.0.0.0/8"})
 
 
-@dataclass
-class Endpoint:
-    """A merchant's server: answers what `answer` says."""
-
-    url: str = ""
-    answer: tuple[int, str] = (200, "ok")
-    received: list[bytes] = field(default_factory=list)
-
-    async def handle(self, request: web.Request) -> web.Response:
-        self.received.append(await request.read())
-        return web.Response(status=self.answer[0], text=self.answer[1])
+PATH = "/shop/pingback.php"
 
 
 @pytest.fixture
-async def endpoint() -> AsyncIterator[Endpoint]:
-    made = Endpoint()
-    application = web.Application()
-    application.router.add_post("/shop/pingback.php", made.handle)
-    runner = web.AppRunner(application)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    made.url = f"http://127.0.0.1:{runner.addresses[0][1]}/shop/pingback.php"
-    yield made
-    await runner.cleanup()
+async def endpoint() -> AsyncIterator[Receiver]:
+    """A merchant's server."""
+    async with receiving() as opened:
+        yield opened
 
 
 @pytest.fixture
@@ -71,10 +54,10 @@ async def sender(desk: Desk, vault: Vault) -> AsyncIterator[PingbackSender]:
     await outbound.close()
 
 
-PAGE = "<!DOCTYPE html>\n<html><head><title>Whoops</title></head><body>Call to undefined function db()</body></html>"
+PAGE = b"<!DOCTYPE html>\n<html><head><title>Whoops</title></head><body>Call to undefined function db()</body></html>"
 
 
-async def trouble(desk: Desk, page: Page, endpoint: Endpoint, sender: PingbackSender) -> tuple[str, int]:
+async def trouble(desk: Desk, page: Page, endpoint: Receiver, sender: PingbackSender) -> tuple[str, int]:
     """A merchant whose server took pingbacks for days and fails since an hour;
     its address, and a failed pingback.
     """
@@ -82,18 +65,22 @@ async def trouble(desk: Desk, page: Page, endpoint: Endpoint, sender: PingbackSe
     seller = Seller(desk, Shop(int(path.rsplit("/", 1)[1]), live=False))
     database, merchant_id, now = desk.database, seller.shop.merchant_id, utc_now()
     await database.execute("delete from pingback")
-    await change_merchant(database, merchant_id, pingback_url=endpoint.url)
+    await change_merchant(database, merchant_id, pingback_url=f"{endpoint.base}{PATH}")
 
-    async def sell(number: int, hours: float, answer: tuple[int, str]) -> None:
-        endpoint.answer = answer
+    async def sell(number: int, hours: float, answer: tuple[int, bytes]) -> None:
+        endpoint.answers[PATH] = [answer]
         payment_id = await seller.sell(f"2026-10{number}", amount=f"{number}.90", now=now - timedelta(hours=hours))
-        await database.execute("update payment set pingback_url = $2 where id = $1", payment_id, endpoint.url)
-        await database.execute("update pingback set url = $2 where payment_id = $1", payment_id, endpoint.url)
+        await database.execute(
+            "update payment set pingback_url = $2 where id = $1", payment_id, f"{endpoint.base}{PATH}"
+        )
+        await database.execute(
+            "update pingback set url = $2 where payment_id = $1", payment_id, f"{endpoint.base}{PATH}"
+        )
         await sender.send_due_once(utc_now())
 
     for number, age in ((11, 30), (12, 20), (13, 9), (14, 5), (15, 3)):
-        await sell(number, age, (200, "ok"))
-    for number, hours, answer in ((16, 1.1, (500, PAGE)), (17, 0.9, (200, "NOK")), (18, 0.5, (500, PAGE))):
+        await sell(number, age, (200, b"ok"))
+    for number, hours, answer in ((16, 1.1, (500, PAGE)), (17, 0.9, (200, b"NOK")), (18, 0.5, (500, PAGE))):
         await sell(number, hours, answer)
     failed = await database.fetchval(
         "update pingback set state = 'exhausted', attempts = 11, finished_at = now() where id ="
@@ -101,12 +88,12 @@ async def trouble(desk: Desk, page: Page, endpoint: Endpoint, sender: PingbackSe
         merchant_id,
     )
     await database.execute("update pingback_attempt set number = 11 where pingback_id = $1", failed)
-    endpoint.answer = (200, "ok")
+    endpoint.answers[PATH] = [(200, b"ok")]
     return path, int(failed)
 
 
 async def test_what_failed_is_understood_mended_tried_and_sent_again(
-    sign_up: SignUp, desk: Desk, endpoint: Endpoint, sender: PingbackSender, complaints: list[str]
+    sign_up: SignUp, desk: Desk, endpoint: Receiver, sender: PingbackSender, complaints: list[str]
 ) -> None:
     page, _ = await sign_up()
     path, failed = await trouble(desk, page, endpoint, sender)
@@ -117,7 +104,7 @@ async def test_what_failed_is_understood_mended_tried_and_sent_again(
     await expect(page.get_by_label("Answer 11")).to_contain_text("undefined function")
     await page.get_by_role("link", name="Pingbacks").first.click()
     await page.get_by_role("link", name="Send a test event").click()
-    await expect(page.get_by_label("URL")).to_have_value(endpoint.url)
+    await expect(page.get_by_label("URL")).to_have_value(f"{endpoint.base}{PATH}")
     await page.get_by_label("Event").select_option("refund")
     await page.get_by_role("button", name="Send now").click()
     await expect(page.get_by_text("Your server answered ok")).to_be_visible()
@@ -137,7 +124,7 @@ async def test_what_failed_is_understood_mended_tried_and_sent_again(
 async def test_every_page_can_be_used_by_everybody(
     sign_up: SignUp,
     desk: Desk,
-    endpoint: Endpoint,
+    endpoint: Receiver,
     sender: PingbackSender,
     complaints: list[str],
 ) -> None:
@@ -148,7 +135,7 @@ async def test_every_page_can_be_used_by_everybody(
         "pingbacks/test", "tried",
     ):  # fmt: skip
         if name == "tried":
-            endpoint.answer = (200, "NOK")
+            endpoint.answers[PATH] = [(200, b"NOK")]
             await page.get_by_role("button", name="Send now").click()
             await expect(page.get_by_text("Your program answered NOK")).to_be_visible()
         else:

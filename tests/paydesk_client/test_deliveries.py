@@ -5,7 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from tests.paydesk_client.servers import answering
+from tests.servers import answering
 from tests.shopfront import buy, ships
 
 from paydesk.database.pool import Database

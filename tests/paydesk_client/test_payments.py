@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from tests.paydesk_client.servers import answering
+from tests.servers import answering
 from tests.shopfront import buy
 
 from paydesk.domain.merchants.merchant import Merchant

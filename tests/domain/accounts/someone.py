@@ -30,12 +30,11 @@ def confirmed(session: Session) -> Session:
 
 
 class CountingHasher(PasswordHasher):
-    """Cheap, and counts how often a password was compared with a hash."""
+    """Cheap unless it is told the costs; counts how often a password was compared with a hash."""
 
-    def __init__(self) -> None:
-        super().__init__(
-            CHEAPEST.time_cost, CHEAPEST.memory_cost, CHEAPEST.parallelism, CHEAPEST.hash_len, CHEAPEST.salt_len
-        )
+    def __init__(self, **costs: int) -> None:
+        names = ("time_cost", "memory_cost", "parallelism", "hash_len", "salt_len")
+        super().__init__(**{**{name: getattr(CHEAPEST, name) for name in names}, **costs})
         self.compared: list[str] = []
 
     def verify(self, hash: str | bytes, password: str | bytes) -> Literal[True]:  # noqa: A002 (the library's name)

@@ -6,13 +6,14 @@ import threading
 from pathlib import Path
 from random import Random
 from string import ascii_letters, ascii_lowercase, digits
-from typing import Literal
+from typing import Any
 
 import pytest
 from argon2 import PasswordHasher, extract_parameters
 from argon2.profiles import CHEAPEST
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.domain.accounts.someone import CountingHasher
 from tests.lengths import at_length, longer
 from zxcvbn.frequency_lists import FREQUENCY_LISTS
 
@@ -118,18 +119,11 @@ async def test_what_is_no_hash_is_never_right(stored: str) -> None:
 
 
 async def test_a_log_in_without_an_account_costs_what_one_with_an_account_costs() -> None:
-    compared = []
-
-    class Watched(PasswordHasher):
-        def verify(self, hash: str | bytes, password: str | bytes) -> Literal[True]:  # noqa: A002 (its own name)
-            compared.append(hash)
-            return super().verify(hash, password)
-
-    hasher = Watched(time_cost=2, memory_cost=128, parallelism=1, hash_len=24, salt_len=20)
+    hasher = CountingHasher(time_cost=2, memory_cost=128, parallelism=1, hash_len=24, salt_len=20)
     assert not (await Passwords(hasher=hasher).verify("correct horse battery", "")).right
     assert not (await Passwords(hasher=hasher).verify("correct horse battery", "")).right
-    assert [extract_parameters(str(one)) for one in compared] == [extract_parameters(hasher.hash("known"))] * 2
-    assert compared[0] != compared[1], "nobody can learn what it is"
+    assert [extract_parameters(one) for one in hasher.compared] == [extract_parameters(hasher.hash("known"))] * 2
+    assert hasher.compared[0] != hasher.compared[1], "nobody can learn what it is"
 
 
 @pytest.mark.parametrize("text", ["", "eleven char", "x" * 1025, ADA.upper()])
@@ -181,32 +175,25 @@ def test_a_file_of_something_else_is_refused_at_the_start(tmp_path: Path, conten
         BreachedPasswords(tmp_path / "nowhere")
 
 
-class Slow(PasswordHasher):
-    """Waits until it is let go, and remembers how many waited at once."""
-
-    def __init__(self) -> None:
-        super().__init__(CHEAPEST.time_cost, CHEAPEST.memory_cost, CHEAPEST.parallelism)
-        self.open = threading.Event()
-        self.inside = self.most = 0
-
-    def verify(self, hash: str | bytes, password: str | bytes) -> bool:  # type: ignore[override]  # noqa: A002
-        self.inside += 1
-        self.most = max(self.most, self.inside)
-        self.open.wait(30)
-        self.inside -= 1
-        return True
-
-
 async def test_few_hash_at_once_and_too_long_a_queue_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(room, "MOST_WAITING", 5)
-    slow = Slow()
-    passwords = Passwords(hasher=slow)
-    stored = slow.hash("a long enough sentence")
+    go_on, inside, at_once = threading.Event(), set[int](), list[int]()
+
+    def wait(*_: Any) -> bool:
+        inside.add(threading.get_ident())
+        at_once.append(len(inside))
+        go_on.wait(30)
+        inside.discard(threading.get_ident())
+        return True
+
+    passwords = cheap()
+    stored = await passwords.choose("a long enough sentence", email=ADA)
+    monkeypatch.setattr(PasswordHasher, "verify", wait)
     waiting = [asyncio.create_task(passwords.verify("a long enough sentence", stored)) for _ in range(10)]
     done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-    slow.open.set()
+    go_on.set()
     ended = await asyncio.gather(*waiting, return_exceptions=True)
     assert sum(isinstance(one, TooMany) for one in ended) == 3
     assert all(task in waiting for task in done)
-    assert slow.most <= 2
+    assert max(at_once) <= 2
     assert (await passwords.verify("a long enough sentence", stored)).right

@@ -4,6 +4,7 @@ and shuts the gate where that is wanted.
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,20 +24,16 @@ THERE = Standbys(commits_wait=True, standbys=1, synchronous=1, hidden=0, role="p
 LOST = Standbys(commits_wait=True, standbys=0, synchronous=0, hidden=0, role="paydesk", warns=True)
 
 
-class Servers:
-    """The database's standbys, as the watch finds them."""
-
-    def __init__(self) -> None:
-        self.found = THERE
-
-    async def look(self, _database: Any) -> Standbys:
-        return self.found
-
-
 @pytest.fixture
-def servers(monkeypatch: pytest.MonkeyPatch) -> Servers:
-    servers = Servers()
-    monkeypatch.setattr(second_server, "watch_standbys", servers.look)
+def servers(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """The database's standbys, as the watch finds them."""
+    servers = SimpleNamespace(found=THERE)
+
+    async def look(_database: Any) -> Standbys:
+        found: Standbys = servers.found
+        return found
+
+    monkeypatch.setattr(second_server, "watch_standbys", look)
     return servers
 
 
@@ -51,7 +48,7 @@ async def alarms(database: Database) -> list[tuple[str, int, bool]]:
     return [(row["reason"], row["times"], row["settled_at"] is None) for row in rows]
 
 
-async def test_a_lost_standby_is_one_alarm_that_settles_itself(database: Database, servers: Servers) -> None:
+async def test_a_lost_standby_is_one_alarm_that_settles_itself(database: Database, servers: SimpleNamespace) -> None:
     watch = StandbyWatch(database, tells=True)
     await watch.look()
     assert await alarms(database) == []
@@ -66,7 +63,9 @@ async def test_a_lost_standby_is_one_alarm_that_settles_itself(database: Databas
     assert [is_open for *_, is_open in await alarms(database)] == [False]
 
 
-async def test_a_process_that_begins_settles_what_one_before_it_raised(database: Database, servers: Servers) -> None:
+async def test_a_process_that_begins_settles_what_one_before_it_raised(
+    database: Database, servers: SimpleNamespace
+) -> None:
     servers.found = LOST
     await StandbyWatch(database, tells=True).look()
     servers.found = THERE
@@ -75,7 +74,7 @@ async def test_a_process_that_begins_settles_what_one_before_it_raised(database:
 
 
 async def test_what_could_not_be_said_is_said_the_next_time(
-    database: Database, servers: Servers, monkeypatch: pytest.MonkeyPatch
+    database: Database, servers: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def hang(*_: Any, **__: Any) -> None:
         raise TimeoutError
@@ -92,7 +91,9 @@ async def test_what_could_not_be_said_is_said_the_next_time(
     assert "No payment is begun" in reason
 
 
-async def test_the_gate_is_shut_while_no_standby_is_there_and_says_why(database: Database, servers: Servers) -> None:
+async def test_the_gate_is_shut_while_no_standby_is_there_and_says_why(
+    database: Database, servers: SimpleNamespace
+) -> None:
     gate = MoneyGate()
     watch = StandbyWatch(database, gate=gate)
     with pytest.raises(Held, match="not known yet whether"):
@@ -112,7 +113,7 @@ async def test_the_gate_is_shut_while_no_standby_is_there_and_says_why(database:
 
 
 async def test_what_else_holds_payments_still_does_when_the_standby_is_back(
-    database: Database, servers: Servers
+    database: Database, servers: SimpleNamespace
 ) -> None:
     gate = MoneyGate(Standing.LOOKING)
     watch = StandbyWatch(database, gate=gate)

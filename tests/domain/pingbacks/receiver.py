@@ -8,13 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from aiohttp import web
-
-
-@dataclass(frozen=True, slots=True)
-class Received:
-    path: str
-    headers: dict[str, str]
-    body: bytes
+from tests.servers import Received
 
 
 @dataclass

@@ -192,17 +192,14 @@ async def test_it_goes_on_where_it_was_stopped(
         merchant.id, BATCH + 10,
     )  # fmt: skip
 
-    class Stopped(Exception):
-        pass
-
     seen: list[None] = []
 
     def stop() -> None:
         seen.append(None)
         if len(seen) == BATCH:
-            raise Stopped
+            raise RuntimeError("stopped")
 
-    with pytest.raises(Stopped):
+    with pytest.raises(RuntimeError, match="stopped"):
         await reseal(database, newer, report=stop)
     await reseal(database, newer)
     left = {one.place.name: one.by_key for one in await held(database)}["private_keys"]

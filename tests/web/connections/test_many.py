@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from ipaddress import ip_network
+from unittest.mock import Mock
 
 import pytest
 from tests.processes import eventually
@@ -65,38 +66,26 @@ async def test_nobody_is_ended_over_a_request(serve: Serve) -> None:
     assert refused("all_full") == before + 1
 
 
-class Fake:
-    """A connection that keeps what it was told."""
-
-    def __init__(self) -> None:
-        self.told: list[Phase] = []
-        self.is_displaced = False
-
-    def overdue(self, phase: Phase) -> None:
-        self.told.append(phase)
-
-    def displace(self) -> None:
-        self.is_displaced = True
-
-
 async def test_each_phase_has_its_own_time() -> None:
     now = 0.0
     limits = Limits(head_seconds=10, body_seconds=60, unread_seconds=30, in_all=9, per_address=9)
     connections = OpenConnections(limits, clock=lambda: now)
     lasting = {Phase.HEAD: 10.0, Phase.BODY: 60.0, Phase.UNREAD: 30.0, Phase.CLOSING: 30.0}
-    fakes = {phase: Fake() for phase in lasting}
+    fakes = {phase: Mock() for phase in lasting}
     for phase, fake in fakes.items():
         assert connections.admit(fake, "192.0.2.1") is None
         connections.move(fake, phase)
     for now in (9.9, 10.0, 29.9, 30.0, 59.9, 60.0):
         for fake in fakes.values():
-            fake.told.clear()
+            fake.reset_mock()
         connections.look()
-        assert {phase for phase, fake in fakes.items() if fake.told} == {p for p, at in lasting.items() if at <= now}
+        assert {phase for phase, fake in fakes.items() if fake.overdue.called} == {
+            p for p, at in lasting.items() if at <= now
+        }
     for fake in fakes.values():
         connections.forget(fake)
         connections.forget(fake)
-    assert connections.admit(Fake(), "192.0.2.1") is None
+    assert connections.admit(Mock(), "192.0.2.1") is None
 
 
 @pytest.mark.parametrize(
@@ -114,8 +103,8 @@ async def test_each_phase_has_its_own_time() -> None:
 )
 async def test_who_is_one_client(first: str | None, second: str | None, is_one_client: bool) -> None:
     connections = OpenConnections(replace(PATIENT, per_address=1, unlimited=(ip_network("10.0.0.0/8"),)))
-    assert connections.admit(Fake(), first) is None
-    assert (connections.admit(Fake(), second) is not None) == is_one_client
+    assert connections.admit(Mock(), first) is None
+    assert (connections.admit(Mock(), second) is not None) == is_one_client
 
 
 def test_connections_leave_files_for_all_else(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,13 +119,13 @@ def test_connections_leave_files_for_all_else(monkeypatch: pytest.MonkeyPatch) -
 async def test_who_is_slow_makes_room_and_who_waits_for_an_answer_does_not(phase: Phase) -> None:
     now = 0.0
     connections = OpenConnections(replace(PATIENT, in_all=1), clock=lambda: now)
-    first = Fake()
+    first = Mock()
     connections.admit(first, "192.0.2.1")
     connections.move(first, phase)
-    second, third = Fake(), Fake()
+    second, third = Mock(), Mock()
     at_once = phase in (Phase.REFUSED, Phase.IDLE, Phase.HEAD)
-    assert (connections.admit(second, "192.0.2.2") is None, first.is_displaced) == (at_once, at_once)
+    assert (connections.admit(second, "192.0.2.2") is None, first.displace.called) == (at_once, at_once)
     connections.forget(second)
     now = 0.5
     connections.admit(third, "192.0.2.3")
-    assert first.is_displaced == (phase is not Phase.ANSWER)
+    assert first.displace.called == (phase is not Phase.ANSWER)

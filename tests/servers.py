@@ -1,35 +1,39 @@
-"""A server that the client calls and that answers everything alike."""
+"""A server on loopback that answers everything alike, and keeps what came."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from multidict import CIMultiDict
 
-@dataclass(frozen=True)
-class Asked:
+
+@dataclass(frozen=True, slots=True)
+class Received:
     """A request that came."""
 
     path: str
-    headers: Message
+    headers: Mapping[str, str]
     body: bytes
 
 
 @contextmanager
 def answering(
-    status: int = 200, body: bytes = b'{"success": true, "data": {"id": 7}}', **headers: str
-) -> Iterator[tuple[str, list[Asked]]]:
-    """A server that answers every request alike; gives its address and what came."""
-    seen: list[Asked] = []
+    status: int = 200, body: bytes = b'{"success": true, "data": {"id": 7}}', *, at: str = "", **headers: str
+) -> Iterator[tuple[str, list[Received]]]:
+    """A server that answers every request alike, those for other paths with 404 if it is `at` one;
+    gives its address and what came.
+    """
+    seen: list[Received] = []
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            seen.append(Asked(self.path, self.headers, self.rfile.read(int(self.headers["Content-Length"] or 0))))
-            self.send_response(status)
+            told = self.rfile.read(int(self.headers["Content-Length"] or 0))
+            seen.append(Received(self.path, CIMultiDict(self.headers.items()), told))
+            self.send_response(status if at in ("", self.path) else 404)
             for name, value in headers.items():
                 self.send_header(name, value)
             self.send_header("Content-Length", str(len(body)))
@@ -42,7 +46,7 @@ def answering(
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
         thread.start()
         try:
             yield f"http://127.0.0.1:{server.server_port}", seen
