@@ -134,11 +134,12 @@ class OwnBank(WithoutPages):
 
 @dataclass
 class ObedientBank(OwnBank):
-    """Does as it is told: `refuse` says why it declines, `lose` what gets lost,
-    `hide` that it is slow to know.
+    """Does as it is told: `refuse` says why it declines, `why_not` why it takes no request,
+    `lose` what gets lost, `hide` that it is slow to know.
     """
 
     refuse: DeclineReason | None = None
+    why_not: AcquirerRefused | None = None
     lose: str = ""
     hide: bool = False
     asked: list[str] = field(default_factory=list)
@@ -152,6 +153,8 @@ class ObedientBank(OwnBank):
 
     async def charge_stored(self, purchase: Purchase) -> Outcome:
         self.asked.append(purchase.key)
+        if self.why_not:
+            raise self.why_not
         if self.lose == "question":
             raise OutcomeUnknown("lost")
         answer: Outcome = Declined(self.refuse) if self.refuse else Approved(purchase.key, f"net-{purchase.key}")

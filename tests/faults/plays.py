@@ -21,7 +21,7 @@ from tests.faults.fail_points import Stop
 from tests.faults.keeping import PART, Wish
 from tests.faults.settling import KEYS_ARE_VOID, hereafter
 from tests.faults.stage import Order, Stage
-from tests.faults.supervising import Outage, answering, kill, supervised
+from tests.faults.supervising import answering, kill, supervised
 from tests.lengths import at_length, long
 
 from paydesk.core.clock import utc_now
@@ -112,7 +112,7 @@ async def perform(stage: Stage, plays: Sequence[Play], fate: Fate) -> None:
         for stop in held:
             stop.go_on()
     if fate is Fate.LOSES_THE_DATABASE:
-        stage.outages.append(Outage(began, utc_now()))
+        stage.outages.append((began, utc_now()))
 
 
 async def _stopped(stage: Stage, play: Play, doing: asyncio.TaskGroup, *, leave: bool) -> Stop:

@@ -7,7 +7,6 @@ import os
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from datetime import datetime
 
 import asyncpg
@@ -17,13 +16,8 @@ from paydesk.database import cluster
 from paydesk.database.embedded import EmbeddedServer
 from paydesk.database.pool import AWAY
 
-
-@dataclass(frozen=True, slots=True)
-class Outage:
-    """From when PostgreSQL was killed until it was worked with again (UTC)."""
-
-    began: datetime
-    ended: datetime
+Outage = tuple[datetime, datetime]
+"""From when PostgreSQL was killed until it was worked with again (UTC)."""
 
 
 @asynccontextmanager

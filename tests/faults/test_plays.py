@@ -93,4 +93,4 @@ def unforeseen(*processes: Kept, outages: Sequence[Outage] = ()) -> list[str]:
         for event in kept.events
         if event["level"] == "error"
     ]
-    return [what for what, at in said if what != WAITS or not any(one.began <= at <= one.ended for one in outages)]
+    return [what for what, at in said if what != WAITS or not any(began <= at <= ended for began, ended in outages)]

@@ -67,7 +67,7 @@ async def charge(club: Club, fates: Mapping[Fate, tuple[str, ...]]) -> list[Outa
         await stop_workers([club.worker], club.points, 1)
     ends = [*reached.values(), utc_now()][1:]
     kills = zip(reached.items(), ends, strict=True)
-    return [Outage(began, ended) for (fate, began), ended in kills if fate is Fate.LOSES_THE_DATABASE]
+    return [(began, ended) for (fate, began), ended in kills if fate is Fate.LOSES_THE_DATABASE]
 
 
 async def _befall(club: Club, fate: Fate, stops: list[Stop]) -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import count
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import aiohttp
 import asyncpg
@@ -46,15 +47,6 @@ _COMES_BACK = 0.4
 PINGBACK_PATIENCE = 60.0
 """Seconds that the shop may take to answer: however busy the machine is,
 no pingback is sent again half an hour on."""
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """How a command ended, and what it said."""
-
-    status: int
-    result: str
-    words: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +83,7 @@ class Deployment:
         """The deployment's database, for a superuser."""
         return self.postgres.dsn(role="postgres")
 
-    async def command(self, code: Code, *words: str) -> Said:
+    async def command(self, code: Code, *words: str) -> CompletedProcess[str]:
         """Run `paydesk` of some release until it ends."""
         pipe = asyncio.subprocess.PIPE
         process = await asyncio.create_subprocess_exec(
@@ -99,14 +91,14 @@ class Deployment:
         )
         result, said = await process.communicate()
         assert process.returncode is not None
-        return Said(process.returncode, result.decode(), said.decode())
+        return CompletedProcess(words, process.returncode, result.decode(), said.decode())
 
     async def open_shop(self, code: Code, hears_at: str) -> None:
         """Make the schema of a release, and a merchant in it."""
         for words in (("migrate",), self._merchant(f"{hears_at}/socks")):
             said = await self.command(code, *words)
-            assert said.status == 0, said.words
-        merchant = json.loads(said.result)
+            assert said.returncode == 0, said.stderr
+        merchant = json.loads(said.stdout)
         self.merchant_id = merchant["id"]
         self.gateway = Gateway(merchant["public_key"], merchant["private_key"], base_url=self.env["PAYDESK_BASE_URL"])
         self.receiver.gateways["socks"] = self.gateway

@@ -133,7 +133,7 @@ async def held_up(here: Deployment, migrating: asyncio.Task[list[str]]) -> None:
 async def apply_all(here: Deployment, steps: tuple[Migration, ...]) -> list[str]:
     """What an operator does, and then the steps of each kind, by the same means."""
     said = await here.command(NEW, *MIGRATE_SAID)
-    assert said.status == 0, said.words
+    assert said.returncode == 0, said.stderr
     async with connected(here.postgres.url, most=2, name=MIGRATE.removeprefix("paydesk ")) as database:
         return await migrate(database, steps=steps)
 
@@ -173,7 +173,7 @@ async def nobody_noticed(here: Deployment, old: Code) -> None:
     assert len(taken) == len(here.customers), "the bank was asked for each order's money once"
     words = (*CHECK_SAID, "--simulator-record", str(here.record))
     for said in await asyncio.gather(*(here.command(code, *words) for code in ((NEW, old) if WHOLE else (old,)))):
-        assert said.status == 0, said.result + said.words
+        assert said.returncode == 0, said.stdout + said.stderr
 
 
 async def contracted(here: Deployment, old: Code) -> None:
@@ -182,7 +182,7 @@ async def contracted(here: Deployment, old: Code) -> None:
         assert await migrate(database, steps=STEPS) == [step.name for step in CONTRACTING]
     commands = ("serve", "work", "migrate") if WHOLE else ("serve",)
     for said in await asyncio.gather(*(here.command(old, command) for command in commands)):
-        assert (said.status, said.result) == (1, "")
-        assert "needs code that knows version 9010 of it" in said.words
-        assert "install the newer Paydesk" in said.words
-        assert "Traceback" not in said.words
+        assert (said.returncode, said.stdout) == (1, "")
+        assert "needs code that knows version 9010 of it" in said.stderr
+        assert "install the newer Paydesk" in said.stderr
+        assert "Traceback" not in said.stderr

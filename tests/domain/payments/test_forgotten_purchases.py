@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from tests import breaking
-from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
+from tests.adapters.acquirers.simulator.lying import LyingAcquirer
 from tests.banks import answering
 from tests.shopfront import MONTHLY
 from tests.standings import standings
@@ -102,7 +102,7 @@ async def test_an_id_that_is_anothers_by_now_stays_theirs(till: Till) -> None:
 
 
 async def test_a_renewal_that_is_adopted_has_its_id_again(till: Till) -> None:
-    club = Till(till.desk, till.shop)
+    club = till
     subscription = await club.subscribe()
     due = subscription.date_next
     assert due is not None
@@ -196,18 +196,16 @@ async def test_what_can_not_be_found_yet_stays_pending(till: Till, bank: Bank) -
     assert len(taken(bank)) == 1
 
 
-class Dying(LyingAcquirer):
+def dying(bank: Bank) -> LyingAcquirer:
     """The process dies once it has sent a purchase."""
+    honest = SimulatedAcquirer(bank, base_url="http://pay.test")
 
-    async def authorize(self, purchase: Purchase) -> Outcome:
+    async def die(purchase: Purchase) -> Outcome:
         with suppress(KeyUsed):
-            await super().authorize(purchase)
+            await (honest.charge_stored if purchase.card is None else honest.authorize)(purchase)
         raise OutcomeUnknown("killed")
 
-    async def charge_stored(self, purchase: Purchase) -> Outcome:
-        with suppress(KeyUsed):
-            await super().charge_stored(purchase)
-        raise OutcomeUnknown("killed")
+    return answering(honest, authorize=die, charge_stored=die)
 
 
 @pytest.mark.parametrize(
@@ -219,8 +217,8 @@ async def test_the_janitor_takes_no_old_decline_for_an_answer(
     token = await till.order("mug")
     await till.pay(token, before)
     await forget(till)
-    dying = till.at(Dying(SimulatedAcquirer(bank, base_url="http://pay.test"), Lies()))
-    assert await dying.pay(token, before) == Unsettled()
+    deaf = till.at(dying(bank))
+    assert await deaf.pay(token, before) == Unsettled()
     await till.settle(seconds=10)
     await till.settle(minutes=5)
     assert (await till.state(), await till.attempt_states()) == (state, [attempt])
@@ -243,8 +241,8 @@ async def test_an_order_of_other_terms_is_held_and_not_adopted(
         await till.desk.database.execute(f"{statement} where merchant_id = $1", till.shop.merchant_id)
     await forget(till)
     token = await till.order("club", terms=terms)
-    dying = till.at(Dying(SimulatedAcquirer(bank, base_url="http://pay.test"), Lies()))
-    said = await (dying if dies else till).pay(token, VISA)
+    deaf = till.at(dying(bank))
+    said = await (deaf if dies else till).pay(token, VISA)
     assert said == (Unsettled() if dies or state == "processing" else Paid())
     await till.settle(minutes=5)
     assert await till.state() == state
@@ -256,7 +254,7 @@ async def charged_before(till: Till, bank: Bank, number: str, terms: str | None 
     """A subscription whose first renewal, due then, was put to the bank before,
     which we have forgotten.
     """
-    subscription = await Till(till.desk, till.shop).subscribe()
+    subscription = await till.subscribe()
     key = await till.desk.database.fetchval(
         "select idempotency_key from payment_attempt where merchant_id = $1", till.shop.merchant_id
     )
@@ -275,7 +273,7 @@ async def charged_before(till: Till, bank: Bank, number: str, terms: str | None 
 
 async def test_a_renewal_that_was_declined_before_takes_the_next_number(till: Till, bank: Bank) -> None:
     due = await charged_before(till, bank, DECLINED)
-    await Till(till.desk, till.shop).charge(due)
+    await till.charge(due)
     row = (await till.attempts())[-1]
     assert (row["state"], row["number"]) == ("approved", 2)
 
@@ -286,8 +284,8 @@ async def test_a_renewal_of_other_terms_is_held_and_not_adopted(
     till: Till, bank: Bank, terms: str | None, state: str, dies: bool
 ) -> None:
     due = await charged_before(till, bank, VISA, terms)
-    dying = till.at(Dying(SimulatedAcquirer(bank, base_url="http://pay.test"), Lies()))
-    await Till((dying if dies else till).desk, till.shop).charge(due)
+    deaf = till.at(dying(bank))
+    await (deaf if dies else till).charge(due)
     await till.settle(minutes=5)
     row = (await till.attempts())[-1]
     assert (row["state"], row["number"]) == (state, 1)
@@ -310,7 +308,7 @@ async def test_an_old_order_is_looked_for_before_it_is_sent(till: Till, bank: Ba
 
 
 async def test_a_renewal_long_due_is_looked_for_before_it_is_sent(till: Till, bank: Bank) -> None:
-    club = Till(till.desk, till.shop)
+    club = till
     subscription = await club.subscribe()
     due = subscription.date_next
     assert due is not None
@@ -319,7 +317,7 @@ async def test_a_renewal_long_due_is_looked_for_before_it_is_sent(till: Till, ba
     assert len(taken(bank)) == 2
     await _forget_renewal(till, subscription.id, due)
     aged = till.at(SimulatedAcquirer(later, base_url="http://pay.test"))
-    await Till(aged.desk, till.shop).charge(due + timedelta(hours=25))
+    await aged.charge(due + timedelta(hours=25))
     assert len(taken(bank)) == 2
     row = (await till.attempts())[-1]
     assert row["state"] == "approved"

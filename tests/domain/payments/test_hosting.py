@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests import breaking, shopfront
-from tests.banks import answering
+from tests.banks import answering, ending_in
 
 from paydesk.adapters.acquirers.hosted_pages import LONGEST_LIFE, Capabilities, Page, PageRequest, PageState
 from paydesk.adapters.acquirers.interface import AcquirerRefused, NoSuchPage, NothingHeld, OutcomeUnknown
@@ -76,27 +76,16 @@ class Unsure(Odd):
         return await self.honest.end_page(key, reference)
 
 
-class Vague(PassingAcquirer):
-    """Says nothing for good about any page."""
+def vague(honest: Any, says: str) -> Any:
+    """A bank that says nothing for good about any page."""
 
-    def __init__(self, honest: Any, says: str) -> None:
-        super().__init__(honest)
-        self.says = says
-
-    async def find_page(self, key: str, reference: str) -> Page:
-        if self.says == "nothing":
+    async def find_page(key: str, reference: str) -> Page:
+        if says == "nothing":
             raise OutcomeUnknown("no answer")
-        state = PageState.PENDING if self.says == "not sure yet" else PageState.OPEN
-        return replace(await self.honest.find_page(key, reference), state=state)
+        state = PageState.PENDING if says == "not sure yet" else PageState.OPEN
+        return replace(await honest.find_page(key, reference), state=state)
 
-    end_page = find_page
-
-
-class Refusing(PassingAcquirer):
-    """Takes no request for a page."""
-
-    async def open_page(self, wanted: PageRequest) -> Page:
-        raise AcquirerRefused("no such currency here")
+    return answering(honest, find_page=find_page, end_page=find_page)
 
 
 def honest(till: Any) -> Any:
@@ -246,7 +235,10 @@ class TestWhatIsAsked:
         assert [charge.net for charge in charges()] == [Decimal(10)]
 
     async def test_a_request_that_is_refused_is_told_and_listed(self, till: Any) -> None:
-        till, link = till.at(Refusing(honest(till))), await till.order()
+        till, link = (
+            till.at(answering(honest(till), open_page=ending_in(AcquirerRefused("no such currency here")))),
+            await till.order(),
+        )
         assert await shopfront.go_on(till.desk, link) == Refused("request_refused")
         assert await alarms(till) == ["request_refused"]
 
@@ -357,13 +349,13 @@ class TestTwoPages:
     async def test_it_is_looked_at_until_the_acquirer_says_that_nobody_pays_there(
         self, till: Any, bank: Bank, charges: Charges, learnt: str
     ) -> None:
-        vague = Vague(honest(till), learnt)
+        says_nothing = vague(honest(till), learnt)
         link = await till.order()
         page = reference_of(await shopfront.go_on(till.desk, link))
         bank.pages.pay(page, Way.BANK, "")
         assert await till.pay(link, VISA) == Paid()
         bank.pages.decide(page, approve=True)
-        await till.at(vague).settle(hours=24, minutes=5)
+        await till.at(says_nothing).settle(hours=24, minutes=5)
         assert await till.attempt_states() == ["abandoned", "approved"]
         await till.settle(hours=25)
         assert await till.attempt_states() == ["voided", "approved"]

@@ -42,31 +42,25 @@ async def patient() -> AsyncIterator[OutboundClient]:
     await client.close()
 
 
-class Crowd:
-    """Shops by how their servers are, each with pingbacks due."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self.ids: dict[str, list[int]] = {}
-
-    async def count(self, kind: str, condition: str = "true") -> int:
-        """How many of their pingbacks fulfil a condition."""
-        asked = f"select count(*) from pingback where merchant_id = any($1) and {condition}"
-        return int(await self._database.fetchval(asked, self.ids[kind]))
+async def count(database: Database, merchants: list[int], condition: str) -> int:
+    """How many pingbacks of these fulfil a condition."""
+    asked = f"select count(*) from pingback where merchant_id = any($1) and {condition}"
+    return int(await database.fetchval(asked, merchants))
 
 
 @pytest.fixture
-async def crowd(database: Database, vault: Vault, receiver: Any, queue: Any) -> Crowd:
-    found = Crowd(database)
+async def crowd(database: Database, vault: Vault, receiver: Any, queue: Any) -> dict[str, list[int]]:
+    """Shops by how their servers are, each with pingbacks due."""
+    found: dict[str, list[int]] = {}
     for kind, number in (("dead", DEAD), ("slow", SLOW), ("failing", FAILING)):
-        found.ids[kind] = []
+        found[kind] = []
         for _ in range(number):
             merchant = await create_merchant(database, vault, name=kind, email="a@b.example", now=utc_now())
-            found.ids[kind].append(merchant.id)
+            found[kind].append(merchant.id)
             await queue(Shop(merchant.id, False), f"{receiver.base}/{kind}/{merchant.id}", number=DUE)
-    receiver.held.update(f"/dead/{each}" for each in found.ids["dead"])
-    receiver.slow.update(f"/slow/{each}" for each in found.ids["slow"])
-    receiver.answers.update({f"/failing/{each}": [(500, b"broken")] for each in found.ids["failing"]})
+    receiver.held.update(f"/dead/{each}" for each in found["dead"])
+    receiver.slow.update(f"/slow/{each}" for each in found["slow"])
+    receiver.answers.update({f"/failing/{each}": [(500, b"broken")] for each in found["failing"]})
     return found
 
 
@@ -83,7 +77,7 @@ async def test_a_living_shop_and_its_customers_are_served_throughout_beside_many
     make_sender: Any,
     database: Database,
     merchant: Merchant,
-    crowd: Crowd,
+    crowd: dict[str, list[int]],
     receiver: Any,
     queue: Any,
     web: httpx.AsyncClient,
@@ -91,7 +85,7 @@ async def test_a_living_shop_and_its_customers_are_served_throughout_beside_many
     eventually: Any,
 ) -> None:
     shop = shop_of(merchant, live=False)
-    crowd.ids["living"] = [merchant.id]
+    crowd["living"] = [merchant.id]
     sender = make_sender(patient, in_hand=IN_HAND, per_endpoint=PER_ENDPOINT, lease=1210.0, grace=0.0)
     run_sender(sender)
 
@@ -108,15 +102,18 @@ async def test_a_living_shop_and_its_customers_are_served_throughout_beside_many
             )
 
         async def all_told(wave: int = wave) -> bool:
-            return await crowd.count("living", "state = 'acknowledged'") == wave * (DUE + CUSTOMERS)
+            return await count(database, crowd["living"], "state = 'acknowledged'") == wave * (DUE + CUSTOMERS)
 
         await eventually(all_told)
 
     async def slow_ones_are_told() -> bool:
-        return await crowd.count("slow", "state = 'acknowledged'") == SLOW * DUE
+        return await count(database, crowd["slow"], "state = 'acknowledged'") == SLOW * DUE
 
     async def failing_ones_were_tried() -> bool:
-        return await crowd.count("failing", "attempts = 1 and state = 'due' and due_at > now()") == FAILING * DUE
+        return (
+            await count(database, crowd["failing"], "attempts = 1 and state = 'due' and due_at > now()")
+            == FAILING * DUE
+        )
 
     await eventually(slow_ones_are_told)
     await eventually(failing_ones_were_tried)
@@ -125,6 +122,6 @@ async def test_a_living_shop_and_its_customers_are_served_throughout_beside_many
     assert await database.fetchval(paid, merchant.id) == WAVES * CUSTOMERS
     # Whoever fails was tried once, and is due again later; whoever is dead has taken nothing and
     # still waits.
-    assert await crowd.count("dead", "attempts = 0 and state = 'due'") == DEAD * DUE
+    assert await count(database, crowd["dead"], "attempts = 0 and state = 'due'") == DEAD * DUE
     assert at_the_dead() <= IN_HAND + IN_HAND // 4
     assert max(receiver.most_under_way.values()) <= PER_ENDPOINT

@@ -8,7 +8,7 @@ import asyncio
 from collections import Counter
 from random import Random
 
-from tests.banks import ObedientBank
+from tests.banks import ObedientBank, answering
 from tests.proving import check
 from tests.till import Till
 
@@ -20,18 +20,6 @@ from paydesk.domain.subscriptions.ending import cancel
 RACES = 200
 
 
-class SlowBank(ObedientBank):
-    """Answers after some turns of the event loop, left to chance."""
-
-    chance = Random(11)
-
-    async def charge_stored(self, purchase: Purchase) -> Outcome:
-        await pause(self.chance)
-        answer = await super().charge_stored(purchase)
-        await pause(self.chance)
-        return answer
-
-
 async def pause(chance: Random, turns: int = 40) -> None:
     for _ in range(chance.randrange(turns)):
         await asyncio.sleep(0)
@@ -40,8 +28,15 @@ async def pause(chance: Random, turns: int = 40) -> None:
 async def test_what_was_charged_before_the_end_is_paid_and_told_and_nothing_is_charged_after_it(
     subscriber: Till,
 ) -> None:
-    bank = SlowBank()
-    club, chance = subscriber.at(bank), Random(5)
+    bank, turns = ObedientBank(), Random(11)
+
+    async def slowly(purchase: Purchase) -> Outcome:
+        await pause(turns)
+        answer = await bank.charge_stored(purchase)
+        await pause(turns)
+        return answer
+
+    club, chance = subscriber.at(answering(bank, authorize=slowly, charge_stored=slowly)), Random(5)
     members = [await club.subscribe(order=f"club-{number}") for number in range(RACES)]
     late = max(one.date_next for one in members if one.date_next)
 

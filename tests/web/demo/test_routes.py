@@ -11,53 +11,16 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.markup import Markup
+from tests.web.demo.visiting import PRIVATE_KEY, SHIPPING_KEY, SHOP, Visitor
 
 from paydesk.domain.payments.hold_periods import TIME_TO_SHIP
 from paydesk.web.demo import create_shop
 from paydesk_client import Gateway
-from paydesk_client.signature import Parameters, canonical_string, encode_form, pingback_signature
+from paydesk_client.signature import canonical_string, pingback_signature
 
 PUBLIC_KEY = "95b682bafc8837b1e80e5fe940cb5731"
-PRIVATE_KEY = "9c4d4efcfe74317c5df7d564cfe9565t"
-SHIPPING_KEY = "0a61e6f9015121d6884fe7a450f430a5"
 PAYDESK = "http://127.0.0.1:8000"
-SHOP = "http://127.0.0.1:8001"
-
-_INPUT = re.compile(r'<input type="hidden" name="([^"]*)" value="([^"]*)">')
-
-
-class Visitor(httpx.AsyncClient):
-    """A visitor of the shop, and Paydesk's server, which posts its pingbacks."""
-
-    async def buy(self, article: str = "coffee", sign_version: str = "v1") -> dict[str, str]:
-        """Buy something and return the fields that the browser would post to Paydesk."""
-        page = await self.post("/buy", data={"article": article, "sign_version": sign_version})
-        assert page.status_code == 200, page.text
-        return {unescape(name): unescape(value) for name, value in _INPUT.findall(page.text)}
-
-    async def pingback(self, payload: Mapping[str, Any], version: str = "v1", key: str = PRIVATE_KEY) -> httpx.Response:
-        """Send a JSON pingback as Paydesk does."""
-        body = json.dumps(payload).encode()
-        signed = {
-            "v1": {"X-ApiKey": key},
-            "v2": {"X-Service-Signature-Version": "v2", "X-Service-Signature": pingback_signature(body, key)},
-        }
-        headers = {"Content-Type": "application/json", **signed[version]}
-        return await self.post("/pingback", content=body, headers=headers)
-
-    async def form_pingback(self, payload: Parameters) -> httpx.Response:
-        """Send a v1 pingback with a form body."""
-        headers = {"Content-Type": "application/x-www-form-urlencoded", "X-ApiKey": PRIVATE_KEY}
-        return await self.post("/pingback", content=encode_form(payload), headers=headers)
-
-    async def thanks(self, fields: Mapping[str, str]) -> str:
-        """The thank-you page of an order."""
-        page = await self.get(fields["success_url"])
-        assert page.status_code == 200
-        return page.text
-
-    async def orders(self) -> str:
-        return (await self.get("/orders")).text
 
 
 def payment(fields: Mapping[str, str], **changed: Any) -> dict[str, Any]:
@@ -145,7 +108,7 @@ class TestBuying:
     @pytest.mark.parametrize("version", ["v1", "v2"])
     async def test_the_page_explains_the_hash_and_keeps_the_key(self, visitor: Visitor, version: str) -> None:
         page = await visitor.post("/buy", data={"article": "mug", "sign_version": version})
-        fields = {unescape(name): unescape(value) for name, value in _INPUT.findall(page.text)}
+        fields = Markup(page.text).inputs()
         assert escape(canonical_string(fields, "v2" if version == "v2" else "v1")) in page.text
         assert page.text.count(fields["hash"]) == 3
         assert PRIVATE_KEY not in page.text
