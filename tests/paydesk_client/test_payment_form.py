@@ -27,7 +27,7 @@ def read(html: str) -> Markup:
 
 def posted(html: str) -> dict[str, Value]:
     """What a browser posts of it: values with CRLF line ends."""
-    fields = [(one["name"], (one["value"] or "").replace("\n", "\r\n")) for one in read(html).all("input")]
+    fields = [(one["name"] or "", (one["value"] or "").replace("\n", "\r\n")) for one in read(html).all("input")]
     return parse_form(urlencode(fields).encode())
 
 

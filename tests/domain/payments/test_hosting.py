@@ -83,7 +83,8 @@ def vague(honest: Any, says: str) -> Any:
         if says == "nothing":
             raise OutcomeUnknown("no answer")
         state = PageState.PENDING if says == "not sure yet" else PageState.OPEN
-        return replace(await honest.find_page(key, reference), state=state)
+        page: Page = await honest.find_page(key, reference)
+        return replace(page, state=state)
 
     return answering(honest, find_page=find_page, end_page=find_page)
 

@@ -1,39 +1,21 @@
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from html import unescape
-from http.server import HTTPServer
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from tests.docs.test_integrate import (
-    KEY,
-    Recorder,
-    RunningShop,
-    as_json,
-    needs,
-    payment,
-    recorder,  # noqa: F401 (a fixture)
-    v1,
-    v2,
-    wait_until_it_answers,
-)
-from tests.processes import free_port
+from tests.docs.shops import SHOPS, RunningShop, running_shop
+from tests.docs.test_integrate import KEY, as_json, needs, payment, v1, v2
+from tests.servers import answering
 
 from paydesk.web.account.sample_programs import programs
 from paydesk_client.signature import Value, Version, encode_form, parse_form, verify
 
 PUBLIC_KEY = 'it\'s <a> "key" $x \\'
 ADDRESS = "http://127.0.0.1:8000/sandbox"
-COMMANDS = {
-    "shop.php": ["php", "-S", "{address}", "shop.php"],
-    "shop.py": [sys.executable, "shop.py"],
-    "shop.mjs": ["node", "shop.mjs"],
-}
 
 
 def write(folder: Path, filename: str, version: str, address: str = ADDRESS, public_key: str = PUBLIC_KEY) -> Path:
@@ -50,26 +32,11 @@ def version(request: pytest.FixtureRequest) -> Version:
     return chosen
 
 
-@pytest.fixture(params=[pytest.param(name, marks=needs(command[0])) for name, command in COMMANDS.items()])
+@pytest.fixture(params=[pytest.param(name, marks=needs(command[0])) for name, command in SHOPS.items()])
 def shop(request: pytest.FixtureRequest, version: Version, tmp_path: Path) -> Iterator[RunningShop]:
     write(tmp_path, request.param, version)
-    url = f"http://127.0.0.1:{free_port()}"
-    command = [part.format(address=urlsplit(url).netloc) for part in COMMANDS[request.param]]
-    log = tmp_path / "log"
-    with log.open("w") as output:
-        process = subprocess.Popen(
-            command,
-            cwd=tmp_path,
-            env={**os.environ, "PRIVATE_KEY": KEY, "SHOP_URL": url},
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
-    try:
-        wait_until_it_answers(url, process, log)
-        yield RunningShop(url, log)
-    finally:
-        process.kill()
-        process.wait()
+    with running_shop(SHOPS[request.param], tmp_path, PRIVATE_KEY=KEY) as running:
+        yield running
 
 
 def test_a_copied_shop_signs_forms_and_believes_genuine_pingbacks_alone(shop: RunningShop, version: Version) -> None:
@@ -95,17 +62,13 @@ def test_a_copied_shop_signs_forms_and_believes_genuine_pingbacks_alone(shop: Ru
 
 @needs("curl")
 @needs("openssl")
-def test_the_copied_curl_program_posts_a_valid_form(
-    tmp_path: Path,
-    recorder: HTTPServer,  # noqa: F811 (the fixture)
-    version: Version,
-) -> None:
-    address = f"http://127.0.0.1:{recorder.server_port}/sandbox"
-    program = write(tmp_path, "checkout.sh", version, address, "95b682bafc8837b1e80e5fe940cb5731")
+def test_the_copied_curl_program_posts_a_valid_form(tmp_path: Path, version: Version) -> None:
     environment = {**os.environ, "PRIVATE_KEY": KEY, "ORDER": "A-9"}
-    subprocess.run(["sh", "-e", str(program)], env=environment, capture_output=True, check=True)
-    ((path, body),) = Recorder.posted
-    form = parse_form(body)
-    assert path == "/sandbox/payment/form"
+    with answering(303) as (address, posted):
+        program = write(tmp_path, "checkout.sh", version, f"{address}/sandbox", "95b682bafc8837b1e80e5fe940cb5731")
+        subprocess.run(["sh", "-e", str(program)], env=environment, capture_output=True, check=True)
+    (came,) = posted
+    form = parse_form(came.body)
+    assert came.path == "/sandbox/payment/form"
     assert form["merchant_order_id"] == "A-9"
     assert verify(form, form["hash"], KEY, version).variant == "canonical"

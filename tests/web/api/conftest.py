@@ -13,7 +13,6 @@ from tests.till import Till
 from paydesk.domain.merchants.merchant import Merchant
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.subscriptions.lifecycle import Subscription
 
 
 @pytest.fixture
@@ -21,7 +20,7 @@ def customers(desk: Desk, shop: Shop) -> Till:
     return Till(desk, shop)
 
 
-async def subscribe(customers: Till, order: str = "", **asked: Any) -> Subscription:
+async def subscribe(customers: Till, order: str = "", **asked: Any) -> Any:
     """A customer subscribes, by a new order unless it is named, at a shop that hears of nothing."""
     return await customers.subscribe(order=order or secrets.token_hex(8), pingback_url=None, **asked)
 
