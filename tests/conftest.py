@@ -7,7 +7,8 @@ from __future__ import annotations
 import gc
 import os
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections import defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from datetime import datetime, timedelta
 from functools import cache
@@ -72,6 +73,10 @@ LONGEST = (
 LONG = ("tests/upgrade/*", "tests/faults/*", "tests/e2e/*", "tests/web/api/test_fuzzing.py")
 """The files that follow them: what is left for the end is short, so that all processes end
 at about the same time."""
+EXAMPLES, EVERY = 6, 3
+"""Of more examples of one test that needs a database, where all tests are run, `make test` takes
+one of so many, and leaves the others to `make test-long`.
+"""
 APART = ("long", "soak", "ha", "containers")
 """The marks of what is run by those who ask for it."""
 
@@ -429,6 +434,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     machine than most may touch, is run by those who ask for it: `pytest -m long`, `pytest -m soak`,
     `pytest -m ha`, `pytest -m containers`.
     """
+    if [Path(given).resolve() for given in config.args] == [config.rootpath / "tests"]:
+        for examples in _by_test(items):
+            for place, item in enumerate(examples if len(examples) > EXAMPLES else ()):
+                if place % EVERY:
+                    item.add_marker("long")
     for item in items if WHOLE else ():
         if item.get_closest_marker("longer") or is_hypothesis_test(getattr(item, "obj", None)):
             item.add_marker("long")
@@ -440,6 +450,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if "server_url" in getattr(item, "fixturenames", ()):
             item.add_marker("database")
+
+
+def _by_test(items: Iterable[pytest.Item]) -> Iterable[list[pytest.Item]]:
+    """The examples of each test that needs a database."""
+    found = defaultdict[str, list[pytest.Item]](list)
+    for item in items:
+        if "server_url" in getattr(item, "fixturenames", ()):
+            found[item.nodeid.partition("[")[0]].append(item)
+    return found.values()
 
 
 @cache

@@ -196,6 +196,7 @@ async def test_of_two_that_start_at_once_one_owns_and_one_attaches(tmp_path: Pat
         await first.stop()
 
 
+@long
 async def test_an_attached_process_takes_over_when_the_owner_leaves(tmp_path: Path) -> None:
     owner, successor = EmbeddedServer(tmp_path / "data"), EmbeddedServer(tmp_path / "data")
     await owner.start()
@@ -283,6 +284,7 @@ def as_server_user() -> dict[str, Any]:
     return {"user": user.uid, "group": user.gid, "extra_groups": []} if AS_ROOT else {}
 
 
+@long
 async def test_a_first_start_that_was_killed_is_begun_anew(tmp_path: Path) -> None:
     half = tmp_path / "data" / "postgres.new"
     half.mkdir(parents=True)
@@ -367,6 +369,7 @@ async def test_loosened_directories_are_restricted_again(tmp_path: Path) -> None
         assert mode(tmp_path) == parents
 
 
+@long
 @pytest.mark.parametrize("name", ["x" * 120, pytest.param("a, b", marks=long)])
 async def test_a_path_that_no_socket_can_have_works_and_others_find_it(tmp_path: Path, name: str) -> None:
     data_dir = tmp_path / name

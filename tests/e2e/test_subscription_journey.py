@@ -63,13 +63,3 @@ async def test_three_months_pass_and_the_customer_cancels(open_page: OpenPage, r
     advance(running, "2m")
     await page.reload()
     await expect(page.get_by_role("article")).to_have_count(5)
-
-
-async def test_a_free_trial_begins_without_a_charge_and_without_javascript(
-    open_page: OpenPage, running: Running
-) -> None:
-    page = await subscribe(
-        open_page, running, "Tea letter", "Start free trial", version="v1", java_script_enabled=False
-    )
-    await expect(page.locator("body")).to_contain_text('"paid_amount": 0')
-    await expect(page.locator("body")).to_contain_text('"status": "Trial"')
