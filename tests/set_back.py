@@ -212,9 +212,7 @@ async def card_replaced(desk: Desk, subscription: Subscription) -> None:
 
 async def session_used_long_ago(database: Database, merchant_id: int, ago: timedelta) -> None:
     """The browsers that a shop's customers are known in last had a fresh token so long ago."""
-    await database.execute(
-        "update shopper_session set rotated_at = now() - $2::interval where merchant_id = $1", merchant_id, ago
-    )
+    await times(database, "shopper_session", {"merchant_id": merchant_id}, rotated_at=utc_now() - ago)
 
 
 async def no_codes_counted(database: Database) -> None:

@@ -53,6 +53,8 @@ WORK = {
     "forgetting of tries with cards": "paydesk.worker:forget_tries",
     "forgetting of calls": "paydesk.worker:forget_calls",
     "forgetting of log-in attempts": "paydesk.worker:forget_past_entries",
+    "forgetting of shoppers' codes": "paydesk.worker:forget_past",
+    "forgetting of saved cards": "paydesk.worker:remove_unneeded",
     "sending of what waited": "paydesk.worker:send_all_waiting",
     "queues": "paydesk.worker:watch_queues",
     "open outcomes": "paydesk.worker:watch_open_outcomes",

@@ -26,7 +26,7 @@ async def subscribe(
     await page.get_by_role("button", name="Continue to payment").click()
     await page.wait_for_url("**/checkout/**")
     await fill_in(page, "4242424242424242")
-    await page.get_by_role("checkbox", name="I agree that").check()
+    await page.locator("#agree").check()
     await page.get_by_role("button", name=button).click()
     await page.wait_for_url(f"{running.shop}/thanks?order=*")
     await expect(page.get_by_role("status")).to_contain_text("Subscribed.", timeout=PATIENCE_MS)
