@@ -67,7 +67,7 @@ def notification_routes(trusted_proxies: tuple[Network, ...]) -> list[Route]:
 
 async def _take(desk: Desk, request: Request, *, now: datetime) -> bool:
     """Hurry what a notification is about; whether anybody waits for that. Raises: _Refused."""
-    account = request.path_params["account"]
+    account, asked = str(request.path_params.get("account")), request.query_params
     acquirer = desk.acquirers.get(account)
     if acquirer is None:
         raise _Refused(404, "no acquirer of this name is configured here", "unknown")
@@ -75,8 +75,8 @@ async def _take(desk: Desk, request: Request, *, now: datetime) -> bool:
         body = await read_body(request, LARGEST_BODY)
     except TooLarge as error:
         raise _Refused(413, error.message, "size") from None
-    if "token" in request.query_params:
-        about = named(desk.vault, account, request.query_params.get("of", ""), request.query_params["token"])
+    if (token := asked.get("token")) is not None:
+        about = named(desk.vault, account, asked.get("of", ""), token)
         if about is None:
             raise _Refused(403, "this address is none that was given to the acquirer", "forged")
         return await hurry_named(desk.database, account, about, now=now)
