@@ -191,7 +191,7 @@ class Yes:
         """It tells nothing."""
         raise NoticeRefused("this bank tells nothing")
 
-    async def look_back(self, key: str) -> Earlier | None:
+    async def look_back(self, key: str, since: datetime | None = None) -> Earlier | None:
         """Nobody asks here."""
         return None
 

@@ -98,7 +98,7 @@ class OwnBank(WithoutPages):
     async def refund(self, key: str, reference: str, amount: Decimal, currency: str, number: int = 0) -> str:
         raise AcquirerRefused("not asked for here")
 
-    async def look_back(self, key: str) -> Earlier | None:
+    async def look_back(self, key: str, since: datetime | None = None) -> Earlier | None:
         return None
 
     async def find(self, key: str, not_after: datetime | None = None) -> Finding:

@@ -91,7 +91,7 @@ class Teller(OwnBank):
     async def end_challenge(self, of_key: str) -> Finding:
         return await self._serve(lambda: self.bank.end_challenge(of_key))
 
-    async def look_back(self, key: str) -> Earlier | None:
+    async def look_back(self, key: str, since: datetime | None = None) -> Earlier | None:
         return await self._serve(lambda: self.bank.look_back(key))
 
     async def find(self, key: str, not_after: datetime | None = None) -> Finding:

@@ -42,7 +42,9 @@ class PageRequest:
     not; `language` is a tag such as `de-CH`. With `authenticate` 3-D Secure is asked for even if
     the bank would do without. `notify_url` is for an acquirer that tells of a page, in words that
     nobody signs, at an address named with it. Nobody may pay on it after `expires_at` (UTC, real
-    time), which lies between SHORTEST_LIFE and LONGEST_LIFE ahead.
+    time), which lies between SHORTEST_LIFE and LONGEST_LIFE ahead; an acquirer whose pages have a
+    length of their own (Mollie) keeps to that. `asked_at` is when it was asked for first, for an
+    acquirer that forgets keys sooner than pages.
 
     With `keep` the acquirer keeps what is paid with, to be charged again without the customer, and
     offers only methods whose later charges are answered at once. Then `amount` may be 0: the
@@ -63,6 +65,7 @@ class PageRequest:
     keep: bool = False
     authenticate: bool = False
     notify_url: str = ""
+    asked_at: datetime | None = None
 
 
 class PageState(StrEnum):

@@ -320,11 +320,11 @@ class Acquirer(Protocol):
         more. Without it nothing is made sure of.
         """
 
-    async def look_back(self, key: str) -> Earlier | None:
+    async def look_back(self, key: str, since: datetime | None = None) -> Earlier | None:
         """The purchase ever made under `key`, found by what stands with it. Moves no money.
 
         One that took money goes before others. None if there is none, or none that can be
-        found yet.
+        found yet. It was not made before `since` (UTC), where that is known.
         """
 
     async def find_movement(self, key: str, of_key: str, reference: str) -> MovementFinding:

@@ -92,9 +92,9 @@ class PassingAcquirer:
         """As the other acquirer. Moves no money."""
         return await self.honest.find(key, not_after)
 
-    async def look_back(self, key: str) -> Earlier | None:
+    async def look_back(self, key: str, since: datetime | None = None) -> Earlier | None:
         """As the other acquirer. Moves no money."""
-        return await self.honest.look_back(key)
+        return await self.honest.look_back(key, since)
 
     async def find_movement(self, key: str, of_key: str, reference: str) -> MovementFinding:
         """As the other acquirer. Moves no money."""

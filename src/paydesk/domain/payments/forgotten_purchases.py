@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from datetime import datetime
 from decimal import Decimal
 
 import structlog
@@ -52,7 +53,8 @@ class Wish:
 
     `may_be_old` if its key may be forgotten at the acquirer already; `was_forgotten` if the
     acquirer's list had a purchase under one of its numbers that our books had forgotten: then it is
-    found, and nothing is sent.
+    found, and nothing is sent. `since` (UTC, real time) is when its key may have been used at the
+    earliest, where that is known.
     """
 
     shop: Shop
@@ -61,6 +63,7 @@ class Wish:
     pads: bytes
     may_be_old: bool = False
     was_forgotten: bool = False
+    since: datetime | None = None
 
 
 async def under_its_key(database: Database, acquirer: Acquirer, wish: Wish, send: Send) -> tuple[Outcome, Purchase]:
@@ -72,13 +75,18 @@ async def under_its_key(database: Database, acquirer: Acquirer, wish: Wish, send
     """
     for _ in range(MOST_NUMBERS):
         answer = None
-        if not wish.was_forgotten and (not wish.may_be_old or await acquirer.look_back(wish.purchase.key) is None):
+        if not wish.was_forgotten and not await _is_forgotten(acquirer, wish):
             answer = await _sent(wish.purchase, send)
         answer = answer or await _taken_before(database, acquirer, wish)
         if answer is not None:
             return answer, wish.purchase
         wish = await _next(database, wish)
     raise OutcomeUnknown(f"{MOST_NUMBERS} keys of this attempt were used before")
+
+
+async def _is_forgotten(acquirer: Acquirer, wish: Wish) -> bool:
+    """Whether the acquirer's list has a purchase under a key that it may have forgotten."""
+    return wish.may_be_old and await acquirer.look_back(wish.purchase.key, wish.since) is not None
 
 
 async def _sent(purchase: Purchase, send: Send) -> Outcome | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import partial
 
@@ -242,6 +242,7 @@ def _asked(
         expires_at=(real_now + lives).replace(microsecond=0),
         mark=order_mark(begun, checkout.terms),
         keep=checkout.terms is not None,
+        asked_at=real_now.replace(microsecond=0),
     )
 
 
@@ -283,6 +284,7 @@ async def _open_and_record(
             desk.pads,
             may_be_old=old,
             was_forgotten=intent.was_forgotten,
+            since=utc_now() - max(now - checkout.created_at, timedelta(0)),
         )
         answer, _ = await under_its_key(
             desk.database, acquirer, wish, partial(_open, desk, acquirer, checkout.shop, attempt_id, wanted)

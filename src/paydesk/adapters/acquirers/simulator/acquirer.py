@@ -105,7 +105,7 @@ class SimulatedAcquirer:
         """
         return with_page(self._base_url, await self._ask(partial(self.bank.find, key)))
 
-    async def look_back(self, key: str) -> Earlier | None:
+    async def look_back(self, key: str, since: datetime | None = None) -> Earlier | None:
         """The purchase that was ever made under a key. Moves no money."""
         return await self._ask(partial(self.bank.look_back, key))
 

@@ -174,7 +174,7 @@ class RemoteSimulator:
         """
         return await self._finding("find", AboutKey(key))
 
-    async def look_back(self, key: str) -> Earlier | None:
+    async def look_back(self, key: str, since: datetime | None = None) -> Earlier | None:
         """The purchase that was ever made under a key. Moves no money. Raises: OutcomeUnknown."""
         answer = await self._read("look_back", AboutKey(key), EarlierAnswer)
         try:

@@ -204,7 +204,7 @@ class StripeAcquirer:
             return NothingHeld()
         return finding_of(intent, voided=await self._looking.is_voided(intent))
 
-    async def look_back(self, key: str) -> Earlier | None:
+    async def look_back(self, key: str, since: datetime | None = None) -> Earlier | None:
         """The purchase that was ever made under a key, by list and search, or the page that nobody
         paid on. Moves no money.
 
