@@ -64,7 +64,11 @@ def live_acquirer(settings: Settings) -> Acquirer | None:
     if not settings.live_acquirer:
         return None
     require_live_key(settings)
-    # Stripe's library is large: only who uses it loads it.
+    # The libraries are large: only who uses one loads it.
+    if settings.live_acquirer == "mollie":
+        from paydesk.adapters.acquirers.mollie import MollieAcquirer
+
+        return MollieAcquirer(settings.mollie_key.get_secret_value(), api_base=settings.mollie_api_base)
     from paydesk.adapters.acquirers.stripe import StripeAcquirer
 
     return StripeAcquirer(

@@ -32,10 +32,15 @@ def require_live_key(settings: Settings) -> None:
     Raises: SetupError, saying where to find it or how to make it.
     """
     key = settings.stripe_secret_key.get_secret_value()
-    if settings.live_acquirer and not key.startswith(("sk_", "rk_")):
+    if settings.live_acquirer == "stripe" and not key.startswith(("sk_", "rk_")):
         raise SetupError(
             f"{PREFIX}LIVE_ACQUIRER=stripe needs {PREFIX}STRIPE_SECRET_KEY: the account's secret key, starting with "
             "sk_ (Stripe dashboard, Developers, API keys)"
+        )
+    if settings.live_acquirer == "mollie" and not settings.mollie_key.get_secret_value().startswith(("live_", "test_")):
+        raise SetupError(
+            f"{PREFIX}LIVE_ACQUIRER=mollie needs {PREFIX}MOLLIE_KEY: the API key of the account, starting with live_ "
+            "(Mollie dashboard, Developers, API keys)"
         )
     domain = settings.stripe_checkout_domain
     if domain and not re.fullmatch(r"[a-z0-9-]+(\.[a-z0-9-]+)+", domain):

@@ -208,8 +208,8 @@ class Settings(BaseSettings):
     simulator_url: str = Field(
         "", description="Address of a simulated bank in a process of its own; empty means inside the service."
     )
-    live_acquirer: Literal["", "stripe"] = Field(
-        "", description="Who takes live payments: `stripe`, or empty for nobody yet."
+    live_acquirer: Literal["", "stripe", "mollie"] = Field(
+        "", description="Who takes live payments: `stripe`, `mollie`, or empty for nobody yet."
     )
     stripe_secret_key: SecretStr = Field(
         SecretStr(""), description="Secret key of the Stripe account (`sk_live_…`, or `sk_test_…` to try it)."
@@ -230,6 +230,12 @@ class Settings(BaseSettings):
         SecretStr(""),
         description="Secret with which Stripe signs its notifications (`whsec_…`), several while it is rolled, "
         "separated by commas; empty: none are taken.",
+    )
+    mollie_key: SecretStr = Field(
+        SecretStr(""), description="API key of the Mollie account (`live_…`, or `test_…` to try it)."
+    )
+    mollie_api_base: str = Field(
+        "", description="Address of a stand-in for Mollie's API, for tests; empty means Mollie itself."
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="Least severity that is logged."
@@ -382,6 +388,10 @@ def _check(settings: Settings) -> None:
         raise SetupError(f"{PREFIX}STRIPE_API_BASE must be an address like https://api.stripe.com, or empty")
     if urlsplit(settings.stripe_api_base).scheme == "http" and not _is_loopback(settings.stripe_api_base):
         raise SetupError(f"{PREFIX}STRIPE_API_BASE: card numbers go there; over plain http to this machine only")
+    if settings.mollie_api_base and urlsplit(settings.mollie_api_base).scheme not in ("http", "https"):
+        raise SetupError(f"{PREFIX}MOLLIE_API_BASE must be an address like https://api.mollie.com, or empty")
+    if urlsplit(settings.mollie_api_base).scheme == "http" and not _is_loopback(settings.mollie_api_base):
+        raise SetupError(f"{PREFIX}MOLLIE_API_BASE: the key goes there; over plain http to this machine only")
     if settings.database_url and urlsplit(settings.database_url).scheme not in ("postgresql", "postgres"):
         raise SetupError(f"{PREFIX}DATABASE_URL must start with postgresql://")
 

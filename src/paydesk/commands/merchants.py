@@ -206,8 +206,9 @@ def require_live_acquirer(settings: Settings, merchant: Merchant) -> None:
     acquirer = live_acquirer(settings)
     if acquirer is None:
         raise SetupError(
-            "no acquirer takes live payments yet: set PAYDESK_LIVE_ACQUIRER=stripe and PAYDESK_STRIPE_SECRET_KEY "
-            "for serve, work and this command, restart them, and try again"
+            "no acquirer takes live payments yet: set PAYDESK_LIVE_ACQUIRER=stripe and PAYDESK_STRIPE_SECRET_KEY, or "
+            "PAYDESK_LIVE_ACQUIRER=mollie and PAYDESK_MOLLIE_KEY, for serve, work and this command, restart them, and "
+            "try again"
         )
     if merchant.shipped_goods:
         require_holds(acquirer)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +13,8 @@ from starlette.applications import Starlette
 from starlette.types import Receive, Scope, Send
 from tests.adapters.acquirers.counters import BankClock, BankCounter, Counter, StripeCounter
 from tests.adapters.acquirers.stripe.localstripe import SECRET_KEY, Front, running_localstripe
+from tests.standins.account import Account, running
+from tests.standins.json_parameters import checked
 
 from paydesk.adapters.acquirers.simulator import Bank, Record, RemoteSimulator, SimulatedAcquirer
 from paydesk.adapters.acquirers.simulator.server import bank_app
@@ -57,6 +59,24 @@ def record(tmp_path: Path) -> Record:
 async def localstripe() -> AsyncIterator[Front]:
     async with running_localstripe() as front:
         yield front
+
+
+@pytest.fixture(scope="session")
+def mollie_started() -> Iterator[Account]:
+    with running("tests.standins.mollie") as account:
+        yield account
+
+
+@pytest.fixture
+def mollie_account(mollie_started: Account, clock: BankClock) -> Iterator[Account]:
+    """A new account at the stand-in for Mollie, at which nothing is sent that its library's types
+    don't know.
+    """
+    mollie_started.do("forget")
+    mollie_started.do("set", time=clock.now.isoformat())
+    with checked() as wrong:
+        yield mollie_started
+    assert wrong == [], "what is given to the library is what its types allow"
 
 
 @asynccontextmanager

@@ -1,16 +1,16 @@
 """What every acquirer that hosts a page must keep, whatever is behind it.
 
-The simulated bank, in this process and in one of its own, and Stripe's adapter with a stand-in of
-ours behind it (`tests/standins/stripe_checkout.py`), written from Stripe's documents. Whether
-Stripe does what they say is not proven here.
+The simulated bank, in this process and in one of its own, and the adapters of Stripe and Mollie
+with stand-ins of ours behind them (`tests/standins`), written from the documents of both. Whether
+these do what they say is not proven here.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from datetime import timedelta
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 from urllib.parse import unquote
@@ -19,6 +19,7 @@ import pytest
 from tests.adapters.acquirers.conftest import Street
 from tests.adapters.acquirers.counters import BankClock
 from tests.standings import standings
+from tests.standins.account import Account
 from tests.standins.stripe_checkout import StripeCheckout, running
 
 from paydesk.adapters.acquirers.hosted_pages import ListedPage, PageRequest, PageState
@@ -37,6 +38,7 @@ from paydesk.adapters.acquirers.interface import (
     Voided,
 )
 from paydesk.adapters.acquirers.marks import Mark, PurchaseKind
+from paydesk.adapters.acquirers.mollie import MollieAcquirer
 from paydesk.adapters.acquirers.simulator import Bank, Record, RemoteSimulator, SimulatedAcquirer
 from paydesk.adapters.acquirers.simulator.own_pages import Way
 from paydesk.adapters.acquirers.simulator.server import bank_app
@@ -68,6 +70,7 @@ class Window:
             "language": "de-CH",
             "return_url": "https://pay.example/checkout/abc/result",
             "expires_at": self.clock.now + timedelta(hours=1),
+            "asked_at": self.clock.now,
         }
         return PageRequest(**(asked | changes))
 
@@ -100,6 +103,13 @@ class Window:
             "stored_reference": reference,
         }
         return Purchase(**(asked | changes))
+
+    def let_end(self, reference: str) -> None:
+        """Let the page be one that can be ended, where most can't."""
+
+    def pass_to(self, now: datetime) -> None:
+        """Let time go by, here and there."""
+        self.clock.now = now
 
     def taken(self, key: str) -> Decimal:
         raise NotImplementedError
@@ -144,6 +154,33 @@ class StripesWindow(Window):
         return Decimal(self.standin.taken(key)).scaleb(-2)
 
 
+@dataclass
+class MolliesWindow(Window):
+    account: Account = field(kw_only=True)
+
+    def wanted(self, **changes: Any) -> PageRequest:
+        """A page that Mollie lets live as long as it is asked for, which it would not do for us."""
+        wanted = super().wanted(**changes)
+        self.account.do("set", life=(wanted.expires_at - self.clock.now).total_seconds())
+        return wanted
+
+    def pay(self, reference: str) -> bool:
+        return bool(self.account.do("pay", reference))
+
+    def go_to_bank(self, reference: str) -> None:
+        """There is nothing to do: open payments can't be canceled."""
+
+    def let_end(self, reference: str) -> None:
+        self.account.do("set", cancelable=reference)
+
+    def pass_to(self, now: datetime) -> None:
+        super().pass_to(now)
+        self.account.do("set", time=now.isoformat())
+
+    def taken(self, key: str) -> Decimal:
+        return Decimal(str(self.account.taken(key)))
+
+
 @pytest.fixture
 async def standin(clock: BankClock) -> AsyncIterator[StripeCheckout]:
     async with running(clock) as started:
@@ -158,10 +195,16 @@ async def stripes(standin: StripeCheckout, clock: BankClock) -> AsyncIterator[St
     await stripe.close()
 
 
-@pytest.fixture(params=["in process", "remote", "stripe"])
+@pytest.fixture(params=["in process", "remote", "stripe", "mollie"])
 async def window(
     request: pytest.FixtureRequest, street: Street, record: Record, clock: BankClock
 ) -> AsyncIterator[Window]:
+    if request.param == "mollie":
+        account = request.getfixturevalue("mollie_account")
+        mollie = MollieAcquirer("test_x", api_base=account.base_url, timeout=5, now=clock)
+        yield MolliesWindow(mollie, clock, account=account)
+        await mollie.close()
+        return
     if request.param == "stripe":
         async with running(clock) as started:
             stripe = StripeAcquirer("sk_test_x", api_base=started.base_url, timeout=5, now=clock, hosts_pages=True)
@@ -190,7 +233,7 @@ class TestOpening:
     async def test_the_same_request_gets_the_same_page(self, window: Window) -> None:
         wanted = window.wanted()
         first = await window.acquirer.open_page(wanted)
-        window.clock.now += timedelta(minutes=20)
+        window.pass_to(window.clock.now + timedelta(minutes=20))
         assert await window.acquirer.open_page(wanted) == first
 
     @pytest.mark.parametrize(
@@ -249,6 +292,7 @@ class TestEnding:
     async def test_an_ended_page_takes_nothing(self, window: Window) -> None:
         wanted = window.wanted()
         opened = await window.acquirer.open_page(wanted)
+        window.let_end(opened.reference)
         for _ in range(2):
             assert (await window.acquirer.end_page(wanted.key, opened.reference)).state is PageState.ENDED
         assert not window.pay(opened.reference)
@@ -269,7 +313,7 @@ class TestEnding:
     async def test_its_time_ends_it(self, window: Window) -> None:
         wanted = window.wanted()
         opened = await window.acquirer.open_page(wanted)
-        window.clock.now = wanted.expires_at + timedelta(seconds=1)
+        window.pass_to(wanted.expires_at + timedelta(seconds=1))
         assert (await window.acquirer.find_page(wanted.key, opened.reference)).state is PageState.ENDED
         assert not window.pay(opened.reference)
 
@@ -279,7 +323,10 @@ class TestEnding:
                 await ask("key", "cs_none")
 
 
+@pytest.mark.parametrize("window", ["in process", "remote", "stripe"], indirect=True)
 class TestKeeping:
+    """Where an acquirer keeps what was paid with (`capabilities.stored`)."""
+
     async def test_what_was_paid_with_is_kept_and_charged_again(self, window: Window) -> None:
         kept = await window.kept()
         assert window.taken("key-1") == 10
@@ -357,6 +404,7 @@ class TestListing:
         opened = [await window.acquirer.open_page(one) for one in wanted]
         window.pay(opened[1].reference)
         window.go_to_bank(opened[2].reference)
+        window.let_end(opened[3].reference)
         await window.acquirer.end_page(wanted[3].key, opened[3].reference)
         found = await listed(window)
         states = {wanted[0].key: PageState.OPEN, wanted[1].key: PageState.PAID, wanted[2].key: PageState.OPEN}
@@ -367,7 +415,7 @@ class TestListing:
     async def test_what_was_made_before_is_not_listed(self, window: Window) -> None:
         old = window.wanted(expires_at=window.clock.now + timedelta(hours=23))
         await window.acquirer.open_page(old)
-        window.clock.now += timedelta(hours=2)
+        window.pass_to(window.clock.now + timedelta(hours=2))
         new = window.wanted()
         await window.acquirer.open_page(new)
         assert set(await listed(window, since=timedelta(hours=1))) == {new.key}
@@ -396,6 +444,7 @@ class TestListing:
     async def test_an_ended_page_is_found_by_its_key(self, window: Window) -> None:
         wanted = window.wanted()
         opened = await window.acquirer.open_page(wanted)
+        window.let_end(opened.reference)
         await window.acquirer.end_page(wanted.key, opened.reference)
         earlier = await window.acquirer.look_back(wanted.key)
         assert earlier is not None

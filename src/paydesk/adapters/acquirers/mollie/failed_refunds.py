@@ -1,0 +1,64 @@
+"""Refunds that fail at Mollie after they were made, or are canceled in its dashboard before they go
+out, read from its list of refunds.
+
+Source: docs.mollie.com/docs/refunds, "Refund statuses"; docs.mollie.com/reference/list-all-refunds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Final
+
+from paydesk.adapters.acquirers.disputes import FailedRefund, FailedRefundPage
+from paydesk.adapters.acquirers.mollie.calls import Calls
+from paydesk.adapters.acquirers.mollie.looking import place
+from paydesk.adapters.acquirers.mollie.objects import Listed, Refund, moment
+from paydesk.adapters.acquirers.mollie.scanning import is_fresh, read_before
+
+_PAUSE: Final = timedelta(minutes=30)
+_FARTHEST: Final = timedelta(days=60)
+"""A refund that has been made for longer does not fail any more."""
+
+
+class FailedRefunds:
+    """Reads what became of refunds after they were made."""
+
+    def __init__(self, calls: Calls, now: Callable[[], datetime]) -> None:
+        self._calls: Final = calls
+        self._now: Final = now
+
+    async def after(self, cursor: str) -> FailedRefundPage:
+        """Our refunds of the last weeks that came to nothing; one is told more than once.
+        Moves no money.
+
+        Raises: AcquirerRefused, OutcomeUnknown.
+        """
+        now = self._now()
+        if is_fresh(read_before(cursor), now, _PAUSE):
+            return FailedRefundPage((), cursor)
+        found = [_failed(one, now) for one in await self._listed(now - _FARTHEST) if one.key and not one.counts]
+        return FailedRefundPage(tuple(reversed(found)), now.isoformat())
+
+    async def _listed(self, since: datetime) -> list[Refund]:
+        """All refunds since a time, the newest first. Raises: AcquirerRefused, OutcomeUnknown."""
+        found: list[Refund] = []
+        after = ""
+        while True:
+            part = await self._calls.ask(partial(self._calls.sdk.refunds.all_async, **place(after)), Listed)
+            found += [one for one in part.embedded.refunds if moment(one.created_at) >= since]
+            if not part.next or moment(part.embedded.refunds[-1].created_at) < since:
+                return found
+            after = part.next
+
+
+def _failed(refund: Refund, now: datetime) -> FailedRefund:
+    return FailedRefund(
+        reference=refund.id,
+        key=refund.key,
+        amount=refund.amount.amount,
+        currency=refund.amount.currency,
+        reason=refund.status,
+        at=now,
+    )

@@ -1,0 +1,241 @@
+"""What is read of Mollie's objects; all else in them is ignored."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any, Final
+from urllib.parse import parse_qs, urlsplit
+
+import msgspec
+
+from paydesk.adapters.acquirers.interface import (
+    Approved,
+    Challenged,
+    Declined,
+    Finding,
+    OutcomeUnknown,
+    Voided,
+)
+from paydesk.adapters.acquirers.marks import MOST_BYTES, Mark, fitting, packed, unpacked
+from paydesk.adapters.acquirers.mollie.amounts import main_units
+from paydesk.adapters.acquirers.mollie.declines import decline_reason
+
+KEY: Final = "paydesk_key"
+"""The metadata field with our idempotency key: of a payment, or of a refund."""
+ASKED: Final = "paydesk_asked"
+"""The metadata field of a payment with a digest of all that was asked for."""
+MARK: Final = "paydesk_mark"
+"""The metadata field of a payment with its packed mark, all but the order."""
+ORDER: Final = "paydesk_order"
+"""The metadata field of a payment with the shop's reference of the order."""
+NUMBER: Final = "paydesk_refund"
+"""The metadata field of a refund with what our books call it."""
+VOID: Final = "paydesk_void"
+"""The metadata field of the refund that undid a payment, with the key of that."""
+
+
+def metadata_of(key: str, asked: str, mark: Mark | None) -> dict[str, str]:
+    """What a payment carries at Mollie, which keeps about 1 kB."""
+    plain = {KEY: key, ASKED: asked}
+    if mark is None:
+        return plain
+    plain[MARK] = packed(replace(mark, order=""))
+    return plain | {ORDER: fitting(mark.order, lambda text: _weight(plain | {ORDER: text}) <= MOST_BYTES)}
+
+
+def _weight(metadata: dict[str, str]) -> int:
+    return len(msgspec.json.encode(metadata))
+
+
+class Amount(msgspec.Struct, frozen=True):
+    """A sum of money, in main units."""
+
+    value: str
+    currency: str
+
+    @property
+    def amount(self) -> Decimal:
+        """Its number. Raises: OutcomeUnknown if it is none."""
+        return main_units(self.value)
+
+
+class Link(msgspec.Struct, frozen=True):
+    """An address."""
+
+    href: str = ""
+
+
+class Links(msgspec.Struct, frozen=True):
+    """Where something may be found: a payment's page, the next part of a list."""
+
+    checkout: Link | None = None
+    next: Link | None = None
+
+
+class Details(msgspec.Struct, frozen=True, rename="camel"):
+    """What a method tells of its payment."""
+
+    card_label: str | None = None
+    card_number: str | None = None
+    wallet: str | None = None
+    failure_reason: str | None = None
+
+
+class Payment(msgspec.Struct, frozen=True, rename="camel"):
+    """A payment, whether paid or not."""
+
+    id: str
+    status: str
+    amount: Amount
+    created_at: str
+    metadata: Any = None
+    method: str | None = None
+    details: Details | None = None
+    is_cancelable: bool | None = None
+    capture_mode: str | None = None
+    amount_captured: Amount | None = None
+    amount_refunded: Amount | None = None
+    amount_charged_back: Amount | None = None
+    links: Links = msgspec.field(name="_links", default=Links())
+
+    @property
+    def at(self) -> datetime:
+        """When it was made."""
+        return moment(self.created_at)
+
+    @property
+    def key(self) -> str:
+        """Our idempotency key, empty for a payment that is none of ours."""
+        return written(self.metadata, KEY)
+
+    @property
+    def mark(self) -> Mark | None:
+        """Whose it is, None if nobody wrote it."""
+        mark = unpacked(written(self.metadata, MARK))
+        return mark and replace(mark, order=written(self.metadata, ORDER))
+
+    @property
+    def url(self) -> str:
+        """Its page, empty once there is none."""
+        return self.links.checkout.href if self.links.checkout else ""
+
+    @property
+    def captured(self) -> Decimal:
+        """What was taken."""
+        if self.status != "paid":
+            return Decimal(0)
+        return (self.amount_captured or self.amount).amount
+
+    @property
+    def refunded(self) -> Decimal:
+        """What was given back of it."""
+        return self.amount_refunded.amount if self.amount_refunded else Decimal(0)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its customer may still pay, or has done so and the money is not sure yet."""
+        return self.status in {"open", "pending", "authorized"}
+
+
+class Refund(msgspec.Struct, frozen=True, rename="camel"):
+    """A refund; `payment` is there where it was asked for."""
+
+    id: str
+    amount: Amount
+    status: str
+    created_at: str
+    payment_id: str = ""
+    metadata: Any = None
+    embedded: Embedded | None = msgspec.field(name="_embedded", default=None)
+
+    @property
+    def key(self) -> str:
+        """Our idempotency key, empty for a refund that is none of ours."""
+        return written(self.metadata, KEY)
+
+    @property
+    def number(self) -> int:
+        """What our books call it, 0 if that is not known."""
+        said = written(self.metadata, NUMBER)
+        return int(said) if said.isascii() and said.isdigit() and len(said) <= 18 else 0
+
+    @property
+    def counts(self) -> bool:
+        """Whether its money has gone back or is on its way;
+        it may wait for the account's balance.
+        """
+        return self.status not in {"failed", "canceled"}
+
+
+class Reason(msgspec.Struct, frozen=True):
+    """Why a customer's bank wants money back, in its words."""
+
+    code: str = ""
+    description: str = ""
+
+
+class Chargeback(msgspec.Struct, frozen=True, rename="camel"):
+    """What a customer's bank took back; given again at `reversed_at`."""
+
+    id: str
+    amount: Amount
+    created_at: str
+    payment_id: str = ""
+    reversed_at: str | None = None
+    reason: Reason | None = None
+    embedded: Embedded | None = msgspec.field(name="_embedded", default=None)
+
+
+class Embedded(msgspec.Struct, frozen=True):
+    """What a list, or an object, has in it."""
+
+    payments: list[Payment] = []
+    refunds: list[Refund] = []
+    chargebacks: list[Chargeback] = []
+    payment: Payment | None = None
+
+
+class Listed(msgspec.Struct, frozen=True):
+    """A part of a list."""
+
+    embedded: Embedded = msgspec.field(name="_embedded", default=Embedded())
+    links: Links = msgspec.field(name="_links", default=Links())
+
+    @property
+    def next(self) -> str:
+        """The name with which the next part begins, empty on the last one."""
+        href = self.links.next.href if self.links.next else ""
+        return parse_qs(urlsplit(href).query).get("from", [""])[0]
+
+
+def written(metadata: Any, name: str) -> str:
+    """A field of metadata, which may be anything if others wrote it."""
+    value = metadata.get(name, "") if isinstance(metadata, dict) else ""
+    return value if isinstance(value, str) else ""
+
+
+def moment(text: str) -> datetime:
+    """A time of Mollie's. Raises: OutcomeUnknown if it is none."""
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC)
+    except ValueError:
+        raise OutcomeUnknown("Mollie tells a time that is none") from None
+
+
+def finding_of(payment: Payment, *, voided: bool) -> Finding:
+    """How a payment stands; `voided` if a refund of ours undid it.
+
+    Raises: OutcomeUnknown while its money is not sure.
+    """
+    match payment.status:
+        case "open":
+            return Challenged(payment.id, payment.url)
+        case "paid":
+            return Voided() if voided else Approved(payment.id)
+        case "canceled" | "expired":
+            return Voided()
+        case "failed":
+            return Declined(decline_reason(payment.details.failure_reason if payment.details else None))
+    raise OutcomeUnknown(f"Mollie is not done with {payment.id}: {payment.status[:40]}")

@@ -1,0 +1,23 @@
+"""Refunds that come to nothing at Mollie after they were made."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+from tests.adapters.acquirers.mollie.conftest import Till
+
+
+@pytest.mark.parametrize("status", ["failed", "canceled"])
+async def test_one_that_comes_to_nothing_later_is_told(till: Till, status: str) -> None:
+    _, name = await till.paid()
+    made = await till.acquirer.refund("back", name, Decimal(4), "EUR")
+    first = await till.acquirer.failed_refunds("")
+    assert not first.refunds
+    till.account.do("change_refund", made, status)
+    till.pass_to(till.clock.now + timedelta(days=5))
+    page = await till.acquirer.failed_refunds(first.next)
+    (told,) = page.refunds
+    assert (told.reference, told.key, told.amount, told.reason) == (made, "back", Decimal(4), status)
+    assert not (await till.acquirer.failed_refunds(page.next)).refunds

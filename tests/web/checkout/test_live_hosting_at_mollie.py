@@ -1,0 +1,197 @@
+"""Live payments on Mollie's own page, from the form to a clean check,
+with a stand-in of ours behind the adapter, in a process of its own.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import replace
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import httpx
+import pytest
+from pydantic import SecretStr
+from tests.conftest import accept_waiting, submit_profile
+from tests.proving import check
+from tests.shopfront import open_page
+from tests.standins.account import Account, running
+from tests.standins.json_parameters import checked
+from tests.web.checkout.test_hosting import leads_to, page_in, press_continue
+from tests.web.checkout.test_paying import SHOP
+
+from paydesk.core.clock import utc_now
+from paydesk.database.pool import Database
+from paydesk.domain.merchants.merchant import Merchant, go_live, shop_of
+from paydesk.domain.payments.desk import Desk
+from paydesk.domain.payments.janitor import settle_due
+from paydesk.domain.payments.refunding import refund
+from paydesk.equipment import live_acquirer
+from paydesk.settings import Settings
+
+OpenWeb = Callable[..., Awaitable[httpx.AsyncClient]]
+SignedForm = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def started() -> Iterator[Account]:
+    with running("tests.standins.mollie") as account:
+        yield account
+
+
+@pytest.fixture
+def mollie(started: Account) -> Iterator[Account]:
+    started.do("forget")
+    with checked() as wrong:
+        yield started
+    assert wrong == []
+
+
+@pytest.fixture
+def live(mollie: Account) -> dict[str, Any]:
+    return {
+        "live_acquirer": "mollie",
+        "mollie_key": SecretStr("test_standin"),
+        "mollie_api_base": mollie.base_url,
+        "idempotency_secret": SecretStr("i" * 40),
+    }
+
+
+@pytest.fixture
+async def live_web(
+    open_web: OpenWeb, live: dict[str, Any], database: Database, merchant: Merchant
+) -> httpx.AsyncClient:
+    await submit_profile(database, merchant.id)
+    await accept_waiting(database, merchant.id)
+    await go_live(database, merchant.id, now=utc_now())
+    return await open_web(**live)
+
+
+@pytest.fixture
+async def live_desk(desk: Desk, settings: Settings, live: dict[str, Any]) -> AsyncIterator[Desk]:
+    """What a worker of that deployment works with."""
+    acquirer = live_acquirer(settings.model_copy(update=live))
+    assert acquirer is not None
+    yield replace(desk, acquirers={**desk.acquirers, "mollie": acquirer}, live_acquirer="mollie")
+    await acquirer.close()
+
+
+async def attempts(database: Database, merchant: Merchant) -> list[Any]:
+    """The attempts of the merchant's one order, the first one first."""
+    rows: list[Any] = await database.fetch(
+        """
+        select p.id, p.state, a.state as attempt, a.idempotency_key as key, a.acquirer_reference as reference
+          from payment p join payment_attempt a on a.merchant_id = p.merchant_id and a.payment_id = p.id
+         where p.merchant_id = $1 order by a.id
+        """,
+        merchant.id,
+    )
+    return rows
+
+
+async def assert_clean(database: Database, merchant: Merchant) -> None:
+    found = await check(database, now=utc_now(), merchant_id=merchant.id)
+    assert [finding.rule.statement for finding in found if finding.found] == []
+
+
+async def test_an_ordinary_account_takes_a_payment_without_a_card_number(
+    live_web: httpx.AsyncClient, signed_form: SignedForm, database: Database, merchant: Merchant, mollie: Account
+) -> None:
+    path = await open_page(live_web, signed_form())
+    page = await live_web.get(path)
+    assert "cc-number" not in page.text
+    assert "https://*.mollie.com" in page.headers["content-security-policy"]
+    address = leads_to(await press_continue(live_web, path))
+    assert address.startswith(f"{mollie.base_url}/checkout/select-method/tr_")
+    mollie.do("pay", page_in(address), "ideal")
+    assert leads_to(await live_web.get(f"{path}/result")) == SHOP
+    (paid,) = await attempts(database, merchant)
+    assert (paid["state"], paid["reference"]) == ("captured", page_in(address))
+    assert mollie.taken(paid["key"]) == 10
+    await assert_clean(database, merchant)
+
+
+async def test_a_payment_made_there_is_refunded(
+    live_web: httpx.AsyncClient,
+    live_desk: Desk,
+    signed_form: SignedForm,
+    database: Database,
+    merchant: Merchant,
+    mollie: Account,
+) -> None:
+    path = await open_page(live_web, signed_form())
+    mollie.do("pay", page_in(leads_to(await press_continue(live_web, path))))
+    await live_web.get(f"{path}/result")
+    (paid,) = await attempts(database, merchant)
+    await refund(live_desk, shop_of(merchant, live=True), paid["id"], Decimal(4), requested_by="api", now=utc_now())
+    assert mollie.taken(paid["key"]) == 6
+    await assert_clean(database, merchant)
+
+
+async def test_a_lost_answer_leads_to_the_one_page_that_was_made(
+    live_web: httpx.AsyncClient, live_desk: Desk, signed_form: SignedForm, mollie: Account
+) -> None:
+    path = await open_page(live_web, signed_form())
+    mollie.do("set", loses=1)
+    assert leads_to(await press_continue(live_web, path)) == f"{path}/result"
+    await settle_due(live_desk, now=utc_now() + timedelta(seconds=10))
+    (made,) = mollie.see()["payments"].values()
+    assert (await live_web.get(f"{path}/status")).json()["url"] == made["_links"]["checkout"]["href"]
+
+
+async def test_what_is_paid_on_a_page_that_could_not_be_ended_is_given_back_in_full(
+    live_web: httpx.AsyncClient,
+    live_desk: Desk,
+    signed_form: SignedForm,
+    database: Database,
+    merchant: Merchant,
+    mollie: Account,
+) -> None:
+    path = await open_page(live_web, signed_form())
+    first = page_in(leads_to(await press_continue(live_web, path)))
+    second = page_in(leads_to(await press_continue(live_web, path, "mended@example.com")))
+    assert first != second
+    assert [one["attempt"] for one in await attempts(database, merchant)] == ["abandoned", "challenged"]
+    assert mollie.do("pay", second)
+    assert mollie.do("pay", first), "Mollie's payments can't be canceled while they are open"
+    answer = await live_web.get(f"{path}/result")
+    assert "That payment is given back in full" in html.unescape((await live_web.get(path)).text + answer.text)
+    (left, paid) = await attempts(database, merchant)
+    assert (mollie.taken(left["key"]), mollie.taken(paid["key"])) == (0, 10)
+    await settle_due(live_desk, now=utc_now() + timedelta(minutes=20))
+    assert (mollie.taken(left["key"]), mollie.taken(paid["key"])) == (0, 10)
+    told = await database.fetch("select event from pingback where merchant_id = $1", merchant.id)
+    assert len(told) == 1
+    await assert_clean(database, merchant)
+
+
+async def test_one_that_nobody_comes_back_to_is_looked_at_until_its_own_end(
+    live_web: httpx.AsyncClient,
+    live_desk: Desk,
+    signed_form: SignedForm,
+    database: Database,
+    merchant: Merchant,
+    mollie: Account,
+) -> None:
+    path = await open_page(live_web, signed_form())
+    first = page_in(leads_to(await press_continue(live_web, path)))
+    await press_continue(live_web, path, "mended@example.com")
+    now = utc_now()
+    await settle_due(live_desk, now=now + timedelta(minutes=2))
+    mollie.do("pay", first)
+    await settle_due(live_desk, now=now + timedelta(minutes=20))
+    (left, _) = await attempts(database, merchant)
+    assert (left["attempt"], mollie.taken(left["key"])) == ("voided", 0)
+
+
+async def test_a_payment_that_has_expired_there_lets_the_customer_go_on(
+    live_web: httpx.AsyncClient, signed_form: SignedForm, mollie: Account
+) -> None:
+    path = await open_page(live_web, signed_form())
+    first = leads_to(await press_continue(live_web, path))
+    mollie.do("set", time=(utc_now() + timedelta(minutes=16)).isoformat())
+    answer = await live_web.get(f"{path}/result")
+    assert answer.status_code == 402
+    assert leads_to(await press_continue(live_web, path)) != first
