@@ -6,7 +6,7 @@ from datetime import datetime
 
 from paydesk.adapters.acquirers.simulator import Record
 from paydesk.database.pool import Database
-from paydesk.domain.ledger.checking import Finding, Scope, findings
+from paydesk.domain.ledger.checking import CheckScope, RuleResult, findings
 
 
 async def check(
@@ -17,7 +17,7 @@ async def check(
     record: Record | None = None,
     most: int = 20,
     retention_months: int = 13,
-) -> list[Finding]:
+) -> list[RuleResult]:
     """Apply all rules to all merchants or one; a finding for each, in order."""
-    scope = Scope(now, merchant_id, record, most, retention_months)
+    scope = CheckScope(now, merchant_id, record, most, retention_months)
     return [finding async for finding in findings(database, scope)]

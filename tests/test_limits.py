@@ -29,14 +29,14 @@ from paydesk.core.errors import Unavailable
 from paydesk.core.money import FeePlan
 from paydesk.database.pool import Database
 from paydesk.domain.business.made_up_events import make_up
-from paydesk.domain.mail.kinds import Kind
+from paydesk.domain.mail.kinds import MailKind
 from paydesk.domain.merchants.merchant import create_merchant
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.merchants.trade_terms import TradeTerms
 from paydesk.domain.operations.merchants import own_terms
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.hold_periods import require_holds
-from paydesk.domain.pingbacks.recording import Attempt, Recorder
+from paydesk.domain.pingbacks.recording import Recorder, Sending
 from paydesk.domain.subscriptions.lifecycle import Package, Subscription, begin, failed
 from paydesk.web.demo.routes import create_shop
 from paydesk.web.mails.writing import write
@@ -194,7 +194,7 @@ class TestResendsOfAPingback:
     def test_the_mail_to_the_merchant_says_it(self, monkeypatch: pytest.MonkeyPatch, language: str, words: str) -> None:
         change(monkeypatch, RESENDS, "RESEND_INTERVAL", timedelta(minutes=45))
         change(monkeypatch, RESENDS, "MOST_ATTEMPTS", 5)
-        said = write(mail_of(Kind.failing_endpoint, language), ADDRESSES).text
+        said = write(mail_of(MailKind.failing_endpoint, language), ADDRESSES).text
         assert words in " ".join(said.split())
 
 
@@ -243,7 +243,7 @@ async def after_a_failure(database: Database, shop: Shop, at: datetime) -> tuple
     name = await database.fetchval("select id from pingback where merchant_id = $1", shop.merchant_id)
     recorder = Recorder(database, lambda _: None)
     answer = Answer(sent={}, status=500, body_start=b"", complete=True, error=None, duration=0.1)
-    recorder.add(Attempt((shop.merchant_id, shop.live, name), "https://shop.example/", at, b"{}", answer))
+    recorder.add(Sending((shop.merchant_id, shop.live, name), "https://shop.example/", at, b"{}", answer))
     await recorder.flush()
     row = await database.fetchrow("select state, due_at from pingback where id = $1", name)
     return row["state"], row["due_at"]

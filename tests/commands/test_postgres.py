@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from paydesk.commands import postgres
-from paydesk.commands.postgres import Program, _require_no_older_server, without_password
+from paydesk.commands.postgres import DatabaseProgram, _require_no_older_server, without_password
 from paydesk.core.errors import SetupError
 
 PAYDESK = [str(Path(sys.executable).with_name("paydesk")), "postgres"]
@@ -40,7 +40,7 @@ async def test_an_older_server_is_not_dumped_by_programs_whose_dumps_it_can_not_
     server_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(postgres, "MAJOR_VERSION", "1")
-    await _require_no_older_server(Program.PG_DUMP, server_url)
+    await _require_no_older_server(DatabaseProgram.PG_DUMP, server_url)
     monkeypatch.setattr(postgres, "MAJOR_VERSION", "99")
     with pytest.raises(SetupError, match="use the pg_dump of PostgreSQL"):
-        await _require_no_older_server(Program.PG_DUMP, server_url)
+        await _require_no_older_server(DatabaseProgram.PG_DUMP, server_url)

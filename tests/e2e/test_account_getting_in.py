@@ -27,7 +27,7 @@ import paydesk.equipment
 from paydesk.adapters.vault import Vault
 from paydesk.app import create_app
 from paydesk.database.pool import Database
-from paydesk.domain.accounts.links import Link
+from paydesk.domain.accounts.links import AccountLink
 from paydesk.domain.accounts.passwords import Passwords
 from paydesk.domain.mail.queueing import open_facts
 from paydesk.domain.merchants.merchant import Merchant
@@ -106,7 +106,11 @@ def link_to(database: Database, vault: Vault, base: str) -> Callable[[str], Coro
         row = await database.fetchrow(
             "select kind, facts from mail where recipient = $1 and facts ? 'token' order by id desc limit 1", email
         )
-        paths = {"confirm_email": Link.email, "reset_password": Link.password, "invitation": Link.invitation}
+        paths = {
+            "confirm_email": AccountLink.email,
+            "reset_password": AccountLink.password,
+            "invitation": AccountLink.invitation,
+        }
         return paths[row["kind"]].at(base, str(open_facts(vault, msgspec.json.decode(row["facts"]))["token"]))
 
     return read

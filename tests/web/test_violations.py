@@ -16,7 +16,7 @@ from tests.sweeping import database, database_url
 from paydesk.database.pool import Database
 from paydesk.web import violations
 from paydesk.web.rendering import REPORTS
-from paydesk.web.violations import A_MINUTE, ADDRESS_A_MINUTE, UNREAD, VIOLATIONS, Blocked, Budget, Violation
+from paydesk.web.violations import A_MINUTE, ADDRESS_A_MINUTE, UNREAD, VIOLATIONS, Blocked, ReportBudget, Violation
 
 __all__ = ["database", "database_url"]
 
@@ -153,7 +153,7 @@ async def test_one_address_reports_so_often_and_no_more(open_web: Any, monkeypat
 
 
 def test_a_budget_is_bounded_in_number_and_memory() -> None:
-    budget, now = Budget(), datetime(2026, 11, 22, 5, 0, 30, tzinfo=UTC)
+    budget, now = ReportBudget(), datetime(2026, 11, 22, 5, 0, 30, tzinfo=UTC)
     assert [budget.take("one", now=now) for _ in range(25)].count(True) == ADDRESS_A_MINUTE
     assert [budget.take(f"address {n}", now=now) for n in range(1000)].count(True) == A_MINUTE - ADDRESS_A_MINUTE
     assert len(budget.taken) <= A_MINUTE
@@ -161,7 +161,7 @@ def test_a_budget_is_bounded_in_number_and_memory() -> None:
 
 
 def test_a_kind_that_goes_on_is_told_again_after_a_while() -> None:
-    budget, now = Budget(), datetime(2026, 11, 22, 5, 0, 30, tzinfo=UTC)
+    budget, now = ReportBudget(), datetime(2026, 11, 22, 5, 0, 30, tzinfo=UTC)
     one = Violation("checkout", "script-src", Blocked.inline)
     assert budget.is_news(one, now=now)
     assert not budget.is_news(one, now=now + violations.TOLD_AGAIN / 2)

@@ -18,7 +18,7 @@ from paydesk.commands.reconciling import acquirers_of, back_from
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import SetupError
 from paydesk.database.pool import Database
-from paydesk.domain.ledger.checking import Difference, Finding, Scope, count_open, findings
+from paydesk.domain.ledger.checking import BrokenRow, CheckScope, RuleResult, count_open, findings
 from paydesk.domain.merchants.merchant import find_merchant
 from paydesk.domain.operations.witnessing import compare_lists
 from paydesk.settings import Settings, load_settings
@@ -51,7 +51,7 @@ async def check(
             await find_merchant(here.database, merchant)
         record = _record(here.settings, simulator_record)
         with closing(record) if record is not None else nullcontext():
-            scope = Scope(utc_now(), merchant, record, most, here.settings.retention_months)
+            scope = CheckScope(utc_now(), merchant, record, most, here.settings.retention_months)
             found = await _apply(here.database, scope)
         if live:
             found += await _compare_lists(here, since, merchant, most)
@@ -103,7 +103,7 @@ def _record(settings: Settings, given: Path | None) -> Record | None:
     return None
 
 
-async def _apply(database: Database, scope: Scope) -> list[Finding]:
+async def _apply(database: Database, scope: CheckScope) -> list[RuleResult]:
     found = []
     with progress("Checking rules", len(scope.rules)) as step:
         async for finding in findings(database, scope):
@@ -112,7 +112,7 @@ async def _apply(database: Database, scope: Scope) -> list[Finding]:
     return found
 
 
-async def _compare_lists(here: Deployment, since: str, merchant: int | None, most: int) -> list[Finding]:
+async def _compare_lists(here: Deployment, since: str, merchant: int | None, most: int) -> list[RuleResult]:
     """What the acquirers' own lists say against our books. Raises: Malformed, Unavailable."""
     now = utc_now()
     begin = back_from(now, since)
@@ -121,7 +121,7 @@ async def _compare_lists(here: Deployment, since: str, merchant: int | None, mos
             return await compare_lists(desk, since=begin, now=now, merchant_id=merchant, most=most, told=step)
 
 
-def _report(found: list[Finding], unsettled: int, record: Record | None) -> dict[str, object]:
+def _report(found: list[RuleResult], unsettled: int, record: Record | None) -> dict[str, object]:
     return {
         "clean": not any(finding.found for finding in found),
         "open_outcomes": unsettled,
@@ -138,7 +138,7 @@ def _report(found: list[Finding], unsettled: int, record: Record | None) -> dict
     }
 
 
-def _show(found: list[Finding], unsettled: int) -> None:
+def _show(found: list[RuleResult], unsettled: int) -> None:
     for finding in found:
         if finding.found:
             typer.echo(f"{counted(finding.found, 'row')} against the rule: {finding.rule.words}")
@@ -152,6 +152,6 @@ def _show(found: list[Finding], unsettled: int) -> None:
         typer.echo(f"clean: {len(found)} rules hold")
 
 
-def _line(difference: Difference) -> str:
+def _line(difference: BrokenRow) -> str:
     whose = f" of merchant {difference.merchant_id}" if difference.merchant_id is not None else ""
     return f"{difference.table} {difference.id}{whose}: {shown(difference.detail)}"

@@ -17,11 +17,11 @@ from paydesk.core.clock import utc_now
 from paydesk.core.email_addresses import parse_email
 from paydesk.core.errors import Malformed, SetupError
 from paydesk.domain.accounts.audit import COMMAND_LINE
-from paydesk.domain.accounts.links import Link
+from paydesk.domain.accounts.links import AccountLink
 from paydesk.domain.accounts.roles import Role
 from paydesk.domain.accounts.team import INVITATION_LIFETIME, invite_first
 from paydesk.domain.business.key_pairs import public_keys
-from paydesk.domain.merchants.keys import Scope, pairs_of
+from paydesk.domain.merchants.keys import KeyScope, pairs_of
 from paydesk.domain.merchants.merchant import (
     MUTABLE_EVENTS,
     Merchant,
@@ -68,7 +68,7 @@ async def create(
         ),
     ] = False,
     scope: Annotated[
-        list[Scope] | None, typer.Option(help="What the key pair may do, once for each; everything if left out.")
+        list[KeyScope] | None, typer.Option(help="What the key pair may do, once for each; everything if left out.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -87,7 +87,7 @@ async def create(
             public_key=public_key,
             private_key=private_key,
             shipped_goods=shipped_goods,
-            scopes=frozenset(scope or Scope),
+            scopes=frozenset(scope or KeyScope),
         )
     _show(_account(merchant, with_private_key=True), as_json=as_json)
 
@@ -285,7 +285,7 @@ async def invite(
     async with deployment() as here:
         gate = gate_of(here.settings, here.database, here.vault)
         sent = await invite_first(gate, merchant_id, email=email, role=role, now=utc_now())
-        link = Link.invitation.at(here.settings.address, sent.token)
+        link = AccountLink.invitation.at(here.settings.address, sent.token)
     facts = {"merchant_id": merchant_id, "email": sent.email, "role": role.value, "link": link}
     if as_json:
         show_json(facts)

@@ -14,7 +14,7 @@ from paydesk.commands.printing import AsJson, note, show_facts, show_json, show_
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Malformed
 from paydesk.domain.accounts.access_needs import Gate
-from paydesk.domain.accounts.links import Link
+from paydesk.domain.accounts.links import AccountLink
 from paydesk.domain.accounts.operators import create_operator, list_operators, remove_operator, reset_second_factor
 from paydesk.equipment import gate_of
 
@@ -42,7 +42,7 @@ async def create(
     async with deployment() as here:
         made = await create_operator(_gate(here), email=email, name=name, password=password, now=utc_now())
         address = here.settings.address
-    link = Link.password.at(address, made.token) if made.token else None
+    link = AccountLink.password.at(address, made.token) if made.token else None
     if as_json:
         show_json({"id": made.person_id, "email": made.email, "link": link, "log_in": f"{address}/account"})
         return

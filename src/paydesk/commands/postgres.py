@@ -21,7 +21,7 @@ from paydesk.database.pool import connected
 from paydesk.settings import load_settings
 
 
-class Program(StrEnum):
+class DatabaseProgram(StrEnum):
     """The programs that take the database's address as `--dbname`."""
 
     PSQL = "psql"
@@ -31,7 +31,7 @@ class Program(StrEnum):
 
 @command
 async def postgres(
-    program: Annotated[Program, typer.Argument(help="The program to run.")],
+    program: Annotated[DatabaseProgram, typer.Argument(help="The program to run.")],
     arguments: Annotated[list[str] | None, typer.Argument(help="Its own options.")] = None,
 ) -> None:
     """Run psql, pg_dump or pg_restore on the deployment's database.
@@ -39,7 +39,7 @@ async def postgres(
     An embedded server that does not run is started for as long as the program takes.
     """
     async with database_address(load_settings()) as address:
-        if program is not Program.PSQL:
+        if program is not DatabaseProgram.PSQL:
             await _require_no_older_server(program, address)
         address, password = without_password(address)
         # Ctrl-C is the program's own business: psql takes it back to its prompt.
@@ -51,7 +51,7 @@ async def postgres(
     raise typer.Exit(status)
 
 
-async def _require_no_older_server(program: Program, address: str) -> None:
+async def _require_no_older_server(program: DatabaseProgram, address: str) -> None:
     """Refuse to dump what its own server could not read back. Raises: SetupError."""
     async with connected(address, most=1) as database, database.acquire() as connection:
         major = connection.get_server_version().major

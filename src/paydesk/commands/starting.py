@@ -20,7 +20,7 @@ from paydesk.adapters.vault import generate_key_setting, generate_secret
 from paydesk.commands.scraping import ScrapeServer
 from paydesk.core.errors import SetupError
 from paydesk.settings import FILE, PREFIX, Settings, load_settings, open_secret_files
-from paydesk.web.connections.limits import Limits
+from paydesk.web.connections.limits import ConnectionLimits
 
 _LOOPBACK = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
 
@@ -59,7 +59,7 @@ def raise_file_limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def connection_limits(settings: Settings) -> Limits:
+def connection_limits(settings: Settings) -> ConnectionLimits:
     """The limits of clients' connections: as many as are wanted, and leave files for the database
     and all else.
 
@@ -68,7 +68,7 @@ def connection_limits(settings: Settings) -> Limits:
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = settings.database_connections + settings.console_connections + _OTHER_FILES
     room = settings.connections if files == resource.RLIM_INFINITY else max(files - needed, files // 2)
-    return Limits(
+    return ConnectionLimits(
         head_seconds=settings.head_seconds,
         body_seconds=settings.body_seconds,
         unread_seconds=settings.unread_seconds,

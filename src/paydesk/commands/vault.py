@@ -13,7 +13,7 @@ from paydesk.commands.printing import AsJson, counted, note, progress, show_json
 from paydesk.core.clock import utc_now
 from paydesk.domain.sealing.hiding_links import hide_links
 from paydesk.domain.sealing.resealing import (
-    Held,
+    KeysInUse,
     forget_fingerprints,
     forget_spare_numbers,
     held,
@@ -89,7 +89,7 @@ async def sweep(as_json: AsJson = False) -> None:
         typer.echo(f"hidden: {counted(hidden, 'link')}")
 
 
-def _report(found: list[Held], vault: Vault) -> dict[str, object]:
+def _report(found: list[KeysInUse], vault: Vault) -> dict[str, object]:
     newest = vault.current_key_id
     return {
         "newest_key": newest,
@@ -108,7 +108,7 @@ def _report(found: list[Held], vault: Vault) -> dict[str, object]:
     }
 
 
-def _show(found: list[Held], vault: Vault) -> None:
+def _show(found: list[KeysInUse], vault: Vault) -> None:
     rows = [
         (f"{one.place.table}.{one.place.column}", key, count, _standing(key, vault), one.place.needed)
         for one in found

@@ -36,7 +36,7 @@ class _LeanLoader(FileSystemLoader):
         return _INDENTATION.sub("", source), filename, up_to_date
 
 
-class Pages:
+class DoorTemplates:
     """The templates of one door, compiled once for each language."""
 
     def __init__(self, *folders: Path, macros: Mapping[str, str] | None = None, **known: object) -> None:

@@ -99,7 +99,7 @@ class Violation:
 
 
 @dataclass(slots=True)
-class Budget(MinuteBudget):
+class ReportBudget(MinuteBudget):
     """How many reports may still be read in this minute, and which kinds were told lately."""
 
     everybody: int = A_MINUTE
@@ -119,7 +119,7 @@ def report_routes(addresses: Iterable[str], trusted_proxies: tuple[Network, ...]
     reports about other sites are dropped.
     """
     hosts = frozenset(urlsplit(address).netloc.lower() for address in addresses)
-    budget = Budget()
+    budget = ReportBudget()
 
     async def take(request: Request) -> Response:
         now = utc_now()

@@ -15,7 +15,7 @@ from paydesk.adapters.acquirers.simulator import Record
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.ledger import checking
-from paydesk.domain.ledger.checking import BANK_RULES, PAYMENT_RULES, RULES, Difference, Finding, count_open
+from paydesk.domain.ledger.checking import BANK_RULES, PAYMENT_RULES, RULES, BrokenRow, RuleResult, count_open
 from paydesk.domain.payments.states import AttemptState, PaymentState
 
 APPROVED = "4242424242424242"
@@ -24,7 +24,7 @@ CHALLENGED = "4000000000003220"
 ANSWER_LOST = "4000000000009987"
 
 
-async def checked(till: Any, record: Record | None = None) -> dict[str, Finding]:
+async def checked(till: Any, record: Record | None = None) -> dict[str, RuleResult]:
     """What each rule says of the till's merchant."""
     found = await check(
         till.database, now=utc_now(), merchant_id=till.shop.merchant_id, record=record or till.bank.record, most=20
@@ -32,11 +32,11 @@ async def checked(till: Any, record: Record | None = None) -> dict[str, Finding]
     return {finding.rule.statement: finding for finding in found}
 
 
-def broken(found: dict[str, Finding]) -> set[str]:
+def broken(found: dict[str, RuleResult]) -> set[str]:
     return {name for name, finding in found.items() if finding.found}
 
 
-def rows(finding: Finding) -> set[tuple[str, int | str]]:
+def rows(finding: RuleResult) -> set[tuple[str, int | str]]:
     return {(difference.table, difference.id) for difference in finding.differences}
 
 
@@ -244,7 +244,7 @@ async def test_a_difference_says_in_words_what_is_wrong(till: Any) -> None:
     found = await checked(till)
     assert found["attempts_agree"].differences[0].detail.startswith("is declined, but its attempt ")
     assert found["payments_posted"].differences == (
-        Difference("payment", till.shop.merchant_id, payment_id, "is declined, but has a capture posting"),
+        BrokenRow("payment", till.shop.merchant_id, payment_id, "is declined, but has a capture posting"),
     )
 
 

@@ -17,7 +17,7 @@ from tests.shopfront import ships
 from paydesk.core.clock import utc_now
 from paydesk.domain.chargebacks.for_api import purchase_of
 from paydesk.domain.chargebacks.reading_acquirers import read_disputes
-from paydesk.domain.ledger.checking import AFTER_RULES, Finding
+from paydesk.domain.ledger.checking import AFTER_RULES, RuleResult
 from paydesk.domain.ledger.settling import settle_due
 from paydesk.domain.payments.refunding import refund
 
@@ -25,7 +25,7 @@ APPROVED = "4242424242424242"
 CHARGED_BACK = "4000000000000259"
 
 
-async def checked(till: Any) -> dict[str, Finding]:
+async def checked(till: Any) -> dict[str, RuleResult]:
     found = await check(
         till.database, now=utc_now(), merchant_id=till.shop.merchant_id, record=till.bank.record, most=20
     )

@@ -18,7 +18,7 @@ from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.core.periods import Period
 from paydesk.database.pool import Database
-from paydesk.domain.ledger.checking import SUBSCRIPTION_RULES, Finding
+from paydesk.domain.ledger.checking import SUBSCRIPTION_RULES, RuleResult
 from paydesk.domain.merchants.merchant import create_merchant, shop_of
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.subscriptions.ending import cancel
@@ -37,7 +37,7 @@ async def subscriber(corruptible: Database, vault: Vault) -> Till:
     return subscriber
 
 
-async def checked(subscriber: Till) -> dict[str, Finding]:
+async def checked(subscriber: Till) -> dict[str, RuleResult]:
     found = await check(subscriber.desk.database, now=utc_now(), merchant_id=subscriber.shop.merchant_id)
     return {finding.rule.statement: finding for finding in found}
 

@@ -13,7 +13,7 @@ from tests.domain.mail.rounds import send_due
 from tests.web.mails.every_mail import ADDRESSES, FACTS
 
 from paydesk.core.clock import utc_now
-from paydesk.domain.mail.kinds import Kind
+from paydesk.domain.mail.kinds import MailKind
 from paydesk.web.mails.writing import write
 
 HOSTILE = "Zyx\r\nBcc: victim@people.example\r\n\r\n<script>alert(1)</script>"
@@ -21,13 +21,13 @@ WORDS = ("name", "merchant_order_id", "package", "reason", "description", "carri
 
 
 async def test_every_kind_arrives_as_text_and_html_in_the_readers_language(mails: Desk, office: PostOffice) -> None:
-    for kind in Kind:
+    for kind in MailKind:
         await mails.queue(kind=kind, to=f"{kind}@people.example", facts=FACTS[kind])
     assert await send_due(mails.sender(office.url, write=partial(write, addresses=ADDRESSES)), now=utc_now()) == len(
-        Kind
+        MailKind
     )
-    assert {str(mail["To"]) for mail in office.mails} == {f"{kind}@people.example" for kind in Kind}
-    assert len(office.mails) == len(Kind)
+    assert {str(mail["To"]) for mail in office.mails} == {f"{kind}@people.example" for kind in MailKind}
+    assert len(office.mails) == len(MailKind)
     for mail in office.mails:
         text, html = (mail.get_body((form,)) for form in ("plain", "html"))
         assert text is not None
@@ -41,14 +41,14 @@ async def test_what_a_shop_or_a_customer_writes_reaches_nobody_else_and_runs_now
     mails: Desk, office: PostOffice
 ) -> None:
     await set_back.called(mails.database, mails.shop.merchant_id, HOSTILE)
-    for kind in Kind:
+    for kind in MailKind:
         given = {name: HOSTILE if name in WORDS else value for name, value in FACTS[kind].items()}
         await mails.queue(kind=kind, to=f"{kind}@people.example", facts=given)
     await send_due(mails.sender(office.url, write=partial(write, addresses=ADDRESSES)), now=utc_now())
-    assert len(office.mails) == len(Kind)
+    assert len(office.mails) == len(MailKind)
     for mail in office.mails:
         html = mail.get_body(("html",))
         assert mail["Bcc"] is None
         assert html is not None
         assert "<script" not in html.get_content()
-    assert {str(mail["To"]) for mail in office.mails} == {f"{kind}@people.example" for kind in Kind}
+    assert {str(mail["To"]) for mail in office.mails} == {f"{kind}@people.example" for kind in MailKind}

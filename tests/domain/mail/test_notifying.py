@@ -17,7 +17,7 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Malformed
 from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.business.profile_changes import refuse, seen_now
-from paydesk.domain.mail.kinds import Kind
+from paydesk.domain.mail.kinds import MailKind
 from paydesk.domain.mail.notifying import tell_owners
 from paydesk.domain.operations.merchants import resume_merchant, suspend_merchant
 from paydesk.web.mails.writing import write
@@ -39,13 +39,17 @@ async def test_each_owner_with_a_confirmed_address_reads_it_in_their_language(ma
     now = utc_now()
     for _ in range(2):
         await tell_owners(
-            mails.database, mails.shop.merchant_id, Kind.merchant_suspended, now=now, reason="You sell <b>towels</b>"
+            mails.database,
+            mails.shop.merchant_id,
+            MailKind.merchant_suspended,
+            now=now,
+            reason="You sell <b>towels</b>",
         )
     told = await mails.mails()
     assert {(mail["recipient"], mail["language"]) for mail in told} == {(ford, "de"), (trillian, "ja")}
     assert len(told) == 2
     facts = json.loads(next(mail["facts"] for mail in told if mail["recipient"] == ford))
-    letter = write(mail_of(Kind.merchant_suspended, "de", facts=facts), ADDRESSES)
+    letter = write(mail_of(MailKind.merchant_suspended, "de", facts=facts), ADDRESSES)
     assert "Guten Tag Ford," in letter.text
     assert "You sell <b>towels</b>" in letter.text
     assert "<b>" not in letter.html
@@ -54,7 +58,7 @@ async def test_each_owner_with_a_confirmed_address_reads_it_in_their_language(ma
 
 async def test_without_such_an_owner_the_merchants_own_address_is_told(mails: Desk) -> None:
     await join(mails, "Zaphod", "owner", "fr", confirmed=False)
-    await tell_owners(mails.database, mails.shop.merchant_id, Kind.profile_accepted, now=utc_now())
+    await tell_owners(mails.database, mails.shop.merchant_id, MailKind.profile_accepted, now=utc_now())
     (mail,) = await mails.mails()
     assert mail["recipient"] == "owner@shop.example"
 
@@ -63,7 +67,7 @@ async def test_what_is_rolled_back_is_not_told(mails: Desk) -> None:
     async with mails.database.acquire() as connection:
         change = connection.transaction()
         await change.start()
-        await tell_owners(connection, mails.shop.merchant_id, Kind.profile_accepted, now=utc_now())
+        await tell_owners(connection, mails.shop.merchant_id, MailKind.profile_accepted, now=utc_now())
         await change.rollback()
     assert await mails.mails() == []
 

@@ -14,7 +14,7 @@ from paydesk.core.errors import TooMany
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.roles import Role
 from paydesk.domain.accounts.team import add_member
-from paydesk.domain.merchants.heavy_work import MOST, Asker, Share, Work, take_share
+from paydesk.domain.merchants.heavy_work import MOST, Asker, Work, WorkShare, take_share
 from paydesk.domain.merchants.shop import Shop
 
 
@@ -31,12 +31,12 @@ async def owner_id(database: Database, shop: Shop, other_shop: Shop) -> int:
     return int(person_id)
 
 
-async def taken(database: Database, work: Work, *askers: Asker) -> list[Share | BaseException]:
+async def taken(database: Database, work: Work, *askers: Asker) -> list[WorkShare | BaseException]:
     """What came of asking for all of them at once."""
     return await asyncio.gather(*(take_share(database, work, one) for one in askers), return_exceptions=True)
 
 
-def count(answers: list[Share | BaseException]) -> int:
+def count(answers: list[WorkShare | BaseException]) -> int:
     refused = [one for one in answers if isinstance(one, BaseException)]
     assert all(isinstance(one, TooMany) for one in refused), refused
     return len(answers) - len(refused)

@@ -15,7 +15,7 @@ from tests.sweeping import database, database_url
 
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
-from paydesk.domain.operations.clocks import ALL, READINGS, ClockWatch, Reading
+from paydesk.domain.operations.clocks import ALL, READINGS, ClockReading, ClockWatch
 from paydesk.loops.repeating import due_work_held, repeat
 
 __all__ = ["database", "database_url"]
@@ -106,9 +106,9 @@ async def test_a_clock_that_was_set_right_settles_its_alarm_and_works_again(
 
 
 def test_half_of_the_way_to_the_database_is_no_difference() -> None:
-    assert not Reading(ahead=2.9, most=2.0 + 1.0).off
-    assert Reading(ahead=2.1, most=2.0).off
-    assert Reading(ahead=-2.1, most=2.0).off
+    assert not ClockReading(ahead=2.9, most=2.0 + 1.0).off
+    assert ClockReading(ahead=2.1, most=2.0).off
+    assert ClockReading(ahead=-2.1, most=2.0).off
 
 
 async def test_loops_of_due_work_take_no_turn_while_it_is_held_and_the_others_do() -> None:

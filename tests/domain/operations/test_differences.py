@@ -15,11 +15,13 @@ from paydesk.database.pool import Database
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import raise_alarms, settle_alarms
 from paydesk.domain.operations.alarms import ListedAlarm, list_alarms
-from paydesk.domain.operations.differences import Difference, Kind, Reconciled, subject_of
+from paydesk.domain.operations.differences import Difference, DifferenceKind, Reconciled, subject_of
 
 __all__ = ["database", "database_url"]
 
-FOUND = Difference("stripe", "purchase", "7-abc", "pi_1", "it is of 10.00 USD, and of 11.00 USD", Kind.DIFFERS, 3, 12)
+FOUND = Difference(
+    "stripe", "purchase", "7-abc", "pi_1", "it is of 10.00 USD, and of 11.00 USD", DifferenceKind.DIFFERS, 3, 12
+)
 
 
 @pytest.fixture(autouse=True)
@@ -47,13 +49,15 @@ async def test_a_difference_is_a_line_with_its_reason_and_where_to_look(database
 
 
 async def test_what_was_made_in_the_acquirers_own_pages_is_called_by_its_reference(database: Database) -> None:
-    by_hand = replace(FOUND, what="refund", key="", reference="re_9", kind=Kind.UNKNOWN_HERE)
+    by_hand = replace(FOUND, what="refund", key="", reference="re_9", kind=DifferenceKind.UNKNOWN_HERE)
     (line,) = await listed(database, by_hand)
     assert line.subject == by_hand.subject == "refund re_9 at stripe"
 
 
 async def test_what_nobody_here_knows_names_no_merchant(database: Database) -> None:
-    (line,) = await listed(database, replace(FOUND, merchant_id=None, payment_id=None, kind=Kind.UNKNOWN_HERE))
+    (line,) = await listed(
+        database, replace(FOUND, merchant_id=None, payment_id=None, kind=DifferenceKind.UNKNOWN_HERE)
+    )
     assert line.details == {"reference": "pi_1", "merchant": None, "payment": None}
 
 

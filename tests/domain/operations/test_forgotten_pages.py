@@ -22,7 +22,7 @@ from paydesk.adapters.acquirers.simulator.own_pages import Shown, Way
 from paydesk.adapters.acquirers.simulator.record import Kind
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Unavailable
-from paydesk.domain.operations.differences import Kind as Difference
+from paydesk.domain.operations.differences import DifferenceKind
 from paydesk.domain.operations.history import hold, read
 from paydesk.domain.operations.holding import lift_if_whole
 from paydesk.domain.payments.paying import ConfirmWithBank, Paid
@@ -117,7 +117,7 @@ async def test_its_customer_pays_on_another_one(after: After) -> None:
 async def test_without_adopting_it_is_told_and_no_more(after: After) -> None:
     async with after(_go, known=_order) as (till, _):
         (one,) = (await till.compare()).differences
-        assert (one.what, one.kind) == ("page", Difference.UNKNOWN_HERE)
+        assert (one.what, one.kind) == ("page", DifferenceKind.UNKNOWN_HERE)
         assert await till.alarms() == [("not_reconciled", one.subject)]
         assert (await till.compare(fix=True)).differences == []
         assert await till.alarms() == []

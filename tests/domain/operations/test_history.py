@@ -16,7 +16,17 @@ from tests.conftest import migrated_database
 from paydesk.core.errors import Held
 from paydesk.database.pool import Database, connected
 from paydesk.domain.operations import history as module
-from paydesk.domain.operations.history import Beat, History, Memory, Reading, Verdict, compare, hold, queries, read
+from paydesk.domain.operations.history import (
+    Beat,
+    History,
+    HistoryVerdict,
+    Memory,
+    Reading,
+    compare,
+    hold,
+    queries,
+    read,
+)
 from paydesk.domain.operations.restoring import GAP
 from paydesk.domain.payments.hold_gate import Standing
 
@@ -41,29 +51,29 @@ READING = Reading(
 @pytest.mark.parametrize(
     ("changed", "verdict"),
     [
-        ({}, Verdict.SAME),
-        ({"beat": Beat(2, 501)}, Verdict.SAME),
-        ({"beat": Beat(3, 1)}, Verdict.SAME),
-        ({"beat": Beat(2, 499)}, Verdict.WENT_BACK),
-        ({"beat": Beat(1, 900)}, Verdict.WENT_BACK),
-        ({"place": PROMOTED}, Verdict.ELSEWHERE),
-        ({"place": PROMOTED, "whole": PROMOTED}, Verdict.SAME),
-        ({"place": PROMOTED, "beat": Beat(2, 499)}, Verdict.WENT_BACK),
-        ({"place": "71/00000001", "whole": "71/00000001"}, Verdict.WENT_BACK),
-        ({"place": ELSEWHERE}, Verdict.UNKNOWN),
-        ({"place": ELSEWHERE, "whole": ELSEWHERE}, Verdict.UNKNOWN),
-        ({"place": ELSEWHERE, "beat": Beat(2, 499)}, Verdict.WENT_BACK),
-        ({"deployment": "another", "beat": Beat(1, 1)}, Verdict.UNKNOWN),
+        ({}, HistoryVerdict.SAME),
+        ({"beat": Beat(2, 501)}, HistoryVerdict.SAME),
+        ({"beat": Beat(3, 1)}, HistoryVerdict.SAME),
+        ({"beat": Beat(2, 499)}, HistoryVerdict.WENT_BACK),
+        ({"beat": Beat(1, 900)}, HistoryVerdict.WENT_BACK),
+        ({"place": PROMOTED}, HistoryVerdict.ELSEWHERE),
+        ({"place": PROMOTED, "whole": PROMOTED}, HistoryVerdict.SAME),
+        ({"place": PROMOTED, "beat": Beat(2, 499)}, HistoryVerdict.WENT_BACK),
+        ({"place": "71/00000001", "whole": "71/00000001"}, HistoryVerdict.WENT_BACK),
+        ({"place": ELSEWHERE}, HistoryVerdict.UNKNOWN),
+        ({"place": ELSEWHERE, "whole": ELSEWHERE}, HistoryVerdict.UNKNOWN),
+        ({"place": ELSEWHERE, "beat": Beat(2, 499)}, HistoryVerdict.WENT_BACK),
+        ({"deployment": "another", "beat": Beat(1, 1)}, HistoryVerdict.UNKNOWN),
     ],
 )
 def test_numbers_servers_and_timelines_say_whether_history_went_back(
-    changed: dict[str, object], verdict: Verdict
+    changed: dict[str, object], verdict: HistoryVerdict
 ) -> None:
     assert compare(MEMORY, replace(READING, **changed)) is verdict  # type: ignore[arg-type]
 
 
 def test_who_remembers_nothing_knows_nothing() -> None:
-    assert compare(None, READING) is Verdict.UNKNOWN
+    assert compare(None, READING) is HistoryVerdict.UNKNOWN
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ from paydesk.database.pool import Database
 from paydesk.domain.accounts.audit import COMMAND_LINE, Action
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.operations.machinery import (
+    AcquirerHealth,
     ActFilter,
-    Health,
     acquirer_health,
     database_now,
     list_acts,
@@ -76,7 +76,7 @@ async def test_a_worker_is_seen_while_it_lives_and_says_goodbye(database: Databa
 async def test_an_acquirers_health_counts_what_became_of_its_attempts(
     desk: Desk, database: Database, shop: Shop
 ) -> None:
-    async def health() -> Health:
+    async def health() -> AcquirerHealth:
         return (await acquirer_health(database, since=utc_now() - timedelta(hours=1)))["simulator"]
 
     await shopfront.buy(desk, shop)
@@ -96,7 +96,7 @@ async def test_an_acquirers_health_counts_what_became_of_its_attempts(
 
 def test_an_acquirer_fails_if_one_of_ten_attempts_got_no_answer_or_an_error() -> None:
     def failing(attempts: int, unanswered: int, errors: int) -> bool:
-        return Health("bank", attempts, 0, 0, 0, 0, 0, unanswered, errors, None, None).failing
+        return AcquirerHealth("bank", attempts, 0, 0, 0, 0, 0, unanswered, errors, None, None).failing
 
     assert [failing(*told) for told in ((0, 0, 0), (10, 0, 0), (11, 1, 0), (10, 1, 0), (20, 1, 1))] == [
         *(False, False, False),

@@ -20,7 +20,7 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import Unavailable
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.operations import reading_lists
-from paydesk.domain.operations.differences import Kind
+from paydesk.domain.operations.differences import DifferenceKind
 from paydesk.domain.operations.reconciling import SETTLED, reconcile
 
 __all__ = ["database", "database_url"]
@@ -169,7 +169,7 @@ async def test_what_our_books_do_not_know_is_never_too_young(books: Books) -> No
     await books.forget()
     now = utc_now()
     found = await reconcile(books.desk, "simulator", since=now - timedelta(hours=1), now=now)
-    assert [one.kind for one in found.differences] == [Kind.UNKNOWN_HERE]
+    assert [one.kind for one in found.differences] == [DifferenceKind.UNKNOWN_HERE]
 
 
 async def test_a_database_that_went_back_is_known_by_what_the_bank_has_more(after: After) -> None:
@@ -179,7 +179,11 @@ async def test_a_database_that_went_back_is_known_by_what_the_bank_has_more(afte
     async with after(pay) as (till, before):
         (found,) = (await till.compare()).differences
         (attempt,) = before["attempts"]
-        assert (found.kind, found.key, found.merchant_id) == (Kind.UNKNOWN_HERE, attempt["idempotency_key"], None)
+        assert (found.kind, found.key, found.merchant_id) == (
+            DifferenceKind.UNKNOWN_HERE,
+            attempt["idempotency_key"],
+            None,
+        )
         assert "order forgotten, payment" in found.reason
         assert found.reason.endswith(" EUR)")
 
@@ -189,7 +193,10 @@ async def test_one_way_alone_does_not_ask_for_what_the_list_lacks(books: Books) 
         books.database, "payment_attempt", {"merchant_id": books.shop.merchant_id}, idempotency_key="never sent"
     )
     now = utc_now()
-    for both_ways, kinds in ((True, {Kind.UNKNOWN_HERE, Kind.UNKNOWN_THERE}), (False, {Kind.UNKNOWN_HERE})):
+    for both_ways, kinds in (
+        (True, {DifferenceKind.UNKNOWN_HERE, DifferenceKind.UNKNOWN_THERE}),
+        (False, {DifferenceKind.UNKNOWN_HERE}),
+    ):
         since, later = now - timedelta(hours=1), now + 2 * SETTLED
         found = await reconcile(books.desk, "simulator", since=since, now=later, both_ways=both_ways)
         assert {one.kind for one in found.differences} == kinds

@@ -15,7 +15,7 @@ from paydesk.adapters.acquirers.interface import AcquirerRefused, OutcomeUnknown
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Unavailable
 from paydesk.database.pool import Database
-from paydesk.domain.ledger.checking import Finding
+from paydesk.domain.ledger.checking import RuleResult
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.operations.reconciling import SETTLED
 from paydesk.domain.operations.witnessing import LIST_RULES, compare_lists
@@ -25,7 +25,7 @@ __all__ = ["database", "database_url"]
 KNOWN, AGREES, LISTED = "listed_money_known", "listed_money_agrees", "approved_money_listed"
 
 
-async def witnessed(books: Books, *, merchant_id: int | None = None, most: int = 20) -> dict[str, Finding]:
+async def witnessed(books: Books, *, merchant_id: int | None = None, most: int = 20) -> dict[str, RuleResult]:
     """What each rule of the lists comes to, some minutes after everything was written down."""
     now = utc_now()
     found = await compare_lists(

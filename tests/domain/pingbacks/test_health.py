@@ -10,7 +10,7 @@ from tests.sweeping import database, database_url
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.pingbacks.health import Share, read_health
+from paydesk.domain.pingbacks.health import ArrivedShare, read_health
 from paydesk.domain.pingbacks.reasons import Why
 from paydesk.domain.pingbacks.sending import PingbackSender
 
@@ -19,7 +19,7 @@ __all__ = ["database", "database_url"]
 
 async def test_a_side_without_pingbacks_has_nothing_to_tell(database: Database, shop: Shop) -> None:
     health = await read_health(database, shop, now=utc_now())
-    assert (health.day, health.week, health.due, health.waiting) == (Share(0, 0), Share(0, 0), 0, 0)
+    assert (health.day, health.week, health.due, health.waiting) == (ArrivedShare(0, 0), ArrivedShare(0, 0), 0, 0)
     assert not health.endpoints
 
 
@@ -35,7 +35,7 @@ async def test_shares_are_of_what_was_sent_in_a_day_and_in_a_week(
     await queue(shop, f"{receiver.base}/good", due_at=now + timedelta(minutes=5))
     await queue(shop, None)
     health = await read_health(database, shop, now=utc_now())
-    assert (health.day, health.week) == (Share(2, 1), Share(4, 3))
+    assert (health.day, health.week) == (ArrivedShare(2, 1), ArrivedShare(4, 3))
     assert health.failed == 0
     await database.execute("update pingback set state = 'exhausted' where state = 'due' and attempts > 0")
     assert (await read_health(database, shop, now=utc_now())).failed == 1
@@ -71,5 +71,5 @@ async def test_a_busy_side_is_counted_no_further_than_its_newest(
         await queue(shop, "https://shop.example/", due_at=now - timedelta(hours=hours))
     await breaking.say(database, "pingback", {}, state="acknowledged", attempts=1)
     health = await read_health(database, shop, now=now)
-    assert health.week == Share(3, 3)
+    assert health.week == ArrivedShare(3, 3)
     assert health.counted_since == now - timedelta(hours=2)

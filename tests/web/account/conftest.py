@@ -21,7 +21,7 @@ import paydesk.equipment
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
-from paydesk.domain.accounts.links import Link
+from paydesk.domain.accounts.links import AccountLink
 from paydesk.domain.accounts.passwords import Passwords
 from paydesk.domain.accounts.roles import Role
 from paydesk.domain.accounts.team import add_member
@@ -145,7 +145,11 @@ def link_in_mail(database: Database, vault: Vault) -> LinkInMail:
             " order by id desc limit 1",
             email,
         )
-        paths = {"confirm_email": Link.email, "reset_password": Link.password, "invitation": Link.invitation}
+        paths = {
+            "confirm_email": AccountLink.email,
+            "reset_password": AccountLink.password,
+            "invitation": AccountLink.invitation,
+        }
         return paths[row["kind"]].at("", str(open_facts(vault, msgspec.json.decode(row["facts"]))["token"]))
 
     return read

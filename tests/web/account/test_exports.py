@@ -12,7 +12,7 @@ from tests.web.account.conftest import Visitor, text_of
 
 from paydesk.core.errors import TooMany
 from paydesk.database.pool import Database
-from paydesk.domain.merchants.heavy_work import Asker, Share, Work, take_share
+from paydesk.domain.merchants.heavy_work import Asker, Work, WorkShare, take_share
 from paydesk.domain.merchants.shop import Shop
 from paydesk.web.console import exports
 from paydesk.web.console.exports import csv_file
@@ -27,7 +27,7 @@ async def rows() -> AsyncIterator[list[object]]:
 
 
 @pytest.fixture
-async def share(database: Database, shop: Shop) -> Share:
+async def share(database: Database, shop: Shop) -> WorkShare:
     return await take_share(database, Work.EXPORT, asker(shop))
 
 
@@ -35,7 +35,7 @@ def asker(shop: Shop) -> Asker:
     return Asker(f"shop {shop.merchant_id}'s", shop, person_id=-shop.merchant_id)
 
 
-async def test_a_csv_file_runs_nothing_in_a_spreadsheet(share: Share) -> None:
+async def test_a_csv_file_runs_nothing_in_a_spreadsheet(share: WorkShare) -> None:
     answer = csv_file(share, "payments.csv", COLUMNS, rows())
     assert isinstance(answer, StreamingResponse)
     text = "".join([str(part) async for part in answer.body_iterator])
@@ -47,7 +47,7 @@ async def test_a_csv_file_runs_nothing_in_a_spreadsheet(share: Share) -> None:
     assert answer.headers["cache-control"] == "no-store"
 
 
-async def send_it(share: Share, take: Any) -> None:
+async def send_it(share: WorkShare, take: Any) -> None:
     async def receive() -> dict[str, Any]:
         await asyncio.Event().wait()
         return {}
@@ -57,7 +57,7 @@ async def send_it(share: Share, take: Any) -> None:
 
 
 async def test_a_file_that_nobody_reads_is_broken_off_and_another_may_be_asked_for(
-    share: Share, shop: Shop, database: Database, monkeypatch: pytest.MonkeyPatch
+    share: WorkShare, shop: Shop, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(exports, "STALLED_AFTER", 0.05)
     await take_share(database, Work.EXPORT, asker(shop))

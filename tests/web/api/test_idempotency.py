@@ -12,7 +12,7 @@ from tests.web.api.conftest import subscribe
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Busy, Conflict, Malformed
 from paydesk.database.pool import Database
-from paydesk.domain.merchants.idempotent_calls import Answer, ApiCall, begin_call, forget_calls
+from paydesk.domain.merchants.idempotent_calls import ApiCall, KeptAnswer, begin_call, forget_calls
 from paydesk.domain.merchants.keys import pairs_of
 from paydesk.domain.merchants.merchant import Merchant
 from paydesk.domain.merchants.shop import Shop
@@ -146,16 +146,16 @@ class TestInTheDatabase:
             await begin_call(database, shop, "k", b"1", real_now=utc_now(), patience=0)
         with pytest.raises(Conflict, match="another request"):
             await begin_call(database, shop, "k", b"2", real_now=utc_now(), patience=0)
-        await first.keep(Answer(200, "{}"))
-        assert await begin_call(database, shop, "k", b"1", real_now=utc_now(), patience=0) == Answer(200, "{}")
+        await first.keep(KeptAnswer(200, "{}"))
+        assert await begin_call(database, shop, "k", b"1", real_now=utc_now(), patience=0) == KeptAnswer(200, "{}")
 
     async def test_the_first_answer_stands(self, database: Database, shop: Shop) -> None:
         first = await begin_call(database, shop, "k", b"1", real_now=utc_now())
         assert isinstance(first, ApiCall)
-        await first.keep(Answer(200, "first"))
-        await first.keep(Answer(409, "second"))
+        await first.keep(KeptAnswer(200, "first"))
+        await first.keep(KeptAnswer(409, "second"))
         await first.give_up()
-        assert await begin_call(database, shop, "k", b"1", real_now=utc_now()) == Answer(200, "first")
+        assert await begin_call(database, shop, "k", b"1", real_now=utc_now()) == KeptAnswer(200, "first")
 
     async def test_a_call_whose_process_died_may_be_made_again(self, database: Database, shop: Shop) -> None:
         await begin_call(database, shop, "k", b"1", real_now=utc_now())
@@ -190,7 +190,7 @@ class TestInTheDatabase:
         for key, at in (("old", long_ago - timedelta(minutes=1)), ("young", long_ago + timedelta(minutes=1))):
             begun = await begin_call(database, shop, key, b"1", real_now=at)
             assert isinstance(begun, ApiCall)
-            await begun.keep(Answer(200, "{}"))
+            await begun.keep(KeptAnswer(200, "{}"))
         await forget_calls(database, before=long_ago)
         rows = await database.fetch("select request_key from api_call where merchant_id = $1", shop.merchant_id)
         assert [row["request_key"] for row in rows] == ["young"]
@@ -200,5 +200,5 @@ class TestInTheDatabase:
     ) -> None:
         begun = await begin_call(database, shop, "k", b"1", real_now=utc_now() - timedelta(days=7, minutes=1))
         assert isinstance(begun, ApiCall)
-        await begun.keep(Answer(200, "{}"))
+        await begun.keep(KeptAnswer(200, "{}"))
         assert isinstance(await begin_call(database, shop, "k", b"2", real_now=utc_now()), ApiCall)

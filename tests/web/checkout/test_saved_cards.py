@@ -246,7 +246,7 @@ async def test_the_pages_are_the_same_for_who_is_known_and_who_is_not(
 async def test_an_address_gets_no_more_codes_than_a_day_allows_and_nothing_tells(
     web: httpx.AsyncClient, signed_form: SignedForm, database: Database, shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(counting, "_TEST_ADDRESS", counting.Limit("address", CODES_A_DAY, timedelta(days=1)))
+    monkeypatch.setattr(counting, "_TEST_ADDRESS", counting.CodeLimit("address", CODES_A_DAY, timedelta(days=1)))
     path = await open_page(web, signed_form())
     answers = [await ask(web, path) for _ in range(CODES_A_DAY + 2)]
     assert {(answer.status_code, answer.headers["location"]) for answer in answers} == {(303, f"{path}/code")}

@@ -20,12 +20,12 @@ from tests.processes import PATIENCE
 
 from paydesk.commands.serving import EmbeddedUvicorn
 from paydesk.commands.starting import listen
-from paydesk.web.connections.limits import Limits
+from paydesk.web.connections.limits import ConnectionLimits
 from paydesk.web.connections.open import OpenConnections
 from paydesk.web.connections.protocol import LimitedProtocol
 
 LONG = 3600.0
-PATIENT = Limits(head_seconds=LONG, body_seconds=LONG, unread_seconds=LONG, in_all=1000, per_address=1000)
+PATIENT = ConnectionLimits(head_seconds=LONG, body_seconds=LONG, unread_seconds=LONG, in_all=1000, per_address=1000)
 GET = b"GET /%s HTTP/1.1\r\nHost: a\r\n\r\n"
 POST = b"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n"
 CHUNKED = b"POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"

@@ -12,7 +12,7 @@ from tests.web.connections.conftest import GET, PATIENT, Serve, connected, refus
 
 from paydesk.commands.starting import connection_limits
 from paydesk.settings import load_settings
-from paydesk.web.connections.limits import Limits
+from paydesk.web.connections.limits import ConnectionLimits
 from paydesk.web.connections.open import OpenConnections, Phase
 
 
@@ -68,7 +68,7 @@ async def test_nobody_is_ended_over_a_request(serve: Serve) -> None:
 
 async def test_each_phase_has_its_own_time() -> None:
     now = 0.0
-    limits = Limits(head_seconds=10, body_seconds=60, unread_seconds=30, in_all=9, per_address=9)
+    limits = ConnectionLimits(head_seconds=10, body_seconds=60, unread_seconds=30, in_all=9, per_address=9)
     connections = OpenConnections(limits, clock=lambda: now)
     lasting = {Phase.HEAD: 10.0, Phase.BODY: 60.0, Phase.UNREAD: 30.0, Phase.CLOSING: 30.0}
     fakes = {phase: Mock() for phase in lasting}

@@ -10,7 +10,7 @@ import pytest
 from paydesk.web.demo import memory as module
 from paydesk.web.demo.articles import ARTICLES
 from paydesk.web.demo.memory import Records
-from paydesk.web.demo.orders import Order, Received, new_order
+from paydesk.web.demo.orders import Order, ReceivedPingback, new_order
 
 NOON = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 
@@ -19,8 +19,8 @@ def an_order() -> Order:
     return new_order(ARTICLES["coffee"], "v1", NOON)
 
 
-def a_pingback(number: int = 0, *, genuine: bool = True) -> Received:
-    return Received(NOON + timedelta(seconds=number), "v1", (), f"body {number}", genuine, "Refused.")
+def a_pingback(number: int = 0, *, genuine: bool = True) -> ReceivedPingback:
+    return ReceivedPingback(NOON + timedelta(seconds=number), "v1", (), f"body {number}", genuine, "Refused.")
 
 
 def payment(order: Order) -> dict[str, Any]:

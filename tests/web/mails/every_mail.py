@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from paydesk.domain.mail.kinds import CUSTOMER_KINDS, MERCHANT_KINDS, Kind
+from paydesk.domain.mail.kinds import CUSTOMER_KINDS, MERCHANT_KINDS, MailKind
 from paydesk.domain.mail.sending import DueMail
 from paydesk.web.mails.writing import Addresses
 
@@ -20,36 +20,36 @@ _ORDER = {"merchant_order_id": "1701", "description": "Blorp", "name": "Zaphod"}
 _SUBSCRIPTION = {**_ORDER, "package": "Qvorp", "portal_token": "t1-abc", "date_next": LATER}
 _PAID = {**_MONEY, **_CARD, "payment_id": 13330, "paid_at": NOW.isoformat(), "reserved": False}
 
-FACTS: dict[Kind, dict[str, Any]] = {
-    Kind.receipt: {**_ORDER, **_PAID},
-    Kind.subscription_started: {**_SUBSCRIPTION, **_PAID, "terms_agreed": "Vorp 12"},
-    Kind.renewal_receipt: {**_SUBSCRIPTION, **_PAID},
-    Kind.renewal_failed: {**_SUBSCRIPTION, **_MONEY, **_CARD},
-    Kind.subscription_stopped: _SUBSCRIPTION,
-    Kind.subscription_cancelled: _SUBSCRIPTION,
-    Kind.refund: {**_ORDER, **_MONEY, **_CARD},
-    Kind.shipment: {
+FACTS: dict[MailKind, dict[str, Any]] = {
+    MailKind.receipt: {**_ORDER, **_PAID},
+    MailKind.subscription_started: {**_SUBSCRIPTION, **_PAID, "terms_agreed": "Vorp 12"},
+    MailKind.renewal_receipt: {**_SUBSCRIPTION, **_PAID},
+    MailKind.renewal_failed: {**_SUBSCRIPTION, **_MONEY, **_CARD},
+    MailKind.subscription_stopped: _SUBSCRIPTION,
+    MailKind.subscription_cancelled: _SUBSCRIPTION,
+    MailKind.refund: {**_ORDER, **_MONEY, **_CARD},
+    MailKind.shipment: {
         **_ORDER,
         "carrier": "Zoomr",
         "tracking_id": "Z1",
         "tracking_url": "https://zoomr.example/Z1",
     },
-    Kind.shopper_code: {"token": "042137", "minutes": 10},
-    Kind.void_reminder: {
+    MailKind.shopper_code: {"token": "042137", "minutes": 10},
+    MailKind.void_reminder: {
         "merchant_id": 7,
         "merchant_order_id": "1701",
         **_MONEY,
         "ship_by": LATER,
         "payment_id": 13330,
     },
-    Kind.chargeback_alert: {
+    MailKind.chargeback_alert: {
         "merchant_id": 7,
         "merchant_order_id": "1701",
         **_MONEY,
         "reason": "10.4",
         "payment_id": 13330,
     },
-    Kind.failing_endpoint: {
+    MailKind.failing_endpoint: {
         "merchant_id": 7,
         "url": "https://zyx.example/pb",
         "attempts": 4,
@@ -57,27 +57,27 @@ FACTS: dict[Kind, dict[str, Any]] = {
         "status": 500,
         "error": "",
     },
-    Kind.authorization_voided: _HELD,
-    Kind.profile_accepted: {"merchant_id": 7, "name": "Zaphod"},
-    Kind.profile_refused: {"merchant_id": 7, "name": "Zaphod", "reason": "Blorp"},
-    Kind.profile_change_accepted: {"merchant_id": 7, "name": "Zaphod", "payouts_from": "2030-03-04T05:06:07+00:00"},
-    Kind.profile_change_refused: {"merchant_id": 7, "name": "Zaphod", "reason": "Blorp"},
-    Kind.merchant_suspended: {"merchant_id": 7, "name": "Zaphod", "reason": "Blorp"},
-    Kind.merchant_restored: {"merchant_id": 7, "name": "Zaphod"},
-    Kind.security_notice: {
+    MailKind.authorization_voided: _HELD,
+    MailKind.profile_accepted: {"merchant_id": 7, "name": "Zaphod"},
+    MailKind.profile_refused: {"merchant_id": 7, "name": "Zaphod", "reason": "Blorp"},
+    MailKind.profile_change_accepted: {"merchant_id": 7, "name": "Zaphod", "payouts_from": "2030-03-04T05:06:07+00:00"},
+    MailKind.profile_change_refused: {"merchant_id": 7, "name": "Zaphod", "reason": "Blorp"},
+    MailKind.merchant_suspended: {"merchant_id": 7, "name": "Zaphod", "reason": "Blorp"},
+    MailKind.merchant_restored: {"merchant_id": 7, "name": "Zaphod"},
+    MailKind.security_notice: {
         "name": "Zaphod",
         "what": "password_changed",
         "at": NOW.isoformat(),
         "client_address": "192.0.2.7",
         "left": 3,
     },
-    Kind.invitation: {"merchant_name": "Zyx", "role": "support", "invited_by": "Trillian", "token": "tok-en"},
-    Kind.confirm_email: {"name": "Zaphod", "token": "tok-en"},
-    Kind.reset_password: {"name": "Zaphod", "token": "tok-en", "client_address": "192.0.2.7"},
+    MailKind.invitation: {"merchant_name": "Zyx", "role": "support", "invited_by": "Trillian", "token": "tok-en"},
+    MailKind.confirm_email: {"name": "Zaphod", "token": "tok-en"},
+    MailKind.reset_password: {"name": "Zaphod", "token": "tok-en", "client_address": "192.0.2.7"},
 }
 
 
-def mail_of(kind: Kind, language: str = "en", **changes: Any) -> DueMail:
+def mail_of(kind: MailKind, language: str = "en", **changes: Any) -> DueMail:
     """A mail that is due; `facts` given are put over the usual ones."""
     facts = {**FACTS[kind], **changes.pop("facts", {})}
     of_merchant = kind in CUSTOMER_KINDS | MERCHANT_KINDS

@@ -9,7 +9,7 @@ from starlette.applications import Starlette
 from tests.web.mails.every_mail import ADDRESSES, mail_of
 
 from paydesk.adapters.mail import Mailbox
-from paydesk.domain.mail.kinds import Kind
+from paydesk.domain.mail.kinds import MailKind
 from paydesk.web.mails.mailbox import mailbox_routes
 from paydesk.web.mails.writing import write
 
@@ -20,8 +20,8 @@ OpenAs = Callable[..., httpx.AsyncClient]
 async def mailbox() -> Mailbox:
     """A mailbox with a receipt (1) and, newer, a mail in Arabic if there is one (2)."""
     box = Mailbox()
-    await box.send(write(mail_of(Kind.receipt), ADDRESSES))
-    await box.send(write(mail_of(Kind.invitation, "ar", id=100), ADDRESSES))
+    await box.send(write(mail_of(MailKind.receipt), ADDRESSES))
+    await box.send(write(mail_of(MailKind.invitation, "ar", id=100), ADDRESSES))
     return box
 
 
@@ -93,13 +93,13 @@ async def test_this_machine_may_look_by_each_of_its_names(open_as: OpenAs, host:
 
 
 async def test_a_second_copy_of_a_mail_is_folded_away(mailbox: Mailbox) -> None:
-    await mailbox.send(write(mail_of(Kind.receipt), ADDRESSES))
+    await mailbox.send(write(mail_of(MailKind.receipt), ADDRESSES))
     assert len(mailbox.letters()) == 2
 
 
 async def test_an_old_mail_makes_room_for_a_new_one() -> None:
     box = Mailbox()
     for number in range(250):
-        await box.send(write(mail_of(Kind.receipt, id=number), ADDRESSES))
+        await box.send(write(mail_of(MailKind.receipt, id=number), ADDRESSES))
     assert [box.letters()[0].number, box.letters()[-1].number] == [250, 51]
     assert box.find(50) is None

@@ -14,26 +14,26 @@ from tests.web.mails.every_mail import ADDRESSES, FACTS, NOW, mail_of
 from paydesk.adapters.mail import Letter, MailRefused
 from paydesk.adapters.mail.letters import compose
 from paydesk.domain.accounts.notices import Mail
-from paydesk.domain.mail.kinds import CUSTOMER_KINDS, LINK_KINDS, Kind
+from paydesk.domain.mail.kinds import CUSTOMER_KINDS, LINK_KINDS, MailKind
 from paydesk.web.mails.writing import CATALOGUES, KINDS, write
 
 LANGUAGES = CATALOGUES.languages
-each_kind = pytest.mark.parametrize("kind", Kind)
+each_kind = pytest.mark.parametrize("kind", MailKind)
 each_language = pytest.mark.parametrize("language", LANGUAGES)
 
 
-def letter(kind: Kind, language: str = "en", **changes: object) -> Letter:
+def letter(kind: MailKind, language: str = "en", **changes: object) -> Letter:
     return write(mail_of(kind, language, **changes), ADDRESSES)
 
 
 def test_every_kind_that_is_queued_has_words() -> None:
-    assert set(KINDS) == set(Kind) == set(FACTS)
-    assert {str(kind) for kind in Mail} <= {str(kind) for kind in Kind}
+    assert set(KINDS) == set(MailKind) == set(FACTS)
+    assert {str(kind) for kind in Mail} <= {str(kind) for kind in MailKind}
 
 
 @each_language
 def test_every_kind_is_whole_in_every_language(language: str) -> None:
-    for kind in Kind:
+    for kind in MailKind:
         written = letter(kind, language)
         for form in (written.subject, written.text, unescape(written.html)):
             assert form.strip(), kind
@@ -43,7 +43,7 @@ def test_every_kind_is_whole_in_every_language(language: str) -> None:
 
 @each_language
 def test_text_and_html_say_the_same(language: str) -> None:
-    for kind in Kind:
+    for kind in MailKind:
         written = letter(kind, language)
         shown = re.sub(r"[\s\u2068\u2069]+", "", Markup(written.html).text)
         for line in written.text.splitlines():
@@ -54,7 +54,7 @@ def test_text_and_html_say_the_same(language: str) -> None:
 @each_language
 def test_html_says_its_language_and_direction_and_loads_nothing(language: str) -> None:
     direction = Locale.parse(language, sep="-").text_direction
-    for kind in Kind:
+    for kind in MailKind:
         written = letter(kind, language)
         parsed = Markup(written.html)
         assert parsed.found[0] == ("html", {"lang": language, "dir": direction}), kind
@@ -66,29 +66,29 @@ def test_html_says_its_language_and_direction_and_loads_nothing(language: str) -
 
 @pytest.mark.parametrize("language", [language for language in LANGUAGES if language != "en"])
 def test_every_kind_is_said_in_other_words_than_english(language: str) -> None:
-    assert [kind for kind in Kind if letter(kind, language).subject == letter(kind).subject] == []
+    assert [kind for kind in MailKind if letter(kind, language).subject == letter(kind).subject] == []
 
 
 @each_language
 def test_money_and_dates_are_written_as_in_the_language(language: str) -> None:
-    text = letter(Kind.receipt, language).text
+    text = letter(MailKind.receipt, language).text
     texts = CATALOGUES.texts_for(language)
     assert texts.money_with_code(Decimal("1234.50"), "USD") in text
     assert format_date(NOW, "long", Locale.parse(language, sep="-")) in text
 
 
 def test_amounts_keep_their_order_in_a_text_from_right_to_left() -> None:
-    assert ": \u20681,234.50\u00a0USD\u2069\n" in letter(Kind.receipt, "ar").text
-    assert "\u2068" not in letter(Kind.receipt, "en").text
+    assert ": \u20681,234.50\u00a0USD\u2069\n" in letter(MailKind.receipt, "ar").text
+    assert "\u2068" not in letter(MailKind.receipt, "en").text
 
 
 def test_a_regions_customer_gets_the_language_with_its_numbers() -> None:
-    assert "1’234.50\u00a0USD" in letter(Kind.receipt, "de-CH").text
-    assert letter(Kind.receipt, "xx").language == "en"
+    assert "1’234.50\u00a0USD" in letter(MailKind.receipt, "de-CH").text
+    assert letter(MailKind.receipt, "xx").language == "en"
 
 
 @each_kind
-def test_customers_hear_from_their_shop_and_can_answer_it(kind: Kind) -> None:
+def test_customers_hear_from_their_shop_and_can_answer_it(kind: MailKind) -> None:
     written = letter(kind)
     to_customer = kind in CUSTOMER_KINDS
     assert (written.sender_name, written.reply_to) == (
@@ -99,41 +99,41 @@ def test_customers_hear_from_their_shop_and_can_answer_it(kind: Kind) -> None:
 @pytest.mark.parametrize(
     ("kind", "link"),
     [
-        (Kind.subscription_started, "https://pay.example/portal/t1-abc"),
-        (Kind.renewal_receipt, "https://pay.example/portal/t1-abc"),
-        (Kind.renewal_failed, "https://pay.example/portal/t1-abc/card"),
-        (Kind.subscription_cancelled, "https://pay.example/portal/t1-abc"),
-        (Kind.subscription_stopped, "https://pay.example/portal/t1-abc"),
-        (Kind.shipment, "https://zoomr.example/Z1"),
-        (Kind.invitation, "https://pay.example/account/invitation/tok-en"),
-        (Kind.confirm_email, "https://pay.example/account/email/tok-en"),
-        (Kind.reset_password, "https://pay.example/account/password/tok-en"),
-        (Kind.security_notice, "https://pay.example/account/security"),
-        (Kind.void_reminder, "https://pay.example/account/7/deliveries/13330"),
-        (Kind.authorization_voided, "https://pay.example/account/7/payments/13330"),
-        (Kind.chargeback_alert, "https://pay.example/account/7/payments/13330"),
-        (Kind.failing_endpoint, "https://pay.example/account/7/pingbacks"),
-        (Kind.profile_accepted, "https://pay.example/account/7/overview"),
-        (Kind.profile_refused, "https://pay.example/account/7/settings/profile"),
-        (Kind.merchant_suspended, "https://pay.example/account/7/overview"),
-        (Kind.merchant_restored, "https://pay.example/account/7/overview"),
+        (MailKind.subscription_started, "https://pay.example/portal/t1-abc"),
+        (MailKind.renewal_receipt, "https://pay.example/portal/t1-abc"),
+        (MailKind.renewal_failed, "https://pay.example/portal/t1-abc/card"),
+        (MailKind.subscription_cancelled, "https://pay.example/portal/t1-abc"),
+        (MailKind.subscription_stopped, "https://pay.example/portal/t1-abc"),
+        (MailKind.shipment, "https://zoomr.example/Z1"),
+        (MailKind.invitation, "https://pay.example/account/invitation/tok-en"),
+        (MailKind.confirm_email, "https://pay.example/account/email/tok-en"),
+        (MailKind.reset_password, "https://pay.example/account/password/tok-en"),
+        (MailKind.security_notice, "https://pay.example/account/security"),
+        (MailKind.void_reminder, "https://pay.example/account/7/deliveries/13330"),
+        (MailKind.authorization_voided, "https://pay.example/account/7/payments/13330"),
+        (MailKind.chargeback_alert, "https://pay.example/account/7/payments/13330"),
+        (MailKind.failing_endpoint, "https://pay.example/account/7/pingbacks"),
+        (MailKind.profile_accepted, "https://pay.example/account/7/overview"),
+        (MailKind.profile_refused, "https://pay.example/account/7/settings/profile"),
+        (MailKind.merchant_suspended, "https://pay.example/account/7/overview"),
+        (MailKind.merchant_restored, "https://pay.example/account/7/overview"),
     ],
 )
-def test_the_button_leads_where_it_should(kind: Kind, link: str) -> None:
+def test_the_button_leads_where_it_should(kind: MailKind, link: str) -> None:
     written = letter(kind)
     assert f"\n{link}\n" in written.text
     assert Markup(written.html).links() == [link]
 
 
 def test_mails_about_tests_say_so_and_lead_to_the_sandbox() -> None:
-    written = letter(Kind.subscription_started, live=False)
+    written = letter(MailKind.subscription_started, live=False)
     assert written.subject.startswith("[Test] ")
     assert "This is a test" in written.text
     assert "https://pay.example/sandbox/portal/t1-abc" in written.text
 
 
 def test_a_receipt_of_what_is_only_reserved_does_not_say_paid() -> None:
-    written = letter(Kind.receipt, facts={"reserved": True})
+    written = letter(MailKind.receipt, facts={"reserved": True})
     assert "reserved on your card" in written.text
     assert "received your payment" not in written.text
 
@@ -142,7 +142,7 @@ def test_a_receipt_of_what_is_only_reserved_does_not_say_paid() -> None:
     "hostile", ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "{{ 7 * 7 }}", "%(amount)s %s %"]
 )
 def test_nothing_that_a_name_holds_becomes_markup_or_a_pattern(hostile: str) -> None:
-    for kind in Kind:
+    for kind in MailKind:
         facts = {
             name: hostile
             for name, value in FACTS[kind].items()
@@ -150,12 +150,12 @@ def test_nothing_that_a_name_holds_becomes_markup_or_a_pattern(hostile: str) -> 
         }
         written = letter(kind, facts=facts, merchant_name=hostile)
         assert not {"script", "img"}.intersection(tag for tag, _ in Markup(written.html).found), kind
-        assert hostile in written.text or hostile in written.subject or kind is Kind.failing_endpoint, kind
+        assert hostile in written.text or hostile in written.subject or kind is MailKind.failing_endpoint, kind
         assert "49" not in written.text, kind
 
 
 @each_kind
-def test_a_name_of_before_the_rule_is_no_link_in_any_mail(kind: Kind) -> None:
+def test_a_name_of_before_the_rule_is_no_link_in_any_mail(kind: MailKind) -> None:
     hostile = "Locked: see https://evil.example/x or ada@evil.example"
     names = dict.fromkeys(("name", "shop", "by", "invited_by", "merchant_name"), hostile)
     written = letter(kind, merchant_name=hostile, facts=names)
@@ -166,7 +166,7 @@ def test_a_name_of_before_the_rule_is_no_link_in_any_mail(kind: Kind) -> None:
 
 
 @each_kind
-def test_no_name_adds_a_header(kind: Kind) -> None:
+def test_no_name_adds_a_header(kind: MailKind) -> None:
     hostile = "Zyx\r\nBcc: victim@people.example\r\n\r\nbody"
     written = letter(kind, merchant_name=hostile, facts={"package": hostile, "merchant_order_id": hostile})
     message = compose(written, mail_from="Paydesk <pay@desk.example>")
@@ -175,13 +175,13 @@ def test_no_name_adds_a_header(kind: Kind) -> None:
 
 
 def test_a_tracking_link_that_is_no_web_address_is_not_a_link() -> None:
-    written = letter(Kind.shipment, facts={"tracking_url": "javascript:alert(1)"})
+    written = letter(MailKind.shipment, facts={"tracking_url": "javascript:alert(1)"})
     assert "javascript" not in written.html + written.text
 
 
 @pytest.mark.parametrize("missing", ["date_next", "terms_agreed", "brand", "last4", "name", "description"])
 def test_what_is_not_known_is_left_out(missing: str) -> None:
-    written = letter(Kind.subscription_started, facts={missing: None})
+    written = letter(MailKind.subscription_started, facts={missing: None})
     assert "None" not in written.text
     assert ": \n" not in written.text
 
@@ -191,14 +191,14 @@ def test_what_is_not_known_is_left_out(missing: str) -> None:
     ["second_factor_removed", "second_factor_reset", "second_factor_failed", "recovery_code_used", "something_new"],
 )
 def test_a_notice_says_what_was_done(what: str) -> None:
-    subjects = {letter(Kind.security_notice, facts={"what": other}).subject for other in (what, "password_changed")}
+    subjects = {letter(MailKind.security_notice, facts={"what": other}).subject for other in (what, "password_changed")}
     assert len(subjects) == 2
 
 
 @pytest.mark.parametrize("what", ["key_rotated", "key_ended", "bank_account_changed", "pingback_url_changed"])
 def test_a_notice_about_a_shop_says_which_and_who_did_it(what: str) -> None:
     facts = {"what": what, "shop": "Corner Shop", "by": "Trillian", "pingback_url": "https://zyx.example/new"}
-    text = letter(Kind.security_notice, facts=facts).text
+    text = letter(MailKind.security_notice, facts=facts).text
     assert "Shop: Corner Shop\nDone by: Trillian\nAddress: https://zyx.example/new\n" in text
     assert "If you or your team did this" in text
     assert "choose a new password at once, which ends your other sessions" in text
@@ -207,16 +207,16 @@ def test_a_notice_about_a_shop_says_which_and_who_did_it(what: str) -> None:
 
 def test_a_kind_without_words_is_an_error_and_not_an_empty_mail() -> None:
     with pytest.raises(ValueError, match="gossip"):
-        write(replace(mail_of(Kind.receipt), kind="gossip"), ADDRESSES)
+        write(replace(mail_of(MailKind.receipt), kind="gossip"), ADDRESSES)
 
 
 def test_an_address_that_is_none_is_refused() -> None:
     with pytest.raises(MailRefused):
-        compose(letter(Kind.receipt, recipient="nobody"), mail_from="Paydesk <pay@desk.example>")
+        compose(letter(MailKind.receipt, recipient="nobody"), mail_from="Paydesk <pay@desk.example>")
 
 
 @pytest.mark.parametrize("kind", sorted(LINK_KINDS))
-def test_a_link_greets_nobody_by_what_a_stranger_typed(kind: Kind) -> None:
+def test_a_link_greets_nobody_by_what_a_stranger_typed(kind: MailKind) -> None:
     due = mail_of(kind)
     typed = replace(due, facts={**due.facts, "name": "Your account is locked"})
     written = write(typed, ADDRESSES)

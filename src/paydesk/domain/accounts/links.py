@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 
-class Link(StrEnum):
+class AccountLink(StrEnum):
     """A page to which a one-time token leads; each is a pattern with one `{token}`."""
 
     password = "/account/password/{token}"  # noqa: S105 (a path)

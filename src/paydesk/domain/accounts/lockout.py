@@ -21,7 +21,7 @@ queries = load_statements(__package__ or "")
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class TryLimit:
     """What is counted, and the failed tries in a row before the first lock-out;
     a day without any starts anew.
     """
@@ -30,22 +30,22 @@ class Limit:
     free: int
 
 
-ACCOUNT = Limit("account", 5)
-CONFIRM = Limit("confirm", 5)
+ACCOUNT = TryLimit("account", 5)
+CONFIRM = TryLimit("confirm", 5)
 """The password once more, in a session that is open:
 who guesses at log-ins does not stop whoever is in."""
-ADDRESS = Limit("address", 20)
-SECOND_FACTOR = Limit("second factor", 5)
-SIGN_UP = Limit("sign-up", 60)
-RESET = Limit("reset", 5)
-RESET_ADDRESS = Limit("reset address", 20)
-INVITATION = Limit("invitation", 50)
-INVITER = Limit("inviter", 20)
-RECIPIENT = Limit("recipient", 5)
+ADDRESS = TryLimit("address", 20)
+SECOND_FACTOR = TryLimit("second factor", 5)
+SIGN_UP = TryLimit("sign-up", 60)
+RESET = TryLimit("reset", 5)
+RESET_ADDRESS = TryLimit("reset address", 20)
+INVITATION = TryLimit("invitation", 50)
+INVITER = TryLimit("inviter", 20)
+RECIPIENT = TryLimit("recipient", 5)
 """Mails that others have sent to one address: invitations, and links to take it as one's own."""
 
 
-async def count_try(gate: Gate, limit: Limit, whom: object, *, now: datetime) -> int:
+async def count_try(gate: Gate, limit: TryLimit, whom: object, *, now: datetime) -> int:
     """Count one try as failed, until it is forgiven; returns how many have failed in a row,
     with this one.
 
@@ -60,12 +60,12 @@ async def count_try(gate: Gate, limit: Limit, whom: object, *, now: datetime) ->
     return int(tries)
 
 
-async def forgive_all(connection: Connection, gate: Gate, limit: Limit, whom: object) -> None:
+async def forgive_all(connection: Connection, gate: Gate, limit: TryLimit, whom: object) -> None:
     """Forget every failed try: whoever it was has proved themselves."""
     await queries.forgive_all(connection, subject=_subject(gate, limit, whom))
 
 
-async def forgive_one(connection: Connection, gate: Gate, limit: Limit, whom: object) -> None:
+async def forgive_one(connection: Connection, gate: Gate, limit: TryLimit, whom: object) -> None:
     """Take back this try alone: an address that also guesses at others' accounts keeps what it
     has earned.
     """
@@ -77,7 +77,7 @@ async def forget_tries(database: Connection, *, before: datetime) -> None:
     await queries.forget_tries(database, before=before)
 
 
-def _subject(gate: Gate, limit: Limit, whom: object) -> bytes:
+def _subject(gate: Gate, limit: TryLimit, whom: object) -> bytes:
     return gate.vault.fingerprint(f"{limit.name} {whom}", purpose="entry pause")
 
 

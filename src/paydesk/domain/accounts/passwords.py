@@ -80,7 +80,7 @@ def _is_hash(text: bytes) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class PasswordVerdict:
     """Whether a password is right, and if so its hash by today's parameters where the stored one
     is older.
     """
@@ -133,7 +133,7 @@ class Passwords:
                 )
             return await asyncio.to_thread(self.hasher.hash, text)
 
-    async def verify(self, password: str, stored: str) -> Verdict:
+    async def verify(self, password: str, stored: str) -> PasswordVerdict:
         """Compare with a stored hash; an empty one takes as long and is never right.
 
         Raises: TooMany if too many others wait for theirs.
@@ -141,14 +141,14 @@ class Passwords:
         async with self._turn():
             return await asyncio.to_thread(self._verify, _normal(password)[:LONGEST], stored)
 
-    def _verify(self, text: str, stored: str) -> Verdict:
+    def _verify(self, text: str, stored: str) -> PasswordVerdict:
         try:
             self.hasher.verify(stored or self._nobodys, text)
         except (VerificationError, InvalidHashError):
-            return Verdict(right=False)
+            return PasswordVerdict(right=False)
         if not stored:
-            return Verdict(right=False)
-        return Verdict(True, self.hasher.hash(text) if self.hasher.check_needs_rehash(stored) else None)
+            return PasswordVerdict(right=False)
+        return PasswordVerdict(True, self.hasher.hash(text) if self.hasher.check_needs_rehash(stored) else None)
 
     def _turn(self) -> _Turn:
         return _Turn(self)

@@ -18,7 +18,7 @@ from paydesk.domain.accounts.audit import Action, Actor, record
 from paydesk.domain.accounts.devices import guesser
 from paydesk.domain.accounts.notices import Mail, send_link
 from paydesk.domain.accounts.notices import queries as notice_queries
-from paydesk.domain.accounts.passwords import Verdict
+from paydesk.domain.accounts.passwords import PasswordVerdict
 from paydesk.domain.accounts.people import AccountHolder, find_holder, findable, parse_language, parse_name, queries
 from paydesk.domain.accounts.roles import Role
 from paydesk.domain.accounts.sessions import LoggedIn, Session, begin_session, find_session
@@ -207,7 +207,7 @@ async def _account(gate: Gate, holder: AccountHolder | None, typed: str, client:
     return known if holder else f"nobody {typed.lower()}"
 
 
-async def _rehash(connection: Connection, holder: AccountHolder, verdict: Verdict) -> None:
+async def _rehash(connection: Connection, holder: AccountHolder, verdict: PasswordVerdict) -> None:
     """Store the hash by today's parameters, now that the password is at hand."""
     if verdict.rehashed is not None:
         await queries.rehash_password(connection, person_id=holder.id, old=holder.password_hash, new=verdict.rehashed)

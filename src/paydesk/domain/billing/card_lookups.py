@@ -36,7 +36,7 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Lookup:
+class CardLookup:
     """A claimed change; `number` counts the questions asked about it, this one included."""
 
     change: CardChange
@@ -79,7 +79,7 @@ async def settle_card_changes(desk: Desk, *, now: datetime, most: int = 100) -> 
     lookups = [_lookup(row) for row in await records_of(_Row, rows)]
     findings = await asyncio.gather(*(_find(desk, lookup, now=now) for lookup in lookups))
 
-    async def settle(one: tuple[Lookup, Finding | None]) -> None:
+    async def settle(one: tuple[CardLookup, Finding | None]) -> None:
         lookup, finding = one
         if not await _settled(desk, lookup, finding, now=now):
             await _ask_later(desk, lookup, now=now)
@@ -90,12 +90,12 @@ async def settle_card_changes(desk: Desk, *, now: datetime, most: int = 100) -> 
     return len(lookups)
 
 
-def _named(one: tuple[Lookup, Finding | None]) -> tuple[Shop, str]:
+def _named(one: tuple[CardLookup, Finding | None]) -> tuple[Shop, str]:
     """What a card change is called in the operator's list."""
     return one[0].change.shop, f"card change {one[0].change.id}"
 
 
-def _lookup(row: _Row) -> Lookup:
+def _lookup(row: _Row) -> CardLookup:
     change = CardChange(
         shop=Shop(row.merchant_id, row.live),
         id=row.id,
@@ -105,10 +105,10 @@ def _lookup(row: _Row) -> Lookup:
         not_after=row.not_after,
         challenge_url=row.challenge_url,
     )
-    return Lookup(change, row.created_at, row.lookups, row.alerted_at is not None)
+    return CardLookup(change, row.created_at, row.lookups, row.alerted_at is not None)
 
 
-async def _find(desk: Desk, lookup: Lookup, *, now: datetime) -> Finding | None:
+async def _find(desk: Desk, lookup: CardLookup, *, now: datetime) -> Finding | None:
     """What the acquirer says, or None if it can't be reached;
     ends a challenge that nobody waits for.
     """
@@ -127,7 +127,7 @@ async def _find(desk: Desk, lookup: Lookup, *, now: datetime) -> Finding | None:
         return None
 
 
-async def _settled(desk: Desk, lookup: Lookup, finding: Finding | None, *, now: datetime) -> bool:
+async def _settled(desk: Desk, lookup: CardLookup, finding: Finding | None, *, now: datetime) -> bool:
     """Record a finding; false while the change stays open."""
     change = lookup.change
     if finding is None:
@@ -146,7 +146,7 @@ async def _settled(desk: Desk, lookup: Lookup, finding: Finding | None, *, now: 
     return not isinstance(await record(desk, change, finding, now=now), Unsettled)
 
 
-async def _ask_later(desk: Desk, lookup: Lookup, *, now: datetime) -> None:
+async def _ask_later(desk: Desk, lookup: CardLookup, *, now: datetime) -> None:
     """Give back a change that stayed open with its next date, and raise the alarm for one
     that is open too long.
     """
@@ -165,7 +165,7 @@ async def _ask_later(desk: Desk, lookup: Lookup, *, now: datetime) -> None:
     )
 
 
-def _next_look(lookup: Lookup, now: datetime) -> datetime:
+def _next_look(lookup: CardLookup, now: datetime) -> datetime:
     """After 5 s, 1 min, 5 min, 1 h, then hourly, and when "not found" becomes final."""
     if lookup.change.state is CardChangeState.CHALLENGED:
         return now + CHALLENGE_LOOK

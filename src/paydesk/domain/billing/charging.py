@@ -83,7 +83,7 @@ class _Waiting:
 
 
 @dataclass(frozen=True, slots=True)
-class Charge:
+class ClaimedRenewal:
     """A claimed renewal whose intent is committed; `now` is the shop's time, UTC,
     `report` what an approval tells.
     """
@@ -171,14 +171,14 @@ class BillingRun:
         self._after = (rows[-1].merchant_id, rows[-1].live) if len(rows) == most else FIRST
         return [Side(Shop(row.merchant_id, row.live), row.shop_now) for row in rows if row.due]
 
-    async def claim(self, sides: Sequence[Side], real_now: datetime) -> list[Charge]:
+    async def claim(self, sides: Sequence[Side], real_now: datetime) -> list[ClaimedRenewal]:
         """Claim due subscriptions, an equal share of each side, and commit the intents.
         Moves no money.
         """
         not_after = real_now + KEY_LIFETIME
         rows = await self._begin(sides, not_after=not_after, lookup_at=real_now + FIRST_LOOK)
 
-        async def opened(row: RenewalRow) -> Charge:
+        async def opened(row: RenewalRow) -> ClaimedRenewal:
             return self._charge(row, not_after)
 
         # Nothing is sent for what can't be read: the janitor finds that nothing happened, and it is
@@ -215,7 +215,7 @@ class BillingRun:
 
         return await claimed(database, begin, due, postpone, noun="subscription", doing="its charge can't be begun")
 
-    def _charge(self, row: RenewalRow, not_after: datetime) -> Charge:
+    def _charge(self, row: RenewalRow, not_after: datetime) -> ClaimedRenewal:
         """What is asked of the acquirer; the card number stays in memory only for the call.
 
         An acquirer that keeps the instrument charges it by its reference, one that keeps the card
@@ -240,7 +240,7 @@ class BillingRun:
         # What has been due for longer than the acquirer knows keys may have been charged before
         # a restore.
         old = acquirer is not None and row.shop_now > row.date_next + acquirer.key_lifetime
-        return Charge(
+        return ClaimedRenewal(
             shop=shop,
             attempt_id=row.attempt_id,
             acquirer=row.acquirer,
@@ -257,7 +257,7 @@ class BillingRun:
         names = {"merchant_id": row.merchant_id, "row_id": row.card_id}
         return self._desk.vault.open(sealed, purpose=CARD_NUMBER, **names).decode()
 
-    async def _call(self, charge: Charge) -> Approved | Declined | RefusedRequest | None:
+    async def _call(self, charge: ClaimedRenewal) -> Approved | Declined | RefusedRequest | None:
         """Ask the acquirer; None means that nobody knows yet. Moves money.
 
         A card that was refused for good or erased is not put to the network; that counts as
@@ -279,7 +279,9 @@ class BillingRun:
         metrics.UNKNOWN.inc()
         return None
 
-    async def _record(self, answered: Sequence[tuple[Charge, Approved | Declined | RefusedRequest | None]]) -> None:
+    async def _record(
+        self, answered: Sequence[tuple[ClaimedRenewal, Approved | Declined | RefusedRequest | None]]
+    ) -> None:
         """Record what is known, time by time; the rest is the janitor's."""
         for now in sorted({charge.now for charge, _ in answered}):
             pairs = [(charge, answer) for charge, answer in answered if charge.now == now]
@@ -301,7 +303,7 @@ class BillingRun:
         await report_refused(self._desk.database, refused, now=utc_now())
 
 
-def _report(charge: Charge, answer: Approved) -> RenewalRow | None:
+def _report(charge: ClaimedRenewal, answer: Approved) -> RenewalRow | None:
     """What is told of an approval; None if it is of an older purchase,
     which is not what its intent said.
     """

@@ -16,7 +16,7 @@ from paydesk.domain.accounts.audit import Action, record
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.accounts.sessions import Session, is_recent, require
 from paydesk.domain.business.payments_for_team import find_payment_for_team
-from paydesk.domain.deliveries.confirmations import Delivery, Order
+from paydesk.domain.deliveries.confirmations import Delivery, NamedOrder
 from paydesk.domain.deliveries.confirming import Confirmed, confirm
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.refundable import OverLimit, RefundLimits
@@ -90,7 +90,7 @@ async def cancel_subscription(
 
 
 async def confirm_delivery(
-    desk: Desk, session: Session, order: Order, delivery: Delivery, *, shop_now: datetime, now: datetime
+    desk: Desk, session: Session, order: NamedOrder, delivery: Delivery, *, shop_now: datetime, now: datetime
 ) -> Confirmed:
     """Confirm what became of an order's goods; a shipment takes the money that is held.
     Moves money.

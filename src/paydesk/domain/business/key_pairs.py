@@ -16,7 +16,7 @@ from paydesk.domain.accounts.notices import warn_owners
 from paydesk.domain.accounts.roles import Permission, allows
 from paydesk.domain.accounts.sessions import Session, require, require_recent
 from paydesk.domain.merchants import keys
-from paydesk.domain.merchants.keys import ALL_SCOPES, KeyPair, Scope, in_order
+from paydesk.domain.merchants.keys import ALL_SCOPES, KeyPair, KeyScope, in_order
 
 queries = load_statements(__package__ or "", "key_pairs.sql")
 
@@ -36,7 +36,7 @@ class PublicKey:
     public_key: str
     created_at: datetime
     valid_until: datetime | None
-    scopes: tuple[Scope, ...]
+    scopes: tuple[KeyScope, ...]
     moves_live: bool
 
 
@@ -82,7 +82,7 @@ async def rotate_keys(
     replaces: int,
     grace: timedelta,
     now: datetime,
-    scopes: frozenset[Scope] = ALL_SCOPES,
+    scopes: frozenset[KeyScope] = ALL_SCOPES,
 ) -> KeyPair:
     """Make a new pair; the others end after a while.
     The private key is in the result and never shown again.
@@ -99,7 +99,7 @@ async def rotate_keys(
         raise Malformed("choose how long the old keys may go on", "grace")
     if not scopes:
         raise Malformed("choose what the new key may do", "scopes")
-    if Scope.move in scopes and session.went_live_at:
+    if KeyScope.move in scopes and session.went_live_at:
         require(session, Permission.refund)
     async with gate.database.acquire() as connection, connection.transaction():
         pair = await keys.rotate(

@@ -79,7 +79,7 @@ class PaymentForTeam:
 
 
 @dataclass(frozen=True, slots=True)
-class Try:
+class SeenTry:
     """An attempt to pay; `challenged` if the bank asked for 3-D Secure,
     `capture` if the money is taken at once.
 
@@ -150,7 +150,7 @@ class SeenChargeback:
 
 
 @dataclass(frozen=True, slots=True)
-class Telling:
+class ToldPingback:
     """A pingback about a payment: what it tells and how far it came;
     `due_at` is when it is tried next.
     """
@@ -165,13 +165,13 @@ class Telling:
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class PaymentHistory:
     """What happened to a payment, each kind first to last."""
 
-    tries: list[Try]
+    tries: list[SeenTry]
     movements: list[SeenMovement]
     chargebacks: list[SeenChargeback]
-    tellings: list[Telling]
+    tellings: list[ToldPingback]
 
 
 class _Payment(PaymentRow, frozen=True):
@@ -234,14 +234,14 @@ def _is_merchants(account: str) -> bool:
     return account in Whereabouts.__slots__
 
 
-async def history_of(database: Database, shop: Shop, payment_id: int) -> History:
+async def history_of(database: Database, shop: Shop, payment_id: int) -> PaymentHistory:
     """Attempts, movements, chargebacks and pingbacks of a payment;
     nothing if there is no such payment.
     """
     asked = {"merchant_id": shop.merchant_id, "live": shop.live, "payment_id": payment_id, "most": MOST}
-    return History(
-        await records_of(Try, queries.tries_of(database, **asked)),
+    return PaymentHistory(
+        await records_of(SeenTry, queries.tries_of(database, **asked)),
         await records_of(SeenMovement, queries.movements_of(database, **asked)),
         await records_of(SeenChargeback, queries.chargebacks_of(database, **asked)),
-        await records_of(Telling, queries.tellings_of(database, **asked)),
+        await records_of(ToldPingback, queries.tellings_of(database, **asked)),
     )

@@ -20,7 +20,7 @@ from paydesk.domain.accounts.sessions import Session, require, require_recent
 from paydesk.domain.business import profiles
 from paydesk.domain.business.profile_details import REQUIRED, Details, DetailsRow, parse_iban, parse_reason
 from paydesk.domain.business.profiles import Profile, ProfileStatus, find_profile, record_profile
-from paydesk.domain.mail.kinds import Kind
+from paydesk.domain.mail.kinds import MailKind
 from paydesk.domain.mail.notifying import tell_owners
 
 queries = load_statements(__package__ or "", "profile_changes.sql")
@@ -187,7 +187,7 @@ async def accept(
             return
         await record_profile(connection, actor, Action.profile_change_approved, merchant_id, now)
         from_then = accepted.payouts_from
-        await tell_owners(connection, merchant_id, Kind.profile_change_accepted, now=now, payouts_from=from_then)
+        await tell_owners(connection, merchant_id, MailKind.profile_change_accepted, now=now, payouts_from=from_then)
 
 
 async def refuse(
@@ -205,7 +205,7 @@ async def refuse(
             await profiles.refuse_profile(connection, actor, merchant_id, seen=seen, reason=words, now=now)
             return
         await record_profile(connection, actor, Action.profile_change_refused, merchant_id, now, {"reason": words})
-        await tell_owners(connection, merchant_id, Kind.profile_change_refused, now=now, reason=words)
+        await tell_owners(connection, merchant_id, MailKind.profile_change_refused, now=now, reason=words)
 
 
 async def seen_now(database: Connection, merchant_id: int) -> datetime:

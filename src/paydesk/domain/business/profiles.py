@@ -20,7 +20,7 @@ from paydesk.domain.accounts.notices import warn_owners
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.accounts.sessions import Session, require, require_recent
 from paydesk.domain.business.profile_details import REQUIRED, Details, DetailsRow, parse_iban
-from paydesk.domain.mail.kinds import Kind
+from paydesk.domain.mail.kinds import MailKind
 from paydesk.domain.mail.notifying import tell_owners
 
 queries = load_statements(__package__ or "", "profiles.sql")
@@ -197,7 +197,7 @@ async def accept_profile(
     if accepted is None:
         raise not_waiting(merchant_id)
     await record_profile(connection, actor, Action.go_live_approved, merchant_id, now)
-    await tell_owners(connection, merchant_id, Kind.profile_accepted, now=now)
+    await tell_owners(connection, merchant_id, MailKind.profile_accepted, now=now)
 
 
 async def refuse_profile(
@@ -213,7 +213,7 @@ async def refuse_profile(
     if refused is None:
         raise not_waiting(merchant_id)
     await record_profile(connection, actor, Action.go_live_refused, merchant_id, now, {"reason": reason})
-    await tell_owners(connection, merchant_id, Kind.profile_refused, now=now, reason=reason)
+    await tell_owners(connection, merchant_id, MailKind.profile_refused, now=now, reason=reason)
 
 
 async def waiting_profiles(database: Database, most: int = 100) -> list[WaitingProfile]:

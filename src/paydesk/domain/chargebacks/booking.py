@@ -14,7 +14,7 @@ from paydesk.database.records import record_if_any
 from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms
-from paydesk.domain.chargebacks.reckoning import REVERSED, ChargedBack, Step, Verdict, Waits, next_step
+from paydesk.domain.chargebacks.reckoning import REVERSED, ChargebackStep, ChargedBack, Verdict, Waits, next_step
 from paydesk.domain.payments.movement_effects import Told, told
 from paydesk.domain.pingbacks.payload import ReversalReport
 
@@ -62,7 +62,7 @@ async def record_dispute(
                 return Booked(changed, doubtful=step is Verdict.DOUBTFUL)
             case Waits():
                 return Booked(changed, waits=step)
-            case Step():
+            case ChargebackStep():
                 changed = await _book(database, acquirer, dispute, row, step, now) or changed
     return Booked(changed, Waits("its payment changes all the time", soon=True))
 
@@ -77,7 +77,7 @@ async def _of_nobody(database: Database, acquirer: str, dispute: Dispute) -> Boo
 
 
 async def _book(
-    database: Database, acquirer: str, dispute: Dispute, row: ChargedBack, step: Step, now: datetime
+    database: Database, acquirer: str, dispute: Dispute, row: ChargedBack, step: ChargebackStep, now: datetime
 ) -> bool:
     """Write one step down; False if the payment has changed since it was worked out."""
     pingback = told(row, _report(row, dispute, step)) if step.event else Told()
@@ -105,7 +105,7 @@ async def _book(
     return booked is not None
 
 
-def _chargeback(acquirer: str, dispute: Dispute, row: ChargedBack, step: Step) -> dict[str, object]:
+def _chargeback(acquirer: str, dispute: Dispute, row: ChargedBack, step: ChargebackStep) -> dict[str, object]:
     """What a chargeback is about, and where the step leaves it."""
     return {
         "merchant_id": row.merchant_id,
@@ -130,7 +130,7 @@ def _chargeback(acquirer: str, dispute: Dispute, row: ChargedBack, step: Step) -
     }
 
 
-def _report(row: ChargedBack, dispute: Dispute, step: Step) -> ReversalReport:
+def _report(row: ChargedBack, dispute: Dispute, step: ChargebackStep) -> ReversalReport:
     elsewhere = dispute.currency != row.currency
     return ReversalReport(
         event=step.event or "",
@@ -143,7 +143,9 @@ def _report(row: ChargedBack, dispute: Dispute, step: Step) -> ReversalReport:
     )
 
 
-async def _tell_reckoned(database: Database, dispute: Dispute, row: ChargedBack, step: Step, now: datetime) -> None:
+async def _tell_reckoned(
+    database: Database, dispute: Dispute, row: ChargedBack, step: ChargebackStep, now: datetime
+) -> None:
     """Tell the operator that nobody knows what a dispute is worth in the payment's currency."""
     alarm = Alarm(
         AlarmKind.dispute_reckoned,

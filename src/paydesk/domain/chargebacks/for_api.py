@@ -46,7 +46,7 @@ class Chargeback:
 
 
 @dataclass(frozen=True, slots=True)
-class Purchase:
+class PurchaseKey:
     """A payment's purchase: at which acquirer, and under which key."""
 
     shop: Shop
@@ -121,13 +121,13 @@ async def shop_of_chargeback(database: Database, chargeback_id: int) -> Shop:
     raise NotFound(f"there is no chargeback {chargeback_id}; see: paydesk chargeback list")
 
 
-async def purchase_of(database: Database, payment_id: int) -> Purchase:
+async def purchase_of(database: Database, payment_id: int) -> PurchaseKey:
     """The purchase of a payment, for an operator.
 
     Raises: NotFound.
     """
     for row in await records_of(_Purchase, queries.purchase_of(database, payment_id=payment_id)):
-        return Purchase(Shop(row.merchant_id, row.live), row.acquirer, row.idempotency_key)
+        return PurchaseKey(Shop(row.merchant_id, row.live), row.acquirer, row.idempotency_key)
     raise NotFound(f"there is no payment {payment_id}")
 
 

@@ -97,7 +97,7 @@ class Sums:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ChargebackStep:
     """One step of a chargeback, as it is written over one revision of its payment.
 
     `sums` stand after it; `moved` is what it moves, and `event` tells of that (None: nothing
@@ -124,7 +124,7 @@ class Step:
         return self.state in AGAINST
 
 
-def next_step(row: ChargedBack, told: Dispute, *, confirmed: bool) -> Step | Waits | Verdict:
+def next_step(row: ChargedBack, told: Dispute, *, confirmed: bool) -> ChargebackStep | Waits | Verdict:
     """What is to be written next, `confirmed` if the acquirer was just asked for it."""
     problem = _why_not_yet(row) or _why_nonsense(row, told)
     if problem is not None:
@@ -223,26 +223,28 @@ def _grown(before: Sums, told: Sums) -> Sums:
     return Sums(told.amount, taken + max(missing, ZERO), returned + max(-missing, ZERO))
 
 
-def _moving(row: ChargedBack, before: Sums, after: Sums, state: ChargebackState, *, reckoned: bool = False) -> Step:
+def _moving(
+    row: ChargedBack, before: Sums, after: Sums, state: ChargebackState, *, reckoned: bool = False
+) -> ChargebackStep:
     """The step from one state of the sums towards another: what was taken comes first."""
     aside = row.aside if row.aside is not None else not (row.holds and row.state in TAKEN)
     if after.taken > before.taken:
         return _taking(row, before, after, state, aside=aside, reckoned=reckoned)
     if after.returned > before.returned:
         return _returning(row, before, after, state, aside=aside)
-    return Step(state, Sums(after.amount, before.taken, before.returned), aside=aside, reckoned=reckoned)
+    return ChargebackStep(state, Sums(after.amount, before.taken, before.returned), aside=aside, reckoned=reckoned)
 
 
 def _taking(
     row: ChargedBack, before: Sums, after: Sums, state: ChargebackState, *, aside: bool, reckoned: bool
-) -> Step:
+) -> ChargebackStep:
     """The bank took money: out of reserve, pending, then available money,
     with a fee on top the first time.
     """
     moved = after.taken - before.taken
     fee = ZERO if row.takes else row.chargeback_fee
     charges = (("chargeback_fee", "available", fee), ("chargeback_fee", "fees", -fee)) if fee else ()
-    step = Step(
+    step = ChargebackStep(
         state=state if after.returned == before.returned else ChargebackState.OPEN,
         sums=Sums(after.amount, after.taken, before.returned),
         event=OPENED,
@@ -272,13 +274,13 @@ def _taking(
     )
 
 
-def _returning(row: ChargedBack, before: Sums, after: Sums, state: ChargebackState, *, aside: bool) -> Step:
+def _returning(row: ChargedBack, before: Sums, after: Sums, state: ChargebackState, *, aside: bool) -> ChargebackStep:
     """The bank gave money back: it becomes available. The fee is kept."""
     moved = after.returned - before.returned
     stands = row.state
     if not aside:
         stands = state_after(row.amount, row.refunded, row.charged_back - moved)
-    return Step(
+    return ChargebackStep(
         state=state,
         sums=Sums(after.amount, before.taken, after.returned),
         event=REVERSED,

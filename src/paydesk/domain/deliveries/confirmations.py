@@ -64,7 +64,7 @@ _Word = TypeVar("_Word", bound=StrEnum)
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class NamedOrder:
     """Which order, by the payment's id, the shop's own reference, or both;
     `amount` and `quantity` if all is said.
     """
@@ -103,7 +103,7 @@ class Delivery:
         return hashlib.sha256(msgspec.json.encode(asdict(self), order="sorted")).digest()
 
 
-def read_order(fields: Parameters) -> Order:
+def read_order(fields: Parameters) -> NamedOrder:
     """Which order a confirmation is about.
 
     Raises: Malformed, naming the field.
@@ -117,7 +117,7 @@ def read_order(fields: Parameters) -> Order:
             "payment_order_id is missing; send the payment_order.id of the pingback, or your merchant_reference_id",
             "payment_order_id",
         )
-    return Order(
+    return NamedOrder(
         payment_id,
         references.pop() if references else None,
         amount=_number(fields, "amount"),

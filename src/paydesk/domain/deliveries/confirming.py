@@ -19,7 +19,7 @@ from paydesk.core.money import plain_number
 from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import Connection, load_statements
 from paydesk.database.surely import drawn_key, surely
-from paydesk.domain.deliveries.confirmations import Delivery, Order
+from paydesk.domain.deliveries.confirmations import Delivery, NamedOrder
 from paydesk.domain.deliveries.delivery_status import TAKES_MONEY
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
@@ -80,7 +80,7 @@ class _Found:
     delivered_at: datetime | None
 
 
-async def confirm(desk: Desk, shop: Shop, order: Order, delivery: Delivery, *, now: datetime) -> Confirmed:
+async def confirm(desk: Desk, shop: Shop, order: NamedOrder, delivery: Delivery, *, now: datetime) -> Confirmed:
     """Record a delivery; one that takes the money of an authorization captures it, once.
     Moves money.
 
@@ -170,7 +170,7 @@ def _columns(delivery: Delivery) -> dict[str, object]:
     }
 
 
-async def _find(desk: Desk, shop: Shop, order: Order, delivery: Delivery) -> _Found:
+async def _find(desk: Desk, shop: Shop, order: NamedOrder, delivery: Delivery) -> _Found:
     """The order as it stands.
 
     Raises: NotFound, Malformed if id and reference don't belong together, Conflict if the reference
@@ -202,7 +202,7 @@ async def _find(desk: Desk, shop: Shop, order: Order, delivery: Delivery) -> _Fo
     return found
 
 
-def _refuse_part(order: Order, found: _Found) -> None:
+def _refuse_part(order: NamedOrder, found: _Found) -> None:
     """Refuse a partial shipment: an authorization is captured once, and whole.
 
     Raises: Malformed.

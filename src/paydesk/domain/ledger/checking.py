@@ -129,7 +129,7 @@ BANK_RULES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class BrokenRow:
     """A row that breaks a rule. `id` is the simulated bank's key, and there is no merchant,
     if Paydesk has no row.
 
@@ -152,9 +152,9 @@ class _Broken:
     detail: str
 
     @property
-    def difference(self) -> Difference:
+    def difference(self) -> BrokenRow:
         """It as it is told."""
-        return Difference(self.table_name, self.merchant_id, self.id, self.detail)
+        return BrokenRow(self.table_name, self.merchant_id, self.id, self.detail)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,16 +169,16 @@ class _BrokenAtBank(_Broken):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class RuleResult:
     """What came of one rule: how many rows break it, and the first of them."""
 
     rule: Rule
     found: int
-    differences: tuple[Difference, ...]
+    differences: tuple[BrokenRow, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class CheckScope:
     """What is checked: all merchants or one, at the merchant's time `now` (UTC),
     against the bank's record if given.
 
@@ -214,7 +214,7 @@ class Scope:
         return [known[name] for name in rule.parameters]
 
 
-async def findings(database: Database, scope: Scope) -> AsyncIterator[Finding]:
+async def findings(database: Database, scope: CheckScope) -> AsyncIterator[RuleResult]:
     """Apply the scope's rules one after the other; each finding comes as soon as it is there."""
     for rule in RULES:
         async with database.acquire() as connection, connection.transaction(readonly=True):
@@ -234,18 +234,18 @@ async def count_open(database: Database, merchant_id: int | None = None) -> int:
     return int(await queries.open_outcomes(database, merchant_id=merchant_id))
 
 
-async def _apply(connection: ConfirmedConnection, rule: Rule, scope: Scope) -> Finding:
+async def _apply(connection: ConfirmedConnection, rule: Rule, scope: CheckScope) -> RuleResult:
     """Count the rows that break a rule; the first are kept."""
     found = 0
-    kept: list[Difference] = []
+    kept: list[BrokenRow] = []
     async for broken in _broken(connection, rule, scope):
         found += 1
         if len(kept) < scope.most:
             kept.append(broken.difference)
-    return Finding(rule, found, tuple(kept))
+    return RuleResult(rule, found, tuple(kept))
 
 
-async def _broken(connection: ConfirmedConnection, rule: Rule, scope: Scope) -> AsyncIterator[_Broken]:
+async def _broken(connection: ConfirmedConnection, rule: Rule, scope: CheckScope) -> AsyncIterator[_Broken]:
     """Stream the rows that break a rule."""
     values, options = scope.values(rule), {"prefetch": _BATCH, "timeout": _PATIENCE}
     if scope.record is not None and rule in BANK_RULES:

@@ -33,7 +33,7 @@ _DAYS = {Span.TODAY: 1, Span.WEEK: 7, Span.MONTH: 30}
 
 
 @dataclass(frozen=True, slots=True)
-class Period:
+class Days:
     """The days of a time zone from `first` to `last`, both included;
     `days` begin its days, or months if `by_month`.
     """
@@ -122,7 +122,7 @@ class _SalesRow:
     refunded: Decimal
 
 
-def period_of(span: Span, zone: ZoneInfo, *, now: datetime) -> Period:
+def period_of(span: Span, zone: ZoneInfo, *, now: datetime) -> Days:
     """The period that ends with today in a time zone:
     whole days, or for a year twelve calendar months.
     """
@@ -130,13 +130,13 @@ def period_of(span: Span, zone: ZoneInfo, *, now: datetime) -> Period:
     if span is not Span.YEAR:
         first = last - timedelta(days=_DAYS[span] - 1)
         days = tuple(first + timedelta(days=number) for number in range(_DAYS[span]))
-        return Period(first, last, zone, days, by_month=False)
+        return Days(first, last, zone, days, by_month=False)
     months = [last.year * 12 + last.month - 1 - back for back in range(11, -1, -1)]
     days = tuple(date(month // 12, month % 12 + 1, 1) for month in months)
-    return Period(days[0], last, zone, days, by_month=True)
+    return Days(days[0], last, zone, days, by_month=True)
 
 
-async def sales(database: Database, shop: Shop, period: Period) -> list[CurrencySales]:
+async def sales(database: Database, shop: Shop, period: Days) -> list[CurrencySales]:
     """The shop's sales of a period in each currency that was used."""
     rows = queries.sales(
         database,
@@ -155,7 +155,7 @@ async def sales(database: Database, shop: Shop, period: Period) -> list[Currency
     return [_whole(currency, days, period) for currency, days in sorted(found.items())]
 
 
-def _whole(currency: str, found: dict[date, Sales], period: Period) -> CurrencySales:
+def _whole(currency: str, found: dict[date, Sales], period: Days) -> CurrencySales:
     """A currency's sales with the days on which nothing happened."""
     total = Sales(
         period.first,
@@ -173,7 +173,7 @@ async def recurring(database: Database, shop: Shop) -> list[Recurring]:
     return await records_of(Recurring, queries.recurring(database, merchant_id=shop.merchant_id, live=shop.live))
 
 
-async def pingback_health(database: Database, shop: Shop, period: Period) -> PingbackHealth:
+async def pingback_health(database: Database, shop: Shop, period: Days) -> PingbackHealth:
     """What became of the shop's pingbacks of a period."""
     return record_of(
         PingbackHealth,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 
-class Kind(StrEnum):
+class MailKind(StrEnum):
     """What a mail tells."""
 
     receipt = "receipt"
@@ -37,35 +37,35 @@ class Kind(StrEnum):
 
 CUSTOMER_KINDS = frozenset(
     {
-        Kind.receipt,
-        Kind.subscription_started,
-        Kind.renewal_receipt,
-        Kind.renewal_failed,
-        Kind.subscription_stopped,
-        Kind.subscription_cancelled,
-        Kind.refund,
-        Kind.shipment,
-        Kind.shopper_code,
+        MailKind.receipt,
+        MailKind.subscription_started,
+        MailKind.renewal_receipt,
+        MailKind.renewal_failed,
+        MailKind.subscription_stopped,
+        MailKind.subscription_cancelled,
+        MailKind.refund,
+        MailKind.shipment,
+        MailKind.shopper_code,
     }
 )
 """What a merchant's customers get, in the merchant's name."""
 
 MERCHANT_KINDS = frozenset(
     {
-        Kind.void_reminder,
-        Kind.chargeback_alert,
-        Kind.failing_endpoint,
-        Kind.authorization_voided,
-        Kind.profile_accepted,
-        Kind.profile_refused,
-        Kind.profile_change_accepted,
-        Kind.profile_change_refused,
-        Kind.merchant_suspended,
-        Kind.merchant_restored,
+        MailKind.void_reminder,
+        MailKind.chargeback_alert,
+        MailKind.failing_endpoint,
+        MailKind.authorization_voided,
+        MailKind.profile_accepted,
+        MailKind.profile_refused,
+        MailKind.profile_change_accepted,
+        MailKind.profile_change_refused,
+        MailKind.merchant_suspended,
+        MailKind.merchant_restored,
     }
 )
 """What a merchant is told about its own business; the rest goes to people who log in."""
 
-LINK_KINDS = frozenset({Kind.invitation, Kind.confirm_email, Kind.reset_password})
+LINK_KINDS = frozenset({MailKind.invitation, MailKind.confirm_email, MailKind.reset_password})
 """What holds a link that works once; its token is forgotten as soon as the mail is out
 or given up."""

@@ -8,12 +8,14 @@ from datetime import datetime
 
 from paydesk.core.storable import storable_json
 from paydesk.database.statements import Connection, load_statements
-from paydesk.domain.mail.kinds import Kind
+from paydesk.domain.mail.kinds import MailKind
 
 queries = load_statements(__package__ or "", "notifying.sql")
 
 
-async def tell_owners(connection: Connection, merchant_id: int, kind: Kind, *, now: datetime, **facts: object) -> None:
+async def tell_owners(
+    connection: Connection, merchant_id: int, kind: MailKind, *, now: datetime, **facts: object
+) -> None:
     """Queue one mail to each owner whose address is confirmed, each in their language.
     Moves no money.
 

@@ -13,7 +13,7 @@ from paydesk.core.errors import Forbidden, Malformed, TooMany, Unauthorized
 from paydesk.database.pool import Database
 from paydesk.database.records import record_of
 from paydesk.database.statements import load_statements
-from paydesk.domain.merchants.keys import ALL_SCOPES, PURPOSE, Scope, find_signer, refuse_in_a_copy, scopes_there
+from paydesk.domain.merchants.keys import ALL_SCOPES, PURPOSE, KeyScope, find_signer, refuse_in_a_copy, scopes_there
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.merchants.verifying import is_genuine
 from paydesk_client.signature import MalformedForm, Parameters, UnknownSignatureVersion, signature_version
@@ -29,7 +29,7 @@ class Caller:
 
     shop: Shop
     now: datetime
-    scopes: frozenset[Scope] = ALL_SCOPES
+    scopes: frozenset[KeyScope] = ALL_SCOPES
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,7 +71,7 @@ class Asker:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class WorkShare:
     """Work that may be done: within `held`, or the share is free again soon."""
 
     database: Database
@@ -91,7 +91,7 @@ class Share:
         await queries.keep_share(self.database, id=self.id, lease=LEASE)
 
 
-async def take_share(database: Database, work: Work, asker: Asker) -> Share:
+async def take_share(database: Database, work: Work, asker: Asker) -> WorkShare:
     """Take a share of some work.
 
     Raises: TooMany if the person, the shop's owner, its side or the address has as much under way
@@ -115,4 +115,4 @@ async def take_share(database: Database, work: Work, asker: Asker) -> Share:
     if taken is None:
         REFUSED.labels(work).inc()
         raise TooMany(_TOO_MANY[work], retry_after=_RETRY_AFTER)
-    return Share(database, taken)
+    return WorkShare(database, taken)

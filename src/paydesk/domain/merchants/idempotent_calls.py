@@ -37,7 +37,7 @@ _LOOK = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class KeptAnswer:
     """What a call was answered: the HTTP status and the body, JSON text."""
 
     status: int
@@ -60,7 +60,7 @@ class ApiCall:
         """Its primary key, as parameters."""
         return {"merchant_id": self.shop.merchant_id, "live": self.shop.live, "request_key": self.key}
 
-    async def keep(self, answer: Answer) -> None:
+    async def keep(self, answer: KeptAnswer) -> None:
         """Whoever repeats the call gets this answer.
 
         If the database is away, the lease runs out; a repeated call then finds by its key what
@@ -111,7 +111,7 @@ def check_request_key(key: str, name: str = "Idempotency-Key") -> str:
 
 async def begin_call(
     database: Database, shop: Shop, key: str, digest: bytes, *, real_now: datetime, patience: float = PATIENCE
-) -> ApiCall | Answer:
+) -> ApiCall | KeptAnswer:
     """Begin a call under its key, or learn what the same call was answered before.
 
     `digest` tells calls apart by all that they ask. A first call that still runs is waited for,
@@ -128,7 +128,7 @@ async def begin_call(
     return begun
 
 
-async def _begin(call: ApiCall, *, real_now: datetime) -> ApiCall | Answer | None:
+async def _begin(call: ApiCall, *, real_now: datetime) -> ApiCall | KeptAnswer | None:
     """Begin a call or give its first answer, None while another process is making it.
 
     Raises: Conflict if the key came with another call.
@@ -148,7 +148,7 @@ async def _begin(call: ApiCall, *, real_now: datetime) -> ApiCall | Answer | Non
         raise Conflict("this Idempotency-Key came with another request before; use a new key for each new request")
     if first is None or first.status is None or first.answer is None:
         return None
-    return Answer(first.status, first.answer)
+    return KeptAnswer(first.status, first.answer)
 
 
 async def forget_calls(database: Database, *, before: datetime) -> None:

@@ -23,7 +23,7 @@ queries = load_statements(__package__ or "")
 PURPOSE = "merchant private key"
 
 
-class Scope(StrEnum):
+class KeyScope(StrEnum):
     """One thing that a key pair may be allowed to do."""
 
     sign = "sign"
@@ -34,23 +34,23 @@ class Scope(StrEnum):
     """Change things by the API: refunds, deliveries, cancellations. Moves money."""
 
 
-ALL_SCOPES = frozenset(Scope)
+ALL_SCOPES = frozenset(KeyScope)
 
 
-def in_order(scopes: Iterable[str]) -> tuple[Scope, ...]:
+def in_order(scopes: Iterable[str]) -> tuple[KeyScope, ...]:
     """Scopes as they are listed: signing, reading, moving."""
-    return tuple(scope for scope in Scope if scope in set(scopes))
+    return tuple(scope for scope in KeyScope if scope in set(scopes))
 
 
-def scopes_there(scopes: Iterable[str], *, live: bool, moves_live: bool) -> frozenset[Scope]:
+def scopes_there(scopes: Iterable[str], *, live: bool, moves_live: bool) -> frozenset[KeyScope]:
     """What a key may do on one side: one that somebody made who may not give money back moves test
     money alone.
     """
-    known = frozenset(map(Scope, scopes))
-    return known - {Scope.move} if live and not moves_live else known
+    known = frozenset(map(KeyScope, scopes))
+    return known - {KeyScope.move} if live and not moves_live else known
 
 
-def require_scope(scopes: frozenset[Scope], needed: Scope) -> None:
+def require_scope(scopes: frozenset[KeyScope], needed: KeyScope) -> None:
     """Make sure that a key pair may do something.
 
     Raises: Forbidden, saying what it may do.
@@ -97,7 +97,7 @@ class Signer:
     test_clock: timedelta
     suspended: bool = False
     shipped_goods: bool = False
-    scopes: frozenset[Scope] = ALL_SCOPES
+    scopes: frozenset[KeyScope] = ALL_SCOPES
     moves_live: bool = True
     in_a_copy: bool = False
     """Whether the database is a staging copy, which has no live side."""
@@ -123,7 +123,7 @@ async def add(
     public: str,
     private: str,
     now: datetime,
-    scopes: frozenset[Scope] = ALL_SCOPES,
+    scopes: frozenset[KeyScope] = ALL_SCOPES,
     moves_live: bool = True,
 ) -> int:
     """Seal and store a pair for a merchant; returns the key's id.
@@ -172,7 +172,7 @@ async def rotate(
     replaces: int,
     grace: timedelta,
     now: datetime,
-    scopes: frozenset[Scope] = ALL_SCOPES,
+    scopes: frozenset[KeyScope] = ALL_SCOPES,
     moves_live: bool = True,
 ) -> KeyPair:
     """Make a new pair in the connection's transaction, and end all others after `grace`.
@@ -263,7 +263,7 @@ async def find_signer(
         test_clock=row.test_clock,
         suspended=row.suspended_at is not None,
         shipped_goods=row.shipped_goods,
-        scopes=frozenset(map(Scope, row.scopes)),
+        scopes=frozenset(map(KeyScope, row.scopes)),
         moves_live=row.moves_live,
         in_a_copy=row.in_a_copy,
     )

@@ -59,7 +59,7 @@ class Merchant:
     app_schemes: tuple[str, ...] = ()
     fees_returned: bool = False
     public_key: str = ""
-    key_scopes: tuple[keys.Scope, ...] = ()
+    key_scopes: tuple[keys.KeyScope, ...] = ()
     private_key: str = field(default="", repr=False)
 
 
@@ -106,7 +106,7 @@ async def create_merchant(
     private_key: str | None = None,
     shipped_goods: bool = False,
     fees: FeePlan | None = None,
-    scopes: frozenset[keys.Scope] = keys.ALL_SCOPES,
+    scopes: frozenset[keys.KeyScope] = keys.ALL_SCOPES,
 ) -> Merchant:
     """Open an account in test mode with a pair of keys, random unless given;
     the result carries the private key.
@@ -142,7 +142,7 @@ async def open_account(
     private_key: str | None = None,
     shipped_goods: bool = False,
     fees: FeePlan | None = None,
-    scopes: frozenset[keys.Scope] = keys.ALL_SCOPES,
+    scopes: frozenset[keys.KeyScope] = keys.ALL_SCOPES,
 ) -> Merchant:
     """What `create_merchant` does, as a part of the connection's transaction,
     which an error ends.

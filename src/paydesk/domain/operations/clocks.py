@@ -58,7 +58,7 @@ class _Other:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ClockReading:
     """How far a clock was ahead of the database's, in seconds, and how far it may be,
     by how long the answer took.
     """
@@ -80,7 +80,7 @@ class ClockWatch:
         self._name = f"{process} {socket.gethostname()[:60]} {os.getpid()} {secrets.token_hex(2)}"
         self._subject = f"clock of {socket.gethostname()[:60]}"
         self._now = now
-        self._readings: deque[Reading] = deque(maxlen=READINGS)
+        self._readings: deque[ClockReading] = deque(maxlen=READINGS)
         self._alarmed: str | None = None
         self._is_settled = False
         self.all_agree = False
@@ -121,15 +121,15 @@ class ClockWatch:
             await self._settle(database_now)
         return len(self._readings) < READINGS
 
-    async def _read(self) -> tuple[Reading, datetime]:
+    async def _read(self) -> tuple[ClockReading, datetime]:
         """The difference, and the database's time."""
         asked, began = self._now(), time.monotonic()
         database_now: datetime = await queries.database_time(self._database)
         half = (time.monotonic() - began) / 2
         ahead = (asked - database_now).total_seconds() + half
-        return Reading(ahead, MOST_AHEAD + half), database_now
+        return ClockReading(ahead, MOST_AHEAD + half), database_now
 
-    async def _tell(self, reading: Reading, database_now: datetime) -> None:
+    async def _tell(self, reading: ClockReading, database_now: datetime) -> None:
         """Raise the alarm, once for what is wrong: of this clock alone, or of the database's."""
         rows = queries.readings_of_others(self._database, process=self._name, lately=LATELY)
         others = [other.ahead_seconds for other in await records_of(_Other, rows)]

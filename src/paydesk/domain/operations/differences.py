@@ -15,7 +15,7 @@ from paydesk.domain.alarms.raising import Alarm
 from paydesk.domain.payments.states import AttemptState, MovementKind, MovementState, PaymentState
 
 
-class Kind(StrEnum):
+class DifferenceKind(StrEnum):
     """Which of the two knows other than the other."""
 
     UNKNOWN_HERE = "unknown_here"
@@ -34,7 +34,7 @@ class Difference:
     key: str
     reference: str
     reason: str
-    kind: Kind
+    kind: DifferenceKind
     merchant_id: int | None = None
     payment_id: int | None = None
 

@@ -19,7 +19,7 @@ from paydesk.core.money import written
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
-from paydesk.domain.operations.differences import Difference, Ended, Kind, subject_of
+from paydesk.domain.operations.differences import Difference, DifferenceKind, Ended, subject_of
 from paydesk.domain.payments.states import AttemptState
 
 queries = load_statements(__package__ or "", "forgotten_pages.sql")
@@ -126,7 +126,7 @@ class Pages:
         order = one.mark.order if one.mark else ""
         how = "can be paid still" if one.page.state is PageState.OPEN else "has a payment that is not sure yet"
         why = f"{_amount(one.page)} for order {order}: the page {how}, and nobody here waits for that"
-        kind = Kind.DIFFERS if one.page.key in self.states else Kind.UNKNOWN_HERE
+        kind = DifferenceKind.DIFFERS if one.page.key in self.states else DifferenceKind.UNKNOWN_HERE
         return Difference(self.bank.name, WHAT, one.page.key, one.page.reference, why, kind)
 
     async def mended(self, differing: Sequence[Difference]) -> list[str]:

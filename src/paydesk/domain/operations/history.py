@@ -119,7 +119,7 @@ class _Row:
     held_since: datetime | None
 
 
-class Verdict(StrEnum):
+class HistoryVerdict(StrEnum):
     """What a reading says beside a memory."""
 
     SAME = "same"
@@ -130,19 +130,19 @@ class Verdict(StrEnum):
     WENT_BACK = "went back"
 
 
-def compare(memory: Memory | None, reading: Reading) -> Verdict:
+def compare(memory: Memory | None, reading: Reading) -> HistoryVerdict:
     """What a database's word means to who remembers this (None: nothing)."""
     if memory is None or memory.deployment != reading.deployment:
-        return Verdict.UNKNOWN
+        return HistoryVerdict.UNKNOWN
     if reading.beat < memory.beat:
-        return Verdict.WENT_BACK
+        return HistoryVerdict.WENT_BACK
     cluster, timeline = reading.place.split("/")
     known_cluster, known_timeline = memory.place.split("/")
     if cluster != known_cluster:
-        return Verdict.UNKNOWN
+        return HistoryVerdict.UNKNOWN
     if timeline < known_timeline:
-        return Verdict.WENT_BACK
-    return Verdict.SAME if reading.place == reading.whole else Verdict.ELSEWHERE
+        return HistoryVerdict.WENT_BACK
+    return HistoryVerdict.SAME if reading.place == reading.whole else HistoryVerdict.ELSEWHERE
 
 
 async def read(database: Connection) -> Reading:
@@ -204,11 +204,11 @@ class History:
         reading, verdict = await self.ask(connection)
         if reading.arrived != reading.place:
             await queries.arrive(connection, gap=GAP_OF_ARRIVAL)
-        if verdict is Verdict.WENT_BACK:
+        if verdict is HistoryVerdict.WENT_BACK:
             await self._hold(connection, reading)
             await self.ask(connection)
 
-    async def ask(self, database: Connection) -> tuple[Reading, Verdict]:
+    async def ask(self, database: Connection) -> tuple[Reading, HistoryVerdict]:
         """Read how the database stands, and take it in: shut the gate, or open it.
         Hold it, too, if it went back.
         """
@@ -223,7 +223,7 @@ class History:
     async def refresh(self, database: Connection) -> Reading:
         """Read how the database stands, as each process does about once a second."""
         reading, verdict = await self.ask(database)
-        if verdict is Verdict.WENT_BACK:
+        if verdict is HistoryVerdict.WENT_BACK:
             # A pooler may have led an old connection to another server.
             await self._hold(database, reading)
             reading, _ = await self.ask(database)
@@ -238,13 +238,13 @@ class History:
         above = self.memory.beat.epoch if self.memory else 0
         await hold(database, epoch=reading.beat.epoch, above=above, because=WENT_BACK, since=None)
 
-    def _take(self, reading: Reading, verdict: Verdict) -> None:
+    def _take(self, reading: Reading, verdict: HistoryVerdict) -> None:
         """Remember what was read, unless it went back, and open or shut the gate by it."""
         was_stopped = self._is_first and utc_now() - reading.beaten_at > STOPPED
         self._is_first = False
-        if verdict is Verdict.UNKNOWN or was_stopped:
+        if verdict is HistoryVerdict.UNKNOWN or was_stopped:
             self.is_looked_through = False
-        if verdict is Verdict.WENT_BACK:
+        if verdict is HistoryVerdict.WENT_BACK:
             self._say(Standing.HELD, WENT_BACK)
             return
         self.memory = reading.memory

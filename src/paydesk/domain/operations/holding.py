@@ -19,7 +19,7 @@ from paydesk.database.statements import Connection
 from paydesk.domain.accounts.audit import Action, Actor, record
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms, settle_alarms
-from paydesk.domain.operations.differences import Difference, Kind
+from paydesk.domain.operations.differences import Difference, DifferenceKind
 from paydesk.domain.operations.history import RESTORED, SUBJECT, History, Reading, hold, queries, read
 from paydesk.domain.operations.memory_file import remember
 from paydesk.domain.operations.reconciling import reconcile
@@ -148,7 +148,7 @@ class _Look:
         if not forgotten:
             return None
         # Its intent was committed before it was asked for: what we don't have was forgotten.
-        is_certain = any(one.kind is Kind.UNKNOWN_HERE for one in forgotten)
+        is_certain = any(one.kind is DifferenceKind.UNKNOWN_HERE for one in forgotten)
         return _Problem(_sum(forgotten), 0.0 if is_certain else PATIENCE)
 
 

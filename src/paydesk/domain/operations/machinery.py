@@ -80,7 +80,7 @@ class Worker:
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
+class AcquirerHealth:
     """What became of an acquirer's attempts of a period;
     `unanswered` are those whose first answer never came.
 
@@ -192,9 +192,9 @@ async def run_pulse(database: Database, stop: asyncio.Event) -> None:
         log.warning("this worker could not say goodbye", why=f"{type(error).__name__}: {error}")
 
 
-async def acquirer_health(database: Database, *, since: datetime) -> dict[str, Health]:
+async def acquirer_health(database: Database, *, since: datetime) -> dict[str, AcquirerHealth]:
     """What became of the attempts that began since a time (real, UTC), by acquirer."""
-    found = await records_of(Health, queries.acquirer_health(database, since=since))
+    found = await records_of(AcquirerHealth, queries.acquirer_health(database, since=since))
     return {health.acquirer: health for health in found}
 
 

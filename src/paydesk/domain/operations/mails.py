@@ -14,7 +14,7 @@ from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.accounts.audit import Action, Actor, record
-from paydesk.domain.mail.kinds import LINK_KINDS, Kind
+from paydesk.domain.mail.kinds import LINK_KINDS, MailKind
 from paydesk.domain.mail.sending import KEPT
 
 queries = load_statements(__package__ or "", "mails.sql")
@@ -89,7 +89,7 @@ async def resend_mail(database: Database, actor: Actor, mail_id: int, *, now: da
         if mail.state is not MailState.FAILED:
             stands = "was sent already" if mail.state is MailState.SENT else "is being sent"
             raise Conflict(f"mail {mail_id} {stands}; an event has one mail")
-        if mail.kind in {*LINK_KINDS, Kind.shopper_code}:
+        if mail.kind in {*LINK_KINDS, MailKind.shopper_code}:
             raise Conflict(
                 f"the link or code in mail {mail_id} was forgotten when it was given up; have a new one asked for"
             )

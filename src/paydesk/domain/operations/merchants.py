@@ -20,7 +20,7 @@ from paydesk.domain.accounts.audit import Action, Actor, record
 from paydesk.domain.accounts.roles import Role
 from paydesk.domain.business.key_pairs import PublicKey, public_keys
 from paydesk.domain.business.profiles import ProfileStatus
-from paydesk.domain.mail.kinds import Kind
+from paydesk.domain.mail.kinds import MailKind
 from paydesk.domain.mail.notifying import tell_owners
 from paydesk.domain.merchants.trade_terms import TradeTerms
 
@@ -226,7 +226,7 @@ async def suspend_merchant(database: Database, actor: Actor, merchant_id: int, *
             subject=subject,
             details=why,
         )
-        await tell_owners(connection, merchant_id, Kind.merchant_suspended, now=now, reason=words)
+        await tell_owners(connection, merchant_id, MailKind.merchant_suspended, now=now, reason=words)
 
 
 async def resume_merchant(database: Database, actor: Actor, merchant_id: int, *, now: datetime) -> None:
@@ -240,7 +240,7 @@ async def resume_merchant(database: Database, actor: Actor, merchant_id: int, *,
             raise Conflict(f"merchant {merchant_id} is not suspended, or this is a copy, where all stay so")
         subject = f"merchant {merchant_id}"
         await record(connection, actor, Action.merchant_resumed, now=now, merchant_id=merchant_id, subject=subject)
-        await tell_owners(connection, merchant_id, Kind.merchant_restored, now=now)
+        await tell_owners(connection, merchant_id, MailKind.merchant_restored, now=now)
 
 
 async def change_terms(

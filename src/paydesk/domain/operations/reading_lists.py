@@ -26,8 +26,8 @@ from paydesk.domain.operations.differences import (
     BookedAttempt,
     BookedMovement,
     Difference,
+    DifferenceKind,
     Differing,
-    Kind,
     Listed,
     Reconciled,
     subject_of,
@@ -70,7 +70,7 @@ class _Approved:
 
 
 @dataclass(slots=True)
-class Reading:
+class ListReading:
     """One reading of an acquirer's list; what is younger than `settled` is still being written
     down, here or there.
 
@@ -266,7 +266,7 @@ class Reading:
     def _differs(self, one: Listed, reason: str, booked: Booked | None) -> Difference:
         whose = (booked.merchant_id, booked.payment_id) if booked is not None else (None, None)
         is_known = isinstance(booked, BookedMovement) or (booked is not None and isinstance(one, ListedPurchase))
-        kind = Kind.DIFFERS if is_known else Kind.UNKNOWN_HERE
+        kind = DifferenceKind.DIFFERS if is_known else DifferenceKind.UNKNOWN_HERE
         return Difference(self.bank.name, _what(one), one.key, one.reference, reason, kind, *whose)
 
     async def _attempts(self, keys: Sequence[str]) -> dict[str, BookedAttempt]:
@@ -357,7 +357,7 @@ class Reading:
 
     def _missing(self, one: _Approved) -> Difference:
         reason = "it is approved in our books, and the acquirer neither lists it nor knows it by its key"
-        kind, whose = Kind.UNKNOWN_THERE, (one.merchant_id, one.payment_id)
+        kind, whose = DifferenceKind.UNKNOWN_THERE, (one.merchant_id, one.payment_id)
         return Difference(self.bank.name, "purchase", one.key, "", reason, kind, *whose)
 
 

@@ -25,7 +25,7 @@ from paydesk.domain.operations import metrics
 from paydesk.domain.operations.differences import Reconciled
 from paydesk.domain.operations.giving_back import finish_given_back, give_back
 from paydesk.domain.operations.history import read
-from paydesk.domain.operations.reading_lists import LEASE, Reading
+from paydesk.domain.operations.reading_lists import LEASE, ListReading
 from paydesk.domain.payments.desk import Desk
 from paydesk.loops.hanging import LONG_READING
 from paydesk.loops.repeating import repeat
@@ -74,7 +74,7 @@ async def run_reconciliation(desk: Desk, stop: asyncio.Event) -> None:
     await repeat("reconciliation", compare, stop, rest=PAUSE, patience=LONG_READING)
 
 
-async def _give_back(desk: Desk, reading: Reading, *, now: datetime) -> None:
+async def _give_back(desk: Desk, reading: ListReading, *, now: datetime) -> None:
     """Give back what was paid twice, where a setting wants that; what can't be stays an alarm.
     Moves money.
     """
@@ -138,7 +138,7 @@ async def reconcile(
     Raises: Unavailable if the acquirer's list can't be read, one of AWAY.
     """
     young = SETTLED if settled is None else settled
-    reading = Reading(desk, desk.acquirers[acquirer], since, now, young, Reconciled(acquirer), tells)
+    reading = ListReading(desk, desk.acquirers[acquirer], since, now, young, Reconciled(acquirer), tells)
     try:
         await reading.whole(told, fix=fix, both_ways=both_ways)
         if fix and desk.gives_back_paid_twice and desk.gate.is_open and not (await read(desk.database)).held_because:

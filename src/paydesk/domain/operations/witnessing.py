@@ -7,23 +7,25 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import datetime
 
-from paydesk.domain.ledger.checking import Difference, Finding, Rule
+from paydesk.domain.ledger.checking import BrokenRow, Rule, RuleResult
 from paydesk.domain.operations import differences
-from paydesk.domain.operations.differences import Kind
+from paydesk.domain.operations.differences import DifferenceKind
 from paydesk.domain.operations.reconciling import reconcile
 from paydesk.domain.payments.desk import Desk
 
-LIST_RULES: Mapping[Kind, Rule] = {
-    Kind.UNKNOWN_HERE: Rule("listed_money_known", "what an acquirer's list says of us is in our books"),
-    Kind.DIFFERS: Rule("listed_money_agrees", "what is in both has the same amounts and stands alike"),
-    Kind.UNKNOWN_THERE: Rule("approved_money_listed", "what is approved in our books is known to its acquirer"),
+LIST_RULES: Mapping[DifferenceKind, Rule] = {
+    DifferenceKind.UNKNOWN_HERE: Rule("listed_money_known", "what an acquirer's list says of us is in our books"),
+    DifferenceKind.DIFFERS: Rule("listed_money_agrees", "what is in both has the same amounts and stands alike"),
+    DifferenceKind.UNKNOWN_THERE: Rule(
+        "approved_money_listed", "what is approved in our books is known to its acquirer"
+    ),
 }
 """Compare the acquirers' own lists with what Paydesk believes."""
 
 
 async def compare_lists(
     desk: Desk, *, since: datetime, now: datetime, merchant_id: int | None, most: int, told: Callable[[], None]
-) -> list[Finding]:
+) -> list[RuleResult]:
     """Apply the rules of the lists to all acquirers, and to all merchants or one.
     Changes nothing, moves no money.
 
@@ -39,9 +41,9 @@ async def compare_lists(
     return [_finding(rule, [one for one in found if one.kind is kind], most) for kind, rule in LIST_RULES.items()]
 
 
-def _finding(rule: Rule, found: list[differences.Difference], most: int) -> Finding:
+def _finding(rule: Rule, found: list[differences.Difference], most: int) -> RuleResult:
     kept = [
-        Difference(f"{one.what} at {one.acquirer}", one.merchant_id, one.reference or one.key, one.reason)
+        BrokenRow(f"{one.what} at {one.acquirer}", one.merchant_id, one.reference or one.key, one.reason)
         for one in found[:most]
     ]
-    return Finding(rule, len(found), tuple(kept))
+    return RuleResult(rule, len(found), tuple(kept))

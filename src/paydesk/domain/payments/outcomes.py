@@ -26,7 +26,7 @@ from paydesk.domain.payments.states import AttemptState
 from paydesk.domain.payments.stored_cards import shown_brand
 from paydesk.domain.pingbacks.payload import PaymentReport, payment_envelope
 from paydesk.domain.subscriptions.failed_renewals import EndedRenewal, record_failures
-from paydesk.domain.subscriptions.reporting import ReportRow, Step, rows_to_write, steps_after
+from paydesk.domain.subscriptions.reporting import PaidVersion, ReportRow, rows_to_write, steps_after
 from paydesk.domain.subscriptions.rows import Report
 from paydesk.domain.subscriptions.subscription_object import subscription_object
 
@@ -215,7 +215,7 @@ async def _reports(database: Database, approvals: Sequence[Approval]) -> list[Re
     return await records_of(ReportRow, asked)
 
 
-def _envelope(row: Report, split: Split, step: Step | None, answer: Approved, now: datetime) -> str:
+def _envelope(row: Report, split: Split, step: PaidVersion | None, answer: Approved, now: datetime) -> str:
     """The pingback's text: of a one-time payment, or of one for a subscription."""
     report = PaymentReport(
         payment_id=row.payment_id,

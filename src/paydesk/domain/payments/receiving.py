@@ -17,7 +17,7 @@ from paydesk.domain.alarms.raising import Alarm, raise_alarms
 from paydesk.domain.merchants.customer_links import Link
 from paydesk.domain.merchants.hash_threads import guesses
 from paydesk.domain.merchants.ignored_fields import SentWith, note_ignored
-from paydesk.domain.merchants.keys import KeyUnreadable, Scope, Signer, find_signer, refuse_in_a_copy, require_scope
+from paydesk.domain.merchants.keys import KeyScope, KeyUnreadable, Signer, find_signer, refuse_in_a_copy, require_scope
 from paydesk.domain.merchants.rejections import log_rejected_form
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.merchants.verifying import is_genuine
@@ -96,7 +96,7 @@ async def receive_form(desk: Reception, body: bytes, *, client_address: str, san
         raise error
     try:
         await _verify(desk.database, form, signer, shop, client_address, now)
-        require_scope(signer.scopes, Scope.sign)
+        require_scope(signer.scopes, KeyScope.sign)
         request = read_request(form)
         if shop.live:
             refuse_live(signer)

@@ -97,7 +97,7 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class ClaimShare:
     """How much one claim takes: of all, of all test sides, of an owner, of a side, of a URL;
     how many sides it sees.
     """
@@ -125,7 +125,7 @@ class Claims:
         return self._place == _FIRST
 
     async def take(
-        self, now: datetime, share: Share, lanes: Sequence[Load], *, merchant_id: int | None = None
+        self, now: datetime, share: ClaimShare, lanes: Sequence[Load], *, merchant_id: int | None = None
     ) -> list[Claimed]:
         """Lease pingbacks that are due at `now` (real time; each side has its own by it),
         each merchant's oldest first.

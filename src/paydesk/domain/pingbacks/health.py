@@ -32,7 +32,7 @@ _MOST_ENDPOINTS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class ArrivedShare:
     """Of so many pingbacks that were sent at least once, how many were acknowledged."""
 
     sent: int
@@ -59,7 +59,7 @@ class Endpoint:
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
+class PingbackArrival:
     """How a side's pingbacks arrive; what is `waiting` has no URL to go to, `soon` are those `due`
     by SOON.
 
@@ -68,8 +68,8 @@ class Health:
     is still to be sent counted further.
     """
 
-    day: Share
-    week: Share
+    day: ArrivedShare
+    week: ArrivedShare
     failed: int
     counted_since: datetime | None
     due: int
@@ -109,16 +109,16 @@ class _Endpoint:
     response_body: str
 
 
-async def read_health(database: Database, shop: Shop, *, now: datetime) -> Health:
+async def read_health(database: Database, shop: Shop, *, now: datetime) -> PingbackArrival:
     """How the shop's pingbacks arrive; `now` is its time, UTC (a test clock may run ahead)."""
     side = {"merchant_id": shop.merchant_id, "live": shop.live}
     ago = {"day": now - timedelta(days=1), "week": now - timedelta(days=7)}
     shares = record_of(_Shares, await queries.shares(database, **side, **ago, most=MOST_COUNTED))
     waits = record_of(_Waits, await queries.open_ones(database, **side, soon=now + SOON, most=MOST_COUNTED))
     rows = queries.endpoints(database, **side, newest=_NEWEST, far=FAR, most=_MOST_ENDPOINTS)
-    return Health(
-        Share(shares.day_sent, shares.day_acknowledged),
-        Share(shares.week_sent, shares.week_acknowledged),
+    return PingbackArrival(
+        ArrivedShare(shares.day_sent, shares.day_acknowledged),
+        ArrivedShare(shares.week_sent, shares.week_acknowledged),
         shares.week_failed,
         shares.since,
         waits.due,

@@ -35,7 +35,7 @@ Name = tuple[int, bool, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class Sending:
     """A request that was made at `at` (the merchant's time, UTC) and what came back."""
 
     name: Name
@@ -70,11 +70,11 @@ class Recorder:
     def __init__(self, database: Database, recorded: Callable[[Sequence[Name]], None]) -> None:
         self._database = database
         self._recorded = recorded
-        self._attempts: list[Attempt] = []
+        self._attempts: list[Sending] = []
         self._some = asyncio.Event()
         self._flushing = asyncio.Lock()
 
-    def add(self, attempt: Attempt) -> None:
+    def add(self, attempt: Sending) -> None:
         """Have an attempt recorded."""
         self._attempts.append(attempt)
         self._some.set()
@@ -104,7 +104,7 @@ class Recorder:
                 del self._attempts[: len(batch)]
                 self._recorded([attempt.name for attempt in batch])
 
-    async def _record(self, batch: Sequence[Attempt]) -> Sequence[Attempt]:
+    async def _record(self, batch: Sequence[Sending]) -> Sequence[Sending]:
         """Record a batch with one statement."""
         moved = queries.record(
             self._database,
@@ -130,7 +130,7 @@ class Recorder:
         return batch
 
 
-def _named(attempt: Attempt) -> tuple[Shop, str]:
+def _named(attempt: Sending) -> tuple[Shop, str]:
     return subject_of(attempt.name)
 
 

@@ -22,10 +22,10 @@ from paydesk.database.pool import AWAY, Database
 from paydesk.database.records import record_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.pingbacks import metrics
-from paydesk.domain.pingbacks.claiming import Claimed, Claims, Share
+from paydesk.domain.pingbacks.claiming import Claimed, Claims, ClaimShare
 from paydesk.domain.pingbacks.keyring import Keyring
 from paydesk.domain.pingbacks.lanes import Lanes
-from paydesk.domain.pingbacks.recording import Attempt, Name, Recorder
+from paydesk.domain.pingbacks.recording import Name, Recorder, Sending
 from paydesk.domain.pingbacks.stamping import IN_CLEAR, is_in_clear, masked, stamp
 from paydesk.loops.repeating import repeat
 
@@ -183,7 +183,7 @@ class PingbackSender:
         room, is_spare = self._room or self._spare_room, not self._room
         if not room:
             return 0
-        share = Share(
+        share = ClaimShare(
             room=room,
             test=self._test_room,
             owner=max(self._settings.in_hand // _OF_ONE_OWNER, self._settings.per_endpoint),
@@ -225,7 +225,7 @@ class PingbackSender:
             pingback_ts=int(utc_now().timestamp()),
         )
         answer = await self._post(one.url, body, headers, sign_version=one.sign_version, live=one.name[1])
-        self._recorder.add(Attempt(name=one.name, url=one.url, at=at, body=body, answer=answer))
+        self._recorder.add(Sending(name=one.name, url=one.url, at=at, body=body, answer=answer))
         metrics.LAG.observe(max((at - one.due_at).total_seconds(), 0.0))
         return answer.duration
 

@@ -52,7 +52,7 @@ class Address:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class OneOrder:
     """An order, by the shop's own reference."""
 
     merchant_order_id: str
@@ -127,7 +127,7 @@ async def _on_side(connection: Connection, shop: Shop, subject: Subject, emails:
 async def orders_of(connection: Connection, found: Found) -> list[str]:
     """The shop's references to a person's orders on one side."""
     rows = queries.orders_of(connection, **found.side, payments=found.payments, checkouts=found.checkouts)
-    return [order.merchant_order_id for order in await records_of(Order, rows)]
+    return [order.merchant_order_id for order in await records_of(OneOrder, rows)]
 
 
 def patterns(values: Sequence[str]) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from paydesk.database.records import record_of, records_of
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.accounts.audit import COMMAND_LINE, Action, Actor, record
 from paydesk.domain.merchants.test_clock import shop_time
-from paydesk.domain.privacy.belongings import ERASED, Found, Order, Subject, find_person, orders_of
+from paydesk.domain.privacy.belongings import ERASED, Found, OneOrder, Subject, find_person, orders_of
 from paydesk.domain.privacy.belongings import queries as belongings
 from paydesk.domain.subscriptions.ending import cancel
 from paydesk.domain.subscriptions.subscription_terms import OPTIONAL, REQUIRED
@@ -158,7 +158,7 @@ async def _refuse_open(connection: Connection, found: Found) -> None:
 async def _orders_left(connection: Connection, found: Found) -> set[str]:
     asked = {"payments": found.payments, "checkouts": found.checkouts, "patterns": found.patterns}
     rows = queries.orders_left(connection, **found.side, **asked)
-    return {order.merchant_order_id for order in await records_of(Order, rows)}
+    return {order.merchant_order_id for order in await records_of(OneOrder, rows)}
 
 
 async def _erase_side(connection: Connection, found: Found, now: datetime) -> dict[str, int]:

@@ -20,14 +20,14 @@ from paydesk.core.errors import SetupError
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
-from paydesk.domain.privacy.belongings import Address, Order, Subject
+from paydesk.domain.privacy.belongings import Address, OneOrder, Subject
 
 queries = load_statements(__package__ or "", "belongings.sql")
 
 PURPOSE = "erased customer"
 
 
-class Line(msgspec.Struct, frozen=True):
+class ErasureLine(msgspec.Struct, frozen=True):
     """One erasure: when (UTC), at which merchant, and the fingerprint of the address
     or of the order.
     """
@@ -50,7 +50,7 @@ class ErasureList:
 
         Raises: SetupError if the file can't be written.
         """
-        line = msgspec.json.encode(Line(now, subject.merchant_id, self.fingerprint(subject))) + b"\n"
+        line = msgspec.json.encode(ErasureLine(now, subject.merchant_id, self.fingerprint(subject))) + b"\n"
         try:
             descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
             with os.fdopen(descriptor, "ab") as file:
@@ -67,7 +67,7 @@ class ErasureList:
         named = f"email {subject.email.lower()}" if subject.email else f"order {subject.order}"
         return self.vault.fingerprint(f"{subject.merchant_id} {named}", purpose=PURPOSE).hex()
 
-    def read(self) -> list[Line]:
+    def read(self) -> list[ErasureLine]:
         """All erasures, oldest first.
 
         Raises: SetupError if the file is not there, or holds something else; a last line that was
@@ -78,13 +78,17 @@ class ErasureList:
         except OSError as error:
             raise SetupError(f"cannot read {self.path}: {error.strerror}") from error
         try:
-            return [msgspec.json.decode(line, type=Line) for line in lines[:-1] if line]
+            return [msgspec.json.decode(line, type=ErasureLine) for line in lines[:-1] if line]
         except msgspec.DecodeError as error:
             raise SetupError(f"{self.path} is no list of erasures: {error}") from error
 
 
 async def still_there(
-    database: Database, erasures: ErasureList, lines: Iterable[Line], *, report: Callable[[], None] = lambda: None
+    database: Database,
+    erasures: ErasureList,
+    lines: Iterable[ErasureLine],
+    *,
+    report: Callable[[], None] = lambda: None,
 ) -> list[Subject]:
     """Those of the list of whom the database still, or again, holds something;
     `report` is called for each merchant.
@@ -104,5 +108,5 @@ async def _known(database: Database, merchant_id: int) -> AsyncIterator[Subject]
     for address in await records_of(Address, queries.emails_known(database, merchant_id=merchant_id)):
         if "@" in address.email:
             yield Subject(merchant_id, email=address.email.strip())
-    for order in await records_of(Order, queries.orders_known(database, merchant_id=merchant_id)):
+    for order in await records_of(OneOrder, queries.orders_known(database, merchant_id=merchant_id)):
         yield Subject(merchant_id, order=order.merchant_order_id)

@@ -33,7 +33,7 @@ BEFORE_ALL: Final = (-1, -1)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SealedColumn:
     """A column that holds sealed values: what of, who needs it, and how it is read and written.
 
     `purpose` is what its values are sealed for; None says that they stand among other facts
@@ -48,25 +48,31 @@ class Place:
 
 
 PLACES: Final = (
-    Place("private_keys", "merchant_key", "private_key_sealed", keys.PURPOSE, "to sign pingbacks and verify forms"),
-    Place("card_numbers", "card", "number_sealed", CARD_NUMBER, "to charge running subscriptions and saved cards"),
-    Place("second_factors", "person", "totp_sealed", second_factor.PURPOSE, "to check the codes of a second factor"),
-    Place("bank_accounts", "business_profile", "iban_sealed", profiles.PURPOSE, "to pay merchants out"),
-    Place(
+    SealedColumn(
+        "private_keys", "merchant_key", "private_key_sealed", keys.PURPOSE, "to sign pingbacks and verify forms"
+    ),
+    SealedColumn(
+        "card_numbers", "card", "number_sealed", CARD_NUMBER, "to charge running subscriptions and saved cards"
+    ),
+    SealedColumn(
+        "second_factors", "person", "totp_sealed", second_factor.PURPOSE, "to check the codes of a second factor"
+    ),
+    SealedColumn("bank_accounts", "business_profile", "iban_sealed", profiles.PURPOSE, "to pay merchants out"),
+    SealedColumn(
         "proposed_accounts", "profile_change", "iban_sealed", profiles.PURPOSE, "to accept merchants' other accounts"
     ),
-    Place("mail_facts", "mail", "facts", None, "to write links into mails that are not sent yet"),
+    SealedColumn("mail_facts", "mail", "facts", None, "to write links into mails that are not sent yet"),
 )
 """Every column in which the vault's values rest; a test compares them with the schema."""
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class KeysInUse:
     """How many values of a place rest under each key;
     those under keys that are not configured can't be opened.
     """
 
-    place: Place
+    place: SealedColumn
     by_key: Mapping[str, int]
 
     def older_than(self, key_id: str) -> int:
@@ -108,12 +114,12 @@ class _Merchant:
     merchant_id: int
 
 
-async def held(database: Database) -> list[Held]:
+async def held(database: Database) -> list[KeysInUse]:
     """What rests where, and under which keys."""
     found = []
     for place in PLACES:
         counts = await records_of(_Count, getattr(queries, f"count_{place.name}")(database))
-        found.append(Held(place, {count.key_id: count.values for count in counts}))
+        found.append(KeysInUse(place, {count.key_id: count.values for count in counts}))
     return found
 
 
@@ -127,7 +133,7 @@ async def reseal(database: Database, vault: Vault, *, report: Callable[[], None]
     return {place.name: await _reseal(database, vault, place, report) for place in PLACES}
 
 
-async def _reseal(database: Database, vault: Vault, place: Place, report: Callable[[], None]) -> int:
+async def _reseal(database: Database, vault: Vault, place: SealedColumn, report: Callable[[], None]) -> int:
     moved, after = 0, BEFORE_ALL
     write = getattr(queries, f"write_{place.name}")
     is_complete = False
@@ -146,7 +152,7 @@ async def _reseal(database: Database, vault: Vault, place: Place, report: Callab
 
 
 async def _read(
-    database: Database, place: Place, after: tuple[int, int], key_id: str
+    database: Database, place: SealedColumn, after: tuple[int, int], key_id: str
 ) -> Sequence[_SealedValue | _SealedFacts]:
     """The place's next rows, in the order of the table's own key, that are not under this key."""
     asked = {"after_merchant": after[0], "after_id": after[1], "key_id": key_id, "most": BATCH}
@@ -155,7 +161,7 @@ async def _read(
     return await records_of(_SealedValue, getattr(queries, f"read_{place.name}")(database, **asked))
 
 
-def _anew(vault: Vault, place: Place, row: _SealedValue | _SealedFacts) -> bytes | str | None:
+def _anew(vault: Vault, place: SealedColumn, row: _SealedValue | _SealedFacts) -> bytes | str | None:
     """A row's value under the newest key; None if it can't be opened."""
     try:
         if isinstance(row, _SealedFacts):
@@ -177,7 +183,7 @@ def _keys_in(row: _SealedValue | _SealedFacts) -> list[str]:
 
 
 def _written(
-    place: Place, opened: Sequence[tuple[_SealedValue | _SealedFacts, bytes | str]], key_id: str
+    place: SealedColumn, opened: Sequence[tuple[_SealedValue | _SealedFacts, bytes | str]], key_id: str
 ) -> dict[str, object]:
     rows, values = [row for row, _ in opened], [anew for _, anew in opened]
     found = {"merchant_ids": [row.merchant_id for row in rows], "ids": [row.id for row in rows]}

@@ -25,7 +25,7 @@ CODES_OF_MERCHANT = 600
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class CodeLimit:
     """So many times within a span, from the first time on."""
 
     what: str
@@ -33,10 +33,10 @@ class Limit:
     span: timedelta
 
 
-_ADDRESS = Limit("address", CODES_A_DAY, timedelta(days=1))
-_TEST_ADDRESS = Limit("address", TEST_CODES_A_DAY, timedelta(days=1))
-_CLIENT = Limit("client", CODES_OF_CLIENT, timedelta(hours=1))
-_MERCHANT = Limit("merchant", CODES_OF_MERCHANT, timedelta(hours=1))
+_ADDRESS = CodeLimit("address", CODES_A_DAY, timedelta(days=1))
+_TEST_ADDRESS = CodeLimit("address", TEST_CODES_A_DAY, timedelta(days=1))
+_CLIENT = CodeLimit("client", CODES_OF_CLIENT, timedelta(hours=1))
+_MERCHANT = CodeLimit("merchant", CODES_OF_MERCHANT, timedelta(hours=1))
 
 
 class TooManyCodes(Exception):

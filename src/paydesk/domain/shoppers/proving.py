@@ -16,7 +16,7 @@ from paydesk.adapters.vault import Vault
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any
 from paydesk.database.statements import Connection, load_statements
-from paydesk.domain.mail.kinds import Kind
+from paydesk.domain.mail.kinds import MailKind
 from paydesk.domain.mail.queueing import queue_mail, seal_fact
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.shoppers.counting import TooManyCodes, count_code
@@ -30,7 +30,7 @@ MOST_TRIES = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CodeSent:
     """A code is on its way, as far as anybody is told: `browser` is the secret of the browser
     that asked.
     """
@@ -56,7 +56,7 @@ async def ask_for_code(
     client: str,
     language: str,
     now: datetime,
-) -> Asked:
+) -> CodeSent:
     """Send a code to an address, for the browser that asks; one sent before is worth nothing from
     now on. Moves no money.
 
@@ -87,7 +87,7 @@ async def ask_for_code(
     except TooManyCodes as error:
         if error.what != "address":
             raise
-    return Asked(browser)
+    return CodeSent(browser)
 
 
 async def _send(
@@ -105,7 +105,7 @@ async def _send(
         connection,
         merchant_id=shop.merchant_id,
         live=shop.live,
-        kind=Kind.shopper_code,
+        kind=MailKind.shopper_code,
         to=mail_to,
         language=language,
         facts={"token": seal_fact(vault, code, row_id=shop.merchant_id), "minutes": CODE_LIFETIME.seconds // 60},

@@ -37,7 +37,7 @@ class ReportRow(OrderReport, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PaidVersion:
     """A version to write with a payment: for which period it paid,
     and the columns that only a new row needs.
     """
@@ -49,7 +49,7 @@ class Step:
 
 async def steps_after(
     database: Database, rows: Sequence[Report], network_references: Mapping[int, str], *, now: datetime
-) -> dict[int, Step]:
+) -> dict[int, PaidVersion]:
     """The steps that approved attempts bring about, by attempt; one-time payments have none.
     Moves no money.
 
@@ -58,7 +58,7 @@ async def steps_after(
     """
     beginning = [row for row in rows if isinstance(row, OrderReport) and not row.renewal and row.package_version_id]
     renewing = [row for row in rows if isinstance(row, ReportRow | RenewalRow) and row.renewal]
-    steps: dict[int, Step] = {}
+    steps: dict[int, PaidVersion] = {}
     if beginning:
         packages = await _packages(database, beginning)
         for first in beginning:
@@ -79,7 +79,7 @@ async def steps_after(
                 tried_at=row.tried_at,
                 charge_until=row.charge_missed_until,
             )
-            steps[row.attempt_id] = Step(version, row.period_number, {})
+            steps[row.attempt_id] = PaidVersion(version, row.period_number, {})
     return steps
 
 
@@ -104,7 +104,7 @@ async def find_all(database: Database, names: Sequence[tuple[int, bool, int]]) -
     return {row.id: subscription_of(row) for row in await records_of(SubscriptionRow, found)}
 
 
-def _beginning(row: OrderReport, package: Package, network_reference: str, now: datetime) -> Step:
+def _beginning(row: OrderReport, package: Package, network_reference: str, now: datetime) -> PaidVersion:
     """The subscription that a first payment begins, with what its renewals need years later."""
     assert row.fresh_subscription_id is not None, "what is agreed to has the id of its subscription"
     version = begin(
@@ -129,10 +129,10 @@ def _beginning(row: OrderReport, package: Package, network_reference: str, now: 
         "key_id": row.key_id,
         "pingback_url": row.form_url,
     }
-    return Step(version, version.next_period - 1, details)
+    return PaidVersion(version, version.next_period - 1, details)
 
 
-def rows_to_write(steps: Sequence[Step]) -> str:
+def rows_to_write(steps: Sequence[PaidVersion]) -> str:
     """The steps' versions as the statement takes them."""
     details = [step.details for step in steps]
     return as_rows([step.version for step in steps], details if any(details) else ())

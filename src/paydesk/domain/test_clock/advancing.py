@@ -68,7 +68,7 @@ class What(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class AdvanceEvent:
     """Something that happened at `at`, the shop's time (UTC), and what it concerned."""
 
     at: datetime
@@ -90,7 +90,7 @@ class Summary:
     merchant_id: int
     started_at: datetime
     now: datetime
-    events: tuple[Event, ...]
+    events: tuple[AdvanceEvent, ...]
     counts: dict[What, int]
     unsettled: tuple[int, ...]
     pingbacks_in_hand: int
@@ -353,7 +353,7 @@ async def _summary(desk: Desk, clock: HeldClock, now: datetime, most: int) -> Su
         started_at=clock.start,
         now=now,
         events=tuple(
-            Event(row.at, row.what, row.subscription_id, row.payment_id, row.pingback_id)
+            AdvanceEvent(row.at, row.what, row.subscription_id, row.payment_id, row.pingback_id)
             for row in rows
             if row.place <= most
         ),

@@ -15,7 +15,7 @@ from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.business import key_pairs, pingback_settings, test_clock
 from paydesk.domain.business.pingback_settings import EXTRA_EVENTS, PingbackSettings
 from paydesk.domain.merchants.ignored_fields import SentWith, ignored_fields
-from paydesk.domain.merchants.keys import Scope
+from paydesk.domain.merchants.keys import KeyScope
 from paydesk.domain.merchants.merchant import MUTABLE_EVENTS
 from paydesk.domain.merchants.rejections import list_rejected_forms
 from paydesk.domain.merchants.test_clock import read_clock
@@ -68,9 +68,9 @@ _HAPPENED = {
 """What is said of something that happened while the clock was moved, and the tone of its badge."""
 
 SCOPES = {
-    Scope.sign: mark("Sign checkout forms"),
-    Scope.read: mark("Read by the API"),
-    Scope.move: mark("Move money and change things by the API"),
+    KeyScope.sign: mark("Sign checkout forms"),
+    KeyScope.read: mark("Read by the API"),
+    KeyScope.move: mark("Move money and change things by the API"),
 }
 
 _SENT_WITH = {SentWith.FORM: mark("Checkout form"), SentWith.DELIVERY: mark("Delivery")}
@@ -165,7 +165,7 @@ async def make_keys(visit: Visit) -> Response:
         replaces=visit.form.number("replaces") or 0,
         grace=timedelta(hours=min(hours, 10_000)),
         now=visit.now,
-        scopes=frozenset(scope for scope in Scope if scope in visit.form.all("scope")),
+        scopes=frozenset(scope for scope in KeyScope if scope in visit.form.all("scope")),
     )
     return visit.page("developers_made.html", pair=pair, ended=pair.others_until <= visit.now)
 

@@ -19,7 +19,7 @@ from paydesk.core.money import minor_digits
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.ledger.figures import (
     CurrencySales,
-    Period,
+    Days,
     PingbackHealth,
     Sales,
     Span,
@@ -106,12 +106,12 @@ def bars_of(sold: CurrencySales) -> Sequence[Bar]:
     return bars
 
 
-def _listed(visit: Visit, period: Period, page: str, **fields: str) -> str:
+def _listed(visit: Visit, period: Days, page: str, **fields: str) -> str:
     """The list behind a figure, over the period's days."""
     return list_address(visit.url(page), {**fields, "since": str(period.first), "until": str(period.last)})
 
 
-def _named(visit: Visit, period: Period, day: date) -> str:
+def _named(visit: Visit, period: Days, day: date) -> str:
     """A day of the chart, or its month."""
     if period.by_month:
         return str(format_skeleton("yMMM", day, locale=visit.texts.locale))

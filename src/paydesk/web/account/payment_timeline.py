@@ -8,12 +8,12 @@ from datetime import datetime
 from decimal import Decimal
 
 from paydesk.domain.business.payments_for_team import (
-    History,
     PaymentForTeam,
+    PaymentHistory,
     SeenChargeback,
     SeenMovement,
-    Telling,
-    Try,
+    SeenTry,
+    ToldPingback,
 )
 from paydesk.domain.chargebacks.states import ChargebackState
 from paydesk.domain.deliveries.timeline import SeenDelivery
@@ -26,7 +26,7 @@ from paydesk.web.texts import Texts, mark
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TimelineEntry:
     """One thing that happened at a time (UTC): an icon and its tone, what, more about it,
     and where it leads.
 
@@ -42,7 +42,9 @@ class Line:
     outside: str = ""
 
 
-def timeline_of(texts: Texts, payment: PaymentForTeam, history: History, deliveries: list[SeenDelivery]) -> list[Line]:
+def timeline_of(
+    texts: Texts, payment: PaymentForTeam, history: PaymentHistory, deliveries: list[SeenDelivery]
+) -> list[TimelineEntry]:
     """All lines of a payment, first to last; what has the same time stands as one thing led
     to the other.
     """
@@ -70,16 +72,16 @@ class _Teller:
     def _money(self, amount: Decimal, currency: str) -> str:
         return self.texts.money_with_code(amount, currency)
 
-    def attempt(self, one: Try) -> Iterator[Line]:
+    def attempt(self, one: SeenTry) -> Iterator[TimelineEntry]:
         """An attempt to pay, the bank's question to the customer, and what came of both."""
         card = self._say(instrument_words(one.brand, one.last4, one.wallet))
         begun = self._say(mark("Attempt to pay with %(card)s"), card=card)
         if one.hosted:
             begun = self._say(mark("The customer was led to the acquirer’s payment page"))
-        yield Line(one.created_at, "credit-card", "", begun, self._money(one.amount, one.currency))
+        yield TimelineEntry(one.created_at, "credit-card", "", begun, self._money(one.amount, one.currency))
         if one.challenged and not one.hosted:
             asked = self._say(mark("3-D Secure: the bank asked the customer to confirm"))
-            yield Line(one.created_at, "shield-lock", "yellow", asked)
+            yield TimelineEntry(one.created_at, "shield-lock", "yellow", asked)
         if one.finished_at is not None and one.state in _OUTCOMES:
             sign, tone, title = (_OF_PAGES if one.hosted else {}).get(one.state, _OUTCOMES[one.state])
             if one.state is AttemptState.APPROVED and not one.capture:
@@ -88,30 +90,30 @@ class _Teller:
             text = reason if one.state is AttemptState.DECLINED else ""
             if one.state is AttemptState.APPROVED and one.challenged:
                 text = self._say(mark("with %(card)s"), card=card) if one.hosted else self._say(_PASSED)
-            yield Line(one.finished_at, sign, tone, self._say(title), text)
+            yield TimelineEntry(one.finished_at, sign, tone, self._say(title), text)
 
-    def movement(self, one: SeenMovement) -> Iterator[Line]:
+    def movement(self, one: SeenMovement) -> Iterator[TimelineEntry]:
         """A capture, void or refund: asked for, and carried out or refused."""
         begun, done = _MOVEMENTS[one.kind]
         amount = self._money(one.amount, one.currency)
         if one.state in (MovementState.DONE, MovementState.FAILED) and one.finished_at is not None:
             sign = "receipt-refund" if one.kind is not MovementKind.CAPTURE else "cash"
             tone = "green" if one.kind is MovementKind.CAPTURE else "yellow"
-            yield Line(one.finished_at, sign, tone, self._say(done, amount=amount), self._asker(one))
+            yield TimelineEntry(one.finished_at, sign, tone, self._say(done, amount=amount), self._asker(one))
             if one.failed_at is not None:
                 came_back = self._say(mark("%(amount)s came back: the customer's bank did not take it"), amount=amount)
-                yield Line(one.failed_at, "circle-x", "red", came_back, one.refusal.replace("_", " "))
+                yield TimelineEntry(one.failed_at, "circle-x", "red", came_back, one.refusal.replace("_", " "))
             return
-        yield Line(one.created_at, "clock", "yellow", self._say(begun, amount=amount), self._asker(one))
+        yield TimelineEntry(one.created_at, "clock", "yellow", self._say(begun, amount=amount), self._asker(one))
         if one.state is MovementState.REFUSED and one.finished_at is not None:
-            yield Line(one.finished_at, "circle-x", "red", self._say(mark("The bank refused")), one.refusal)
+            yield TimelineEntry(one.finished_at, "circle-x", "red", self._say(mark("The bank refused")), one.refusal)
 
     def _asker(self, one: SeenMovement) -> str:
         if one.person:
             return self._say(mark("by %(name)s"), name=one.person)
         return self._say(_ASKERS[one.requested_by]) if one.requested_by in _ASKERS else ""
 
-    def chargeback(self, one: SeenChargeback) -> Iterator[Line]:
+    def chargeback(self, one: SeenChargeback) -> Iterator[TimelineEntry]:
         """A chargeback, the merchant's evidence, and how it ended."""
         amount, fee = self._money(one.taken or one.amount, one.currency), self._money(one.fee, one.currency)
         told = {"reason": one.reason.replace("_", " ").capitalize() or "–", "fee": fee}
@@ -120,11 +122,11 @@ class _Teller:
             own = self._money(one.disputed_amount, one.disputed_currency)
             about = f"{about}; {self._say(mark('disputed as %(amount)s'), amount=own)}"
         title = self._say(_opened(one), amount=amount)
-        yield Line(one.opened_at, "flag", "red" if one.taken else "yellow", title, about)
+        yield TimelineEntry(one.opened_at, "flag", "red" if one.taken else "yellow", title, about)
         if one.evidence_at is not None:
-            yield Line(one.evidence_at, "upload", "", self._say(mark("Evidence handed to the bank")))
+            yield TimelineEntry(one.evidence_at, "upload", "", self._say(mark("Evidence handed to the bank")))
         if one.closed_at is not None:
-            yield Line(one.closed_at, "scale", *self._end(one))
+            yield TimelineEntry(one.closed_at, "scale", *self._end(one))
 
     def _end(self, one: SeenChargeback) -> tuple[str, str]:
         """How a chargeback ended: its colour, and the words."""
@@ -139,20 +141,26 @@ class _Teller:
             return "yellow", self._say(mark("Chargeback partly won: %(amount)s came back"), amount=returned)
         return "red", self._say(mark("Chargeback lost"))
 
-    def delivery(self, one: SeenDelivery) -> Line:
+    def delivery(self, one: SeenDelivery) -> TimelineEntry:
         """What was said of the goods."""
         title = self._say(mark("Delivery: %(status)s"), status=self._say(DELIVERY_STATUSES[one.status]))
         parts = [part for part in (one.carrier, one.tracking_id, one.details, one.reason) if part]
-        return Line(one.created_at, "truck-delivery", "blue", title, " · ".join(parts), outside=one.tracking_url)
+        return TimelineEntry(
+            one.created_at, "truck-delivery", "blue", title, " · ".join(parts), outside=one.tracking_url
+        )
 
-    def funds(self, payment: PaymentForTeam) -> Iterator[Line]:
+    def funds(self, payment: PaymentForTeam) -> Iterator[TimelineEntry]:
         """When the money became available."""
         if payment.settled_at is not None:
-            yield Line(payment.settled_at, "wallet", "green", self._say(mark("The net amount became available")))
+            yield TimelineEntry(
+                payment.settled_at, "wallet", "green", self._say(mark("The net amount became available"))
+            )
         if payment.reserve_released_at is not None:
-            yield Line(payment.reserve_released_at, "wallet", "green", self._say(mark("The reserve was released")))
+            yield TimelineEntry(
+                payment.reserve_released_at, "wallet", "green", self._say(mark("The reserve was released"))
+            )
 
-    def telling(self, one: Telling) -> Line:
+    def telling(self, one: ToldPingback) -> TimelineEntry:
         """A pingback, when it was queued, and how far it came."""
         text, tone = PINGBACK_STATES[one.state]
         about = self._say(text)
@@ -160,7 +168,7 @@ class _Teller:
             about = self._say(mark("%(state)s; attempts: %(count)s"), state=about, count=one.attempts)
         shown = tone if one.state is not PingbackState.ACKNOWLEDGED else ""
         title = self._say(mark("Pingback: %(event)s"), event=one.event)
-        return Line(one.created_at, "webhook", shown, title, about, url=f"pingbacks/{one.id}")
+        return TimelineEntry(one.created_at, "webhook", shown, title, about, url=f"pingbacks/{one.id}")
 
 
 def _opened(one: SeenChargeback) -> str:

@@ -23,7 +23,7 @@ from paydesk.domain.pingbacks.for_api import (
     list_pingbacks,
     why_failed,
 )
-from paydesk.domain.pingbacks.health import MOST_COUNTED, SOON, Share, read_health
+from paydesk.domain.pingbacks.health import MOST_COUNTED, SOON, ArrivedShare, read_health
 from paydesk.domain.pingbacks.reasons import why
 from paydesk.domain.pingbacks.resending_by_hand import MOST_AT_ONCE, Exhausted, Pingback, count_exhausted
 from paydesk.domain.pingbacks.schedule import MOST_ATTEMPTS
@@ -148,7 +148,7 @@ def _is_moving(pingback: Pingback, now: datetime) -> bool:
     return pingback.state is PingbackState.DUE and pingback.due_at < now + SOON
 
 
-def _share(visit: Visit, share: Share) -> str:
+def _share(visit: Visit, share: ArrivedShare) -> str:
     """Which share was acknowledged; rounded down, so that 100 % means all."""
     if not share.sent:
         return "–"

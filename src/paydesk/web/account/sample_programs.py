@@ -12,7 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class SampleProgram:
     """A whole program; `run` is the line that starts it."""
 
     language: str
@@ -42,12 +42,12 @@ _TEXTS = Environment(
 )
 
 
-def programs(address: str, public_key: str, version: str) -> list[Program]:
+def programs(address: str, public_key: str, version: str) -> list[SampleProgram]:
     """The programs for a base address and a public key; each is quoted for its language.
     `version`: v1 or v2.
     """
     return [
-        Program(
+        SampleProgram(
             language,
             filename,
             run,

@@ -23,7 +23,7 @@ from paydesk.domain.deliveries.confirming import Confirmed, confirm
 from paydesk.domain.deliveries.delivery_status import DeliveryStatus, GoodsType
 from paydesk.domain.merchants.callers import Caller, identify_signer
 from paydesk.domain.merchants.ignored_fields import SentWith, note_ignored
-from paydesk.domain.merchants.keys import Scope, require_scope
+from paydesk.domain.merchants.keys import KeyScope, require_scope
 from paydesk.domain.payments.hold_periods import TIME_TO_SHIP, in_words
 from paydesk.web.api.answers import answer, described
 from paydesk.web.api.bodies import read_fields
@@ -166,7 +166,7 @@ async def _caller(request: Request, services: ApiServices, private_key: str | No
         calls_per_minute=services.calls_per_minute,
         now=services.now(),
     )
-    require_scope(caller.scopes, Scope.move)
+    require_scope(caller.scopes, KeyScope.move)
     return caller
 
 

@@ -16,11 +16,11 @@ from starlette.responses import JSONResponse, Response
 from paydesk.web.api.answers import REFERENCE
 from paydesk.web.api.document import openapi_document
 from paydesk.web.api.services import ApiServices, Services
-from paydesk.web.rendering import Pages, secured
+from paydesk.web.rendering import DoorTemplates, secured
 from paydesk.web.texts import Catalogues
 
 _HERE = Path(__file__).parent
-_PAGES = Pages(_HERE / "templates")
+_PAGES = DoorTemplates(_HERE / "templates")
 _TEXTS = Catalogues(_HERE / "locale", "api").texts_for("en")
 _METHODS = ("get", "post", "put", "patch", "delete")
 

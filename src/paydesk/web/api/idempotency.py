@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from paydesk.core.errors import Malformed, PaydeskError
-from paydesk.domain.merchants.idempotent_calls import KEPT, Answer, ApiCall, begin_call
+from paydesk.domain.merchants.idempotent_calls import KEPT, ApiCall, KeptAnswer, begin_call
 from paydesk.domain.merchants.shop import Shop
 from paydesk.web.api.bodies import media_type, raw_body
 from paydesk.web.api.services import ApiServices, Services
@@ -48,7 +48,7 @@ class Once:
             raise Malformed(f"the header {NAME} is given more than once", NAME)
         digest, now = await self._digest(), self.services.now()
         begun = await begin_call(self.services.desk.database, shop, keys[0], digest, real_now=now)
-        if isinstance(begun, Answer):
+        if isinstance(begun, KeptAnswer):
             headers = {"Cache-Control": "no-store", REPLAYED: "true"}
             return Response(begun.body, begun.status, headers, "application/json")
         return await _first_answer(begun, work)
@@ -79,7 +79,7 @@ async def _first_answer(call: ApiCall, work: Work) -> Response:
                 response = error_json(error)
                 passing = error.passing
         if not passing and response.status_code < 500:
-            await call.keep(Answer(response.status_code, bytes(response.body).decode()))
+            await call.keep(KeptAnswer(response.status_code, bytes(response.body).decode()))
             kept = True
     finally:
         if not kept:

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from paydesk.core.errors import Unauthorized
 from paydesk.domain.merchants.callers import Caller, identify
 from paydesk.domain.merchants.customer_links import Link
-from paydesk.domain.merchants.keys import Scope, require_scope
+from paydesk.domain.merchants.keys import KeyScope, require_scope
 from paydesk.domain.pingbacks.sending import PingbackSender
 from paydesk.web.services import DoorServices
 from paydesk.web.visits import client_address, in_sandbox
@@ -65,7 +65,7 @@ async def authenticate(
         calls_per_minute=services.calls_per_minute,
         now=services.now(),
     )
-    require_scope(caller.scopes, Scope.read if request.method in ("GET", "HEAD") else Scope.move)
+    require_scope(caller.scopes, KeyScope.read if request.method in ("GET", "HEAD") else KeyScope.move)
     return caller
 
 

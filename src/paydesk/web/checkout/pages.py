@@ -34,13 +34,13 @@ from paydesk.domain.subscriptions.subscription_terms import Terms
 from paydesk.web.agreement import consent_in_words, terms_in_words
 from paydesk.web.checkout import wording
 from paydesk.web.decline_words import FIELD_OF_DECLINE, notice_for
-from paydesk.web.rendering import Pages, secured
+from paydesk.web.rendering import DoorTemplates, secured
 from paydesk.web.sorting import sort_key
 from paydesk.web.texts import Catalogues, Texts
 
 _HERE = Path(__file__).parent
 _BRAND_NAMES = {str(brand): rule.label for brand, rule in BRAND_RULES.items() if brand is not Brand.UNKNOWN}
-_PAGES = Pages(_HERE / "templates", brand_names=_BRAND_NAMES)
+_PAGES = DoorTemplates(_HERE / "templates", brand_names=_BRAND_NAMES)
 CATALOGUES = Catalogues(_HERE / "locale", "checkout")
 texts_for = CATALOGUES.texts_for
 

@@ -52,7 +52,7 @@ OVER = (Standing.CLOSED, Standing.REVERSED, Standing.EXPIRED, Standing.SUSPENDED
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
+class CheckoutVisit:
     """One request to a checkout: the checkout as it stands, the visitor's language,
     and where its pages are.
     """
@@ -174,7 +174,7 @@ class Visit:
         return pages.payment_page(self.view(typed), self.texts, field_errors=errors, notice=notice, status=status)
 
 
-async def find_visit(request: Request, *, renew: bool = False) -> Visit:
+async def find_visit(request: Request, *, renew: bool = False) -> CheckoutVisit:
     """Find the checkout that the link names, and who is known in the browser at its shop; the
     sandbox base only knows test checkouts.
 
@@ -188,7 +188,7 @@ async def find_visit(request: Request, *, renew: bool = False) -> Visit:
         raise NotFound("this link is incomplete or wrong")
     texts = pages.texts_for(request.headers.get("accept-language", ""))
     known = await find_known(request, services, checkout, renew=renew) if checkout.saves_cards else None
-    return Visit(request, services, checkout, texts, token, known)
+    return CheckoutVisit(request, services, checkout, texts, token, known)
 
 
 async def show(request: Request) -> Response:
@@ -200,7 +200,7 @@ async def show(request: Request) -> Response:
     return response
 
 
-async def _shown(visit: Visit) -> Response:
+async def _shown(visit: CheckoutVisit) -> Response:
     if visit.checkout.standing is Standing.PROCESSING:
         return visit.go(f"{visit.path}/result")
     if visit.checkout.standing is Standing.CHALLENGED:
@@ -208,7 +208,7 @@ async def _shown(visit: Visit) -> Response:
     return _ended(visit) or visit.again(200)
 
 
-def _left_open(visit: Visit) -> str:
+def _left_open(visit: CheckoutVisit) -> str:
     """What to say to a customer who has come back from a page that is still open."""
     return PAGE_LEFT if visit.is_on_page else "challenge_closed"
 
@@ -271,7 +271,7 @@ async def go_on(request: Request) -> Response:
     return await follow(visit, result, card_form.typed(form))
 
 
-async def follow(visit: Visit, result: Result, typed: Typed | None = None) -> Response:
+async def follow(visit: CheckoutVisit, result: Result, typed: Typed | None = None) -> Response:
     """Where a result leads: the shop, the bank, the form again, or the page to wait on."""
     match result:
         case Paid(leads_back):
@@ -321,7 +321,7 @@ async def show_result(request: Request) -> Response:
     return _ended(visit) or visit.go(visit.path)
 
 
-async def _may_look(visit: Visit) -> bool:
+async def _may_look(visit: CheckoutVisit) -> bool:
     """Whether the acquirer may be asked about the customer's page: not at each press of a key."""
     checkout, services = visit.checkout, visit.services
     assert checkout.attempt is not None
@@ -346,7 +346,7 @@ async def show_status(request: Request) -> Response:
     return JSONResponse({"state": "done", "url": url}, headers={"Cache-Control": "no-store"})
 
 
-def _ended(visit: Visit) -> Response | None:
+def _ended(visit: CheckoutVisit) -> Response | None:
     """The page of a checkout that can't be paid any more, or None."""
     match visit.checkout.standing:
         case Standing.PAID:

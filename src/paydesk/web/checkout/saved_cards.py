@@ -23,20 +23,20 @@ from paydesk.domain.shoppers.sessions import forget_browser
 from paydesk.web.card_fields import text_of
 from paydesk.web.checkout import pages
 from paydesk.web.checkout.known import cookies_of
-from paydesk.web.checkout.routes import LARGEST_BODY, Visit, find_visit, follow
+from paydesk.web.checkout.routes import LARGEST_BODY, CheckoutVisit, find_visit, follow
 from paydesk.web.same_site import require_own_page
 from paydesk.web.visits import client_address, read_form_body
 from paydesk_client.signature import Value
 
 
-async def _offered(request: Request) -> Visit | None:
+async def _offered(request: Request) -> CheckoutVisit | None:
     """The visit, if saved cards may pay its checkout; else None."""
     visit = await find_visit(request)
     payable = visit.checkout.standing in (Standing.OPEN, Standing.CHALLENGED)
     return visit if payable and visit.saves_cards else None
 
 
-async def _posted(request: Request) -> tuple[Visit, dict[str, Value]] | None:
+async def _posted(request: Request) -> tuple[CheckoutVisit, dict[str, Value]] | None:
     """The same for a form of one of our own pages, with its fields. Raises: Forbidden."""
     visit = await _offered(request)
     if visit is None:

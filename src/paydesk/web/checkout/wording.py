@@ -108,32 +108,34 @@ NOTICES: dict[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class PageProblem:
     """What a page says instead of what the visitor asked for."""
 
     title: str
     text: str
 
 
-ERRORS: dict[int, Problem] = {
-    400: Problem(mark("This request is not valid"), mark("Go back to the shop and try again.")),
-    403: Problem(mark("This is not allowed"), mark("Go back to the shop and try again.")),
-    404: Problem(
+ERRORS: dict[int, PageProblem] = {
+    400: PageProblem(mark("This request is not valid"), mark("Go back to the shop and try again.")),
+    403: PageProblem(mark("This is not allowed"), mark("Go back to the shop and try again.")),
+    404: PageProblem(
         mark("We can’t find this page"),
         mark("The address may be incomplete. Go back to the shop and press its pay button again."),
     ),
-    405: Problem(mark("This request is not valid"), mark("Go back to the shop and try again.")),
-    409: Problem(mark("This has changed in the meantime"), mark("Go back to the shop to see where your order stands.")),
-    413: Problem(mark("This request is too large"), mark("Go back to the shop and tell them about this problem.")),
-    429: Problem(mark("Too many requests"), mark("Please wait a minute, then try again.")),
-    500: Problem(
+    405: PageProblem(mark("This request is not valid"), mark("Go back to the shop and try again.")),
+    409: PageProblem(
+        mark("This has changed in the meantime"), mark("Go back to the shop to see where your order stands.")
+    ),
+    413: PageProblem(mark("This request is too large"), mark("Go back to the shop and tell them about this problem.")),
+    429: PageProblem(mark("Too many requests"), mark("Please wait a minute, then try again.")),
+    500: PageProblem(
         mark("Something went wrong on our side"),
         mark(
             "The problem has been recorded. If you were paying: load the page again to see how it went. You will not "
             "be charged twice."
         ),
     ),
-    503: Problem(mark("The payment service is taking a short break"), mark("Please try again in a minute.")),
+    503: PageProblem(mark("The payment service is taking a short break"), mark("Please try again in a minute.")),
 }
 """Texts of the general error pages, by HTTP status."""
 

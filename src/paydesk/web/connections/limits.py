@@ -37,7 +37,7 @@ OPEN = Gauge("paydesk_connections_open", "Connections of clients that are open n
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ConnectionLimits:
     """The limits of one process; no more connections than `per_address` come from one client,
     IPv6 by /64.
 
@@ -53,7 +53,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class ConnectionRefusal:
     """What a client that exceeds a limit is answered; `why` counts it in the metrics."""
 
     why: str
@@ -87,27 +87,35 @@ _PHRASES = {
     503: b"Service Unavailable",
 }
 
-MALFORMED = Refusal("malformed", 400, "this is not HTTP as it is defined; look at what your client sends")
-SLOW_HEAD = Refusal("slow_head", 408, "the head of the request did not arrive in time; send it at once")
-SLOW_BODY = Refusal("slow_body", 408, "the body of the request did not arrive in time; nothing was done, send it again")
-LONG_ADDRESS = Refusal("long_address", 414, f"the address is longer than {LONGEST_ADDRESS // 1024} KiB; send a body")
-LARGE_HEAD = Refusal(
+MALFORMED = ConnectionRefusal("malformed", 400, "this is not HTTP as it is defined; look at what your client sends")
+SLOW_HEAD = ConnectionRefusal("slow_head", 408, "the head of the request did not arrive in time; send it at once")
+SLOW_BODY = ConnectionRefusal(
+    "slow_body", 408, "the body of the request did not arrive in time; nothing was done, send it again"
+)
+LONG_ADDRESS = ConnectionRefusal(
+    "long_address", 414, f"the address is longer than {LONGEST_ADDRESS // 1024} KiB; send a body"
+)
+LARGE_HEAD = ConnectionRefusal(
     "large_head",
     431,
     f"the header fields are more than {MOST_HEADERS}, or larger than {LARGEST_HEAD // 1024} KiB; delete this site's "
     "cookies, or send fewer",
 )
-LARGE_BODY = Refusal("large_body", 413, f"the body is larger than {LARGEST_BODY // 1024} KiB; nothing was done")
-PIPELINED = Refusal(
+LARGE_BODY = ConnectionRefusal(
+    "large_body", 413, f"the body is larger than {LARGEST_BODY // 1024} KiB; nothing was done"
+)
+PIPELINED = ConnectionRefusal(
     "pipelined",
     429,
     f"more than {MOST_PIPELINED} requests wait on this connection; wait for their answers, or open another",
     1,
 )
-ADDRESS_FULL = Refusal(
+ADDRESS_FULL = ConnectionRefusal(
     "address_full", 429, "too many connections are open from your address; close some and try again", 5
 )
-ALL_FULL = Refusal("all_full", 503, "too many connections are open; nothing was done, try again in a moment", 5)
+ALL_FULL = ConnectionRefusal(
+    "all_full", 503, "too many connections are open; nothing was done, try again in a moment", 5
+)
 
 SLOW_READER = "slow_reader"
 """An answer that its client does not fetch; it gets no other."""

@@ -13,7 +13,15 @@ from typing import Protocol
 
 import structlog
 
-from paydesk.web.connections.limits import ADDRESS_FULL, ALL_FULL, LINGER_SECONDS, OPEN, Limits, Network, Refusal
+from paydesk.web.connections.limits import (
+    ADDRESS_FULL,
+    ALL_FULL,
+    LINGER_SECONDS,
+    OPEN,
+    ConnectionLimits,
+    ConnectionRefusal,
+    Network,
+)
 from paydesk.web.visits import plain_address
 
 log = structlog.get_logger()
@@ -70,7 +78,7 @@ _DISPENSABLE = {
 never one whose request is being answered."""
 
 
-class Connection(Protocol):
+class CountedConnection(Protocol):
     """A connection, as it is known to who counts them."""
 
     def overdue(self, phase: Phase) -> None:
@@ -88,7 +96,7 @@ class OpenConnections:
     they are due.
     """
 
-    def __init__(self, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, limits: ConnectionLimits, clock: Callable[[], float] = time.monotonic) -> None:
         self.limits = limits
         self._clock = clock
         self._lasts = {
@@ -99,15 +107,15 @@ class OpenConnections:
             Phase.CLOSING: limits.unread_seconds,
             Phase.REFUSED: LINGER_SECONDS,
         }
-        self._phases: dict[Phase, dict[Connection, float]] = {phase: {} for phase in Phase}
-        self._phase_of: dict[Connection, Phase] = {}
-        self._clients: dict[Connection, str] = {}
+        self._phases: dict[Phase, dict[CountedConnection, float]] = {phase: {} for phase in Phase}
+        self._phase_of: dict[CountedConnection, Phase] = {}
+        self._clients: dict[CountedConnection, str] = {}
         self._of_address: Counter[str] = Counter()
         self._timer: asyncio.TimerHandle | None = None
         self._last_told: dict[str, float] = {}
         self._pause = min(1.0, *(lasts / 4 for lasts in self._lasts.values()))
 
-    def admit(self, connection: Connection, address: str | None) -> Refusal | None:
+    def admit(self, connection: CountedConnection, address: str | None) -> ConnectionRefusal | None:
         """Count a new connection, which has to send a head; says why it can't stay."""
         client = _client(address or "", self.limits.unlimited)
         is_crowded = client is not None and self._of_address[client] >= self.limits.per_address
@@ -119,7 +127,7 @@ class OpenConnections:
             return self._told(ALL_FULL, "CONNECTIONS")
         return self._told(ADDRESS_FULL, "CONNECTIONS_PER_ADDRESS") if is_crowded else None
 
-    def move(self, connection: Connection, phase: Phase) -> None:
+    def move(self, connection: CountedConnection, phase: Phase) -> None:
         """A connection does something else from now on; its time begins anew."""
         before = self._phase_of.get(connection)
         if before is None:
@@ -128,11 +136,11 @@ class OpenConnections:
         self._phases[phase][connection] = self._clock()
         self._phase_of[connection] = phase
 
-    def phase_of(self, connection: Connection) -> Phase | None:
+    def phase_of(self, connection: CountedConnection) -> Phase | None:
         """What a connection is doing; None if it has ended."""
         return self._phase_of.get(connection)
 
-    def forget(self, connection: Connection) -> None:
+    def forget(self, connection: CountedConnection) -> None:
         """A connection has ended."""
         phase = self._phase_of.pop(connection, None)
         if phase is None:
@@ -158,7 +166,7 @@ class OpenConnections:
             for connection in due:
                 connection.overdue(phase)
 
-    def _count(self, connection: Connection, client: str | None) -> None:
+    def _count(self, connection: CountedConnection, client: str | None) -> None:
         self._phase_of[connection] = Phase.HEAD
         self._phases[Phase.HEAD][connection] = self._clock()
         if client is not None:
@@ -190,7 +198,7 @@ class OpenConnections:
             if self._phase_of:
                 self._look_later()
 
-    def _told(self, refusal: Refusal, setting: str) -> Refusal:
+    def _told(self, refusal: ConnectionRefusal, setting: str) -> ConnectionRefusal:
         """The refusal, which the operator hears of now and then."""
         now = self._clock()
         if now - self._last_told.get(refusal.why, -_TELL_EVERY) >= _TELL_EVERY:

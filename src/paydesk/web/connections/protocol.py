@@ -10,7 +10,7 @@ import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from paydesk.web.connections import limits
-from paydesk.web.connections.limits import REFUSED, Refusal
+from paydesk.web.connections.limits import REFUSED, ConnectionRefusal
 from paydesk.web.connections.open import OpenConnections, Phase
 
 
@@ -30,7 +30,7 @@ class LimitedProtocol(HttpToolsProtocol):
         super().__init__(**given)
         self._connections = connections
         self._answering: RequestResponseCycle | None = None
-        self._problem: Refusal | None = None
+        self._problem: ConnectionRefusal | None = None
         self._in_head = self._in_body = False
         self._head_bytes = self._body_bytes = 0
         # Nothing that comes in counts any more: refused, or the last request is being answered.
@@ -216,11 +216,11 @@ class LimitedProtocol(HttpToolsProtocol):
         if len(self.pipeline) >= limits.MOST_PIPELINED:
             self._stop_at(limits.PIPELINED)
 
-    def _stop_at(self, problem: Refusal) -> NoReturn:
+    def _stop_at(self, problem: ConnectionRefusal) -> NoReturn:
         self._problem = problem
         raise _TooMuch
 
-    def _refuse(self, refusal: Refusal) -> None:
+    def _refuse(self, refusal: ConnectionRefusal) -> None:
         """Say why, after the answers to what came before, and end."""
         REFUSED.labels(refusal.why).inc()
         if self._in_body and self._answering is self.cycle:
@@ -232,7 +232,7 @@ class LimitedProtocol(HttpToolsProtocol):
         else:
             self._say(refusal)
 
-    def _refuse_rest(self, refusal: Refusal) -> None:
+    def _refuse_rest(self, refusal: ConnectionRefusal) -> None:
         """Refuse the body of the request that is being answered, or has been without a look
         at its body.
         """
@@ -246,7 +246,7 @@ class LimitedProtocol(HttpToolsProtocol):
             cycle.message_event.set()
             self._say(refusal)
 
-    def _say(self, refusal: Refusal) -> None:
+    def _say(self, refusal: ConnectionRefusal) -> None:
         self.transport.write(refusal.answer(self.server_state.default_headers))
         self._end()
 

@@ -11,7 +11,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from paydesk.core.spreadsheets import csv_line
 from paydesk.database.waiting import may_wait_only_briefly
-from paydesk.domain.merchants.heavy_work import Asker, Share, Work, take_share
+from paydesk.domain.merchants.heavy_work import Asker, Work, WorkShare, take_share
 from paydesk.web.console.visit import Visit
 
 STALLED_AFTER = 60.0
@@ -24,7 +24,7 @@ class _Stalled(Exception):
     """Nobody reads the file."""
 
 
-async def begin_export(visit: Visit) -> Share:
+async def begin_export(visit: Visit) -> WorkShare:
     """Take one of the exports that this person, merchant and address may have under way.
 
     Raises: TooMany.
@@ -33,7 +33,9 @@ async def begin_export(visit: Visit) -> Share:
     return await take_share(visit.database, Work.EXPORT, Asker(visit.client.address, shop, visit.person.id))
 
 
-def csv_file(share: Share, filename: str, columns: Sequence[str], rows: AsyncIterator[Iterable[object]]) -> Response:
+def csv_file(
+    share: WorkShare, filename: str, columns: Sequence[str], rows: AsyncIterator[Iterable[object]]
+) -> Response:
     """A list as a CSV file, sent row by row; no spreadsheet takes any of it for a formula."""
     return _File(
         share,
@@ -50,7 +52,7 @@ def csv_file(share: Share, filename: str, columns: Sequence[str], rows: AsyncIte
 class _File(StreamingResponse):
     """Holds its share until the last row is sent or the reader is gone."""
 
-    def __init__(self, share: Share, lines: AsyncIterator[str], media_type: str, headers: dict[str, str]) -> None:
+    def __init__(self, share: WorkShare, lines: AsyncIterator[str], media_type: str, headers: dict[str, str]) -> None:
         super().__init__(lines, media_type=media_type, headers=headers)
         self._share = share
 

@@ -17,7 +17,7 @@ from paydesk.domain.accounts.people import Person
 from paydesk.domain.accounts.roles import Permission, Role, allows
 from paydesk.web.assets import ASSETS
 from paydesk.web.mails.role_names import ROLE_NAMES
-from paydesk.web.rendering import Pages
+from paydesk.web.rendering import DoorTemplates
 from paydesk.web.texts import Catalogues, Texts
 
 _HERE = Path(__file__).parent
@@ -45,7 +45,7 @@ class Face:
     between merchants and between test and live.
     """
 
-    pages: Pages
+    pages: DoorTemplates
     sidebar: Sequence[Entry] = ()
     settings: Sequence[Entry] = ()
     about_merchants: bool = False
@@ -89,9 +89,9 @@ def require_front_end() -> None:
         raise SetupError("the front-end files are missing; run: make setup (or: python hatch_build.py)") from None
 
 
-def pages_of(folder: Path) -> Pages:
+def pages_of(folder: Path) -> DoorTemplates:
     """The templates of a door, built from the pieces that stand beside this module."""
-    return Pages(folder, _HERE / "templates", macros={"kit": "kit.html"}, icon=icon, role_names=ROLE_NAMES)
+    return DoorTemplates(folder, _HERE / "templates", macros={"kit": "kit.html"}, icon=icon, role_names=ROLE_NAMES)
 
 
 def texts_for(accept_language: str, person: Person | None) -> Texts:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from paydesk.web.demo.orders import Received
+from paydesk.web.demo.orders import ReceivedPingback
 from paydesk_client import Gateway, MalformedForm, Parameters
 from paydesk_client.parameters import parse_form, text
 from paydesk_client.signature import canonical_string, leaves, signature_version
@@ -42,7 +42,7 @@ def explain(gateway: Gateway, posted: Parameters) -> Explanation:
     )
 
 
-def readable(pingback: Received) -> str:
+def readable(pingback: ReceivedPingback) -> str:
     """The body with indentation: JSON as it is, a form as one field per line,
     anything else unchanged.
     """

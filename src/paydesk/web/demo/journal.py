@@ -13,12 +13,12 @@ from typing import TypeAlias
 import msgspec
 import structlog
 
-from paydesk.web.demo.orders import Call, Order, Received
+from paydesk.web.demo.orders import Call, Order, ReceivedPingback
 
-Record: TypeAlias = Order | Received | Call
+Record: TypeAlias = Order | ReceivedPingback | Call
 
 _log = structlog.get_logger()
-_decoder = msgspec.json.Decoder(Order | Received | Call)
+_decoder = msgspec.json.Decoder(Order | ReceivedPingback | Call)
 
 
 class Journal:

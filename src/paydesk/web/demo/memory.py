@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from paydesk.web.demo.journal import Journal, Record
-from paydesk.web.demo.orders import Call, Order, Received, Sheet, judge, named_in, recurring_id_of, reference_of
+from paydesk.web.demo.orders import Call, Order, ReceivedPingback, Sheet, judge, named_in, recurring_id_of, reference_of
 
 MOST_ORDERS: Final = 500
 MOST_PINGBACKS_OF_AN_ORDER: Final = 20
@@ -37,7 +37,7 @@ class Records:
         self._journal = Journal(folder / "shop.jsonl")
         self._lock = asyncio.Lock()
         self._sheets: dict[str, Sheet] = {}
-        self._strays: dict[bool, list[Received]] = {True: [], False: []}
+        self._strays: dict[bool, list[ReceivedPingback]] = {True: [], False: []}
         for record in self._journal.read():
             self._take_in(record)
 
@@ -49,13 +49,13 @@ class Records:
         """All orders, newest first."""
         return list(reversed(self._sheets.values()))
 
-    def strays(self) -> list[Received]:
+    def strays(self) -> list[ReceivedPingback]:
         """The pingbacks that belong to no order: refused ones,
         and genuine ones about something else; newest first.
         """
         return sorted(self._strays[True] + self._strays[False], key=lambda one: one.received_at, reverse=True)
 
-    def refused_for(self, order: Order) -> list[Received]:
+    def refused_for(self, order: Order) -> list[ReceivedPingback]:
         """The refused pingbacks that name the order, oldest first;
         they prove nothing but are good to look at.
         """
@@ -73,12 +73,12 @@ class Records:
         async with self._lock:
             await self._keep(call)
 
-    async def refuse(self, pingback: Received) -> None:
+    async def refuse(self, pingback: ReceivedPingback) -> None:
         """Keep a pingback that failed validation; it changes no order."""
         async with self._lock:
             await self._keep(pingback)
 
-    async def accept(self, pingback: Received, payload: Mapping[str, object]) -> Received:
+    async def accept(self, pingback: ReceivedPingback, payload: Mapping[str, object]) -> ReceivedPingback:
         """Keep a genuine pingback and do what it says, at most once per order;
         returns it with the verdict.
 
@@ -151,7 +151,7 @@ def _latest(calls: tuple[Call, ...]) -> tuple[Call, ...]:
     return calls if len(calls) <= MOST_CALLS_OF_AN_ORDER else calls[:oldest] + calls[oldest + 1 :]
 
 
-def _bounded(order: Order, pingbacks: tuple[Received, ...]) -> tuple[Received, ...]:
+def _bounded(order: Order, pingbacks: tuple[ReceivedPingback, ...]) -> tuple[ReceivedPingback, ...]:
     """As many as are kept for an order, the oldest go first but never one
     that changed how the order stands.
     """

@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from paydesk.web.demo.articles import Article, Plan
-from paydesk.web.demo.reversals import Reversal, amount_of, read_reversal, verdict_on
+from paydesk.web.demo.reversals import ToldReversal, amount_of, read_reversal, verdict_on
 from paydesk_client.signature import Version
 
 Standing: TypeAlias = Literal[
@@ -58,7 +58,7 @@ class Order(msgspec.Struct, frozen=True, tag="order"):
     shipped: bool = False
 
 
-class Received(msgspec.Struct, frozen=True, tag="pingback"):
+class ReceivedPingback(msgspec.Struct, frozen=True, tag="pingback"):
     """One pingback as it came in, genuine or not; its key is never in `headers`.
 
     `reference` is the order that it belongs to, or empty; `verdict` says in words what the shop
@@ -82,7 +82,7 @@ class Received(msgspec.Struct, frozen=True, tag="pingback"):
     status: str = ""
     ends: bool = False
     paid_at: datetime | None = None
-    reversal: Reversal | None = None
+    reversal: ToldReversal | None = None
 
 
 class Call(msgspec.Struct, frozen=True, tag="call"):
@@ -107,7 +107,7 @@ class Sheet:
     """An order, the genuine pingbacks about it and the shop's calls, oldest first."""
 
     order: Order
-    pingbacks: tuple[Received, ...] = ()
+    pingbacks: tuple[ReceivedPingback, ...] = ()
     calls: tuple[Call, ...] = ()
 
     @property
@@ -148,7 +148,7 @@ class Sheet:
         return any(call.what == "shipment" and call.done for call in self.calls)
 
     @property
-    def reversals(self) -> tuple[Reversal, ...]:
+    def reversals(self) -> tuple[ToldReversal, ...]:
         """What went back, each once."""
         return tuple(pingback.reversal for pingback in self.pingbacks if pingback.reversal)
 
@@ -203,7 +203,7 @@ class Judgement:
     fulfils: bool = False
     renews: bool = False
     ends: bool = False
-    reversal: Reversal | None = None
+    reversal: ToldReversal | None = None
 
 
 def new_order(article: Article, sign_version: Version, now: datetime) -> Order:
@@ -239,7 +239,7 @@ def recurring_id_of(payload: Mapping[str, object]) -> str:
 
 
 def named_in(payload: Mapping[str, object]) -> dict[str, object]:
-    """What a payload calls its payment and its subscription, as fields of `Received`."""
+    """What a payload calls its payment and its subscription, as fields of `ReceivedPingback`."""
     told, subscription = _payment_order(payload), _subscription(payload)
     return {
         "paid_at": _date(told.get("date")),
@@ -286,7 +286,7 @@ def _judge_renewal(told: Mapping[str, object], sheet: Sheet, plan: Plan) -> Judg
     return Judgement("Genuine, a renewal at the agreed price: the next parcel goes out.", renews=True)
 
 
-def _judge_reversal(reversal: Reversal, sheet: Sheet) -> Judgement:
+def _judge_reversal(reversal: ToldReversal, sheet: Sheet) -> Judgement:
     """Money that went back counts once: pingbacks come at least once,
     and are known by their `reference_id`.
     """

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from paydesk.web.demo.memory import Records
-from paydesk.web.demo.orders import Received
+from paydesk.web.demo.orders import ReceivedPingback
 from paydesk_client import Gateway, InvalidPingback
 
 LARGEST_BODY: Final = 64 * 1024
@@ -45,9 +45,9 @@ class Receiver:
         await self.records.accept(self._received(request, body, genuine=True), payload)
         return PlainTextResponse("ok")
 
-    def _received(self, request: Request, body: bytes, *, genuine: bool = False, verdict: str = "") -> Received:
+    def _received(self, request: Request, body: bytes, *, genuine: bool = False, verdict: str = "") -> ReceivedPingback:
         prefix = self.gateway.header_prefix
-        return Received(
+        return ReceivedPingback(
             received_at=self.clock(),
             version=request.headers.get(f"{prefix}-Signature-Version", "")[:20] or "v1",
             headers=_kept_headers(request.headers, prefix),

@@ -19,7 +19,7 @@ _MEANINGS = {
 """Events about money that went back, and what they mean for the shop."""
 
 
-class Reversal(msgspec.Struct, frozen=True):
+class ToldReversal(msgspec.Struct, frozen=True):
     """What such a pingback says; `reference_id` is its own for each refund and chargeback,
     so a shop counts it once.
     """
@@ -29,7 +29,7 @@ class Reversal(msgspec.Struct, frozen=True):
     amount: Decimal
 
 
-def read_reversal(payload: Mapping[str, object]) -> Reversal | None:
+def read_reversal(payload: Mapping[str, object]) -> ToldReversal | None:
     """The reversal that a genuine payload is about, or None if it is about something else
     or can't be counted.
     """
@@ -38,10 +38,10 @@ def read_reversal(payload: Mapping[str, object]) -> Reversal | None:
         return None
     amount = amount_of(told.get("refund_amount", told.get("chargeback_amount")))
     reference_id = str(told.get("reference_id", ""))
-    return Reversal(event, reference_id, amount) if amount is not None and reference_id else None
+    return ToldReversal(event, reference_id, amount) if amount is not None and reference_id else None
 
 
-def verdict_on(reversal: Reversal, *, known: bool) -> str:
+def verdict_on(reversal: ToldReversal, *, known: bool) -> str:
     """What a reversal means for the shop, in words; `known` if an earlier pingback told of it."""
     if known:
         return "Genuine, and the shop knew of it by its reference_id: nothing more to do."

@@ -26,13 +26,13 @@ from paydesk.web.demo.managing import Unreachable, find_portal
 from paydesk.web.demo.memory import Records
 from paydesk.web.demo.orders import Order, Sheet, new_order
 from paydesk.web.demo.pingback_receiver import Receiver
-from paydesk.web.rendering import Pages, secured
+from paydesk.web.rendering import DoorTemplates, secured
 from paydesk.web.texts import Catalogues
 from paydesk_client import Gateway
 from paydesk_client.signature import Version
 
 _HERE: Final = Path(__file__).parent
-_PAGES: Final = Pages(_HERE / "templates")
+_PAGES: Final = DoorTemplates(_HERE / "templates")
 # English only, but amounts are written as the visitor's browser asks for.
 _LANGUAGES: Final = Catalogues(_HERE / "locale", "demo")
 

@@ -35,7 +35,7 @@ class Content:
 
 
 @dataclass(frozen=True, slots=True)
-class Telling:
+class MailMatter:
     """What a mail is written from: its facts, the language, who it is about, and where links lead.
 
     `base` is the address of the side that the mail is about, `account` that of the account, both
@@ -106,7 +106,7 @@ def known(*rows: tuple[str, str]) -> tuple[tuple[str, str], ...]:
     return tuple((label, value) for label, value in rows if value)
 
 
-def account_button(telling: Telling, page: str = "") -> tuple[str, str]:
+def account_button(telling: MailMatter, page: str = "") -> tuple[str, str]:
     """The way into the account, to a page of the merchant's if the mail knows whose it is."""
     merchant_id = telling.fact("merchant_id")
     path = f"/{merchant_id}/{page}" if page and merchant_id else ""

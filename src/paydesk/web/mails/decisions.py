@@ -4,13 +4,13 @@ its profile, and whether it may take payments.
 
 from __future__ import annotations
 
-from paydesk.web.mails.content import Content, Telling, account_button, known
+from paydesk.web.mails.content import Content, MailMatter, account_button, known
 from paydesk.web.texts import mark
 
 _PROFILE = "settings/profile"
 
 
-def profile_accepted(telling: Telling) -> Content:
+def profile_accepted(telling: MailMatter) -> Content:
     """The merchant may go live."""
     say = telling.say
     return Content(
@@ -23,7 +23,7 @@ def profile_accepted(telling: Telling) -> Content:
     )
 
 
-def profile_refused(telling: Telling) -> Content:
+def profile_refused(telling: MailMatter) -> Content:
     """The profile came back, with what to change."""
     say = telling.say
     return Content(
@@ -41,7 +41,7 @@ def profile_refused(telling: Telling) -> Content:
     )
 
 
-def profile_change_accepted(telling: Telling) -> Content:
+def profile_change_accepted(telling: MailMatter) -> Content:
     """What was proposed is in force, and payouts to another bank account wait."""
     say, paused = telling.say, bool(telling.fact("payouts_from"))
     return Content(
@@ -55,7 +55,7 @@ def profile_change_accepted(telling: Telling) -> Content:
     )
 
 
-def profile_change_refused(telling: Telling) -> Content:
+def profile_change_refused(telling: MailMatter) -> Content:
     """What was accepted before stays in force."""
     say = telling.say
     return Content(
@@ -71,7 +71,7 @@ def profile_change_refused(telling: Telling) -> Content:
     )
 
 
-def merchant_suspended(telling: Telling) -> Content:
+def merchant_suspended(telling: MailMatter) -> Content:
     """No real payment begins until the operator lifts it."""
     say = telling.say
     return Content(
@@ -90,7 +90,7 @@ def merchant_suspended(telling: Telling) -> Content:
     )
 
 
-def merchant_restored(telling: Telling) -> Content:
+def merchant_restored(telling: MailMatter) -> Content:
     """The suspension is over."""
     say = telling.say
     return Content(

@@ -17,12 +17,12 @@ from starlette.routing import Route
 
 from paydesk.adapters.mail import Kept, Letters
 from paydesk.web.ids import id_in_path
-from paydesk.web.rendering import Pages, secured
+from paydesk.web.rendering import DoorTemplates, secured
 from paydesk.web.texts import Catalogues
 
 PATH = "/mailbox"
 _HERE = Path(__file__).parent
-_PAGES = Pages(_HERE / "templates")
+_PAGES = DoorTemplates(_HERE / "templates")
 _ENGLISH = Catalogues(_HERE / "nowhere", "mailbox")
 _NAMES = {"localhost", "127.0.0.1", "[::1]"}
 

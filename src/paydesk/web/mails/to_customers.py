@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from paydesk.web.mails.content import Content, Telling, known
+from paydesk.web.mails.content import Content, MailMatter, known
 from paydesk.web.texts import mark
 
 _MANAGE = mark("Manage your subscription")
 
 
-def receipt(telling: Telling) -> Content:
+def receipt(telling: MailMatter) -> Content:
     """A payment at the checkout; one for goods that are shipped is only reserved as yet."""
     say, amount = telling.say, telling.money()
     if telling.facts.get("reserved"):
@@ -38,7 +38,7 @@ def receipt(telling: Telling) -> Content:
     )
 
 
-def subscription_started(telling: Telling) -> Content:
+def subscription_started(telling: MailMatter) -> Content:
     """The first payment of a subscription, with what was agreed."""
     say, package = telling.say, telling.fact("package")
     return Content(
@@ -56,7 +56,7 @@ def subscription_started(telling: Telling) -> Content:
     )
 
 
-def renewal_receipt(telling: Telling) -> Content:
+def renewal_receipt(telling: MailMatter) -> Content:
     """A payment that the subscription made by itself."""
     say = telling.say
     return Content(
@@ -74,7 +74,7 @@ def renewal_receipt(telling: Telling) -> Content:
     )
 
 
-def renewal_failed(telling: Telling) -> Content:
+def renewal_failed(telling: MailMatter) -> Content:
     """A payment that will be tried again: the customer may give another card."""
     say, package = telling.say, telling.fact("package")
     return Content(
@@ -94,7 +94,7 @@ def renewal_failed(telling: Telling) -> Content:
     )
 
 
-def subscription_stopped(telling: Telling) -> Content:
+def subscription_stopped(telling: MailMatter) -> Content:
     """The end after the last try to charge failed."""
     say, package = telling.say, telling.fact("package")
     return Content(
@@ -113,7 +113,7 @@ def subscription_stopped(telling: Telling) -> Content:
     )
 
 
-def subscription_cancelled(telling: Telling) -> Content:
+def subscription_cancelled(telling: MailMatter) -> Content:
     """The end by somebody's wish."""
     say, package = telling.say, telling.fact("package")
     return Content(
@@ -129,7 +129,7 @@ def subscription_cancelled(telling: Telling) -> Content:
     )
 
 
-def refund(telling: Telling) -> Content:
+def refund(telling: MailMatter) -> Content:
     """Money that was given back."""
     say = telling.say
     return Content(
@@ -155,7 +155,7 @@ def refund(telling: Telling) -> Content:
     )
 
 
-def shipment(telling: Telling) -> Content:
+def shipment(telling: MailMatter) -> Content:
     """Goods that are on their way."""
     say, link = telling.say, telling.fact("tracking_url")
     return Content(
@@ -172,7 +172,7 @@ def shipment(telling: Telling) -> Content:
     )
 
 
-def shopper_code(telling: Telling) -> Content:
+def shopper_code(telling: MailMatter) -> Content:
     """The code by which who pays proves that this address is theirs."""
     say = telling.say
     return Content(
@@ -190,7 +190,7 @@ def shopper_code(telling: Telling) -> Content:
     )
 
 
-def _paid(telling: Telling) -> tuple[tuple[str, str], ...]:
+def _paid(telling: MailMatter) -> tuple[tuple[str, str], ...]:
     """What a receipt shows."""
     say = telling.say
     return known(

@@ -4,11 +4,11 @@ and security notices.
 
 from __future__ import annotations
 
-from paydesk.domain.accounts.links import Link
+from paydesk.domain.accounts.links import AccountLink
 from paydesk.domain.accounts.roles import Role
 from paydesk.domain.pingbacks.schedule import MOST_ATTEMPTS, RESEND_INTERVAL
 from paydesk.web.browsers import browser_of
-from paydesk.web.mails.content import Content, Telling, account_button, known
+from paydesk.web.mails.content import Content, MailMatter, account_button, known
 from paydesk.web.mails.role_names import ROLE_NAMES
 from paydesk.web.texts import mark
 
@@ -47,7 +47,7 @@ _IF_NOT_THE_TEAM = mark(
 _PROPOSED = mark("It is in force only once we have looked at it; until then you can take it back in your account.")
 
 
-def void_reminder(telling: Telling) -> Content:
+def void_reminder(telling: MailMatter) -> Content:
     """An order whose money is let go of unless it is shipped soon."""
     say, order = telling.say, telling.fact("merchant_order_id")
     return Content(
@@ -69,7 +69,7 @@ def void_reminder(telling: Telling) -> Content:
     )
 
 
-def chargeback_alert(telling: Telling) -> Content:
+def chargeback_alert(telling: MailMatter) -> Content:
     """A customer's bank took money back."""
     say, order = telling.say, telling.fact("merchant_order_id")
     return Content(
@@ -88,7 +88,7 @@ def chargeback_alert(telling: Telling) -> Content:
     )
 
 
-def failing_endpoint(telling: Telling) -> Content:
+def failing_endpoint(telling: MailMatter) -> Content:
     """The merchant's server does not take pingbacks."""
     say, ngettext = telling.say, telling.texts.translations.ngettext
     resends = MOST_ATTEMPTS - 1
@@ -114,7 +114,7 @@ def failing_endpoint(telling: Telling) -> Content:
     )
 
 
-def authorization_voided(telling: Telling) -> Content:
+def authorization_voided(telling: MailMatter) -> Content:
     """Reserved money went back to a customer, because nobody confirmed a shipment in time."""
     say, order = telling.say, telling.fact("merchant_order_id")
     return Content(
@@ -138,7 +138,7 @@ def authorization_voided(telling: Telling) -> Content:
     )
 
 
-def security_notice(telling: Telling) -> Content:
+def security_notice(telling: MailMatter) -> Content:
     """Something was done to an account, or to a shop by its team, that might have been done
     by somebody else.
     """
@@ -162,7 +162,7 @@ def security_notice(telling: Telling) -> Content:
     )
 
 
-def invitation(telling: Telling) -> Content:
+def invitation(telling: MailMatter) -> Content:
     """A colleague asks somebody to join the team."""
     say = telling.say
     team = telling.fact("merchant_name") or telling.merchant
@@ -174,38 +174,38 @@ def invitation(telling: Telling) -> Content:
             (say(mark("Invited by")), telling.fact("invited_by")),
             (say(mark("Role")), say(ROLE_NAMES[Role(role)]) if role in set(Role) else role),
         ),
-        (say(mark("Join the team")), _link(telling, Link.invitation)),
+        (say(mark("Join the team")), _link(telling, AccountLink.invitation)),
         (say(_ONCE), say(_NOT_YOU)),
     )
 
 
-def confirm_email(telling: Telling) -> Content:
+def confirm_email(telling: MailMatter) -> Content:
     """Somebody gave this address as theirs."""
     say = telling.say
     return Content(
         say(mark("Confirm your e-mail address")),
         (say(mark("Please confirm that this e-mail address is yours.")),),
-        button=(say(mark("Confirm the address")), _link(telling, Link.email)),
+        button=(say(mark("Confirm the address")), _link(telling, AccountLink.email)),
         notes=(say(_ONCE), say(_NOT_YOU)),
     )
 
 
-def reset_password(telling: Telling) -> Content:
+def reset_password(telling: MailMatter) -> Content:
     """Somebody forgot a password, or has none yet."""
     say = telling.say
     return Content(
         say(mark("Choose a new password")),
         (say(mark("Somebody, we hope you, asked for a new password for your account.")),),
         known((say(mark("From the address")), telling.fact("client_address"))),
-        (say(mark("Choose a password")), _link(telling, Link.password)),
+        (say(mark("Choose a password")), _link(telling, AccountLink.password)),
         (say(_ONCE), say(_NOT_YOU)),
     )
 
 
-def _link(telling: Telling, link: Link) -> str:
+def _link(telling: MailMatter, link: AccountLink) -> str:
     return link.at(telling.account, telling.fact("token"))
 
 
-def _answer(telling: Telling) -> str:
+def _answer(telling: MailMatter) -> str:
     """What the merchant's server said last: its status, or why there was none."""
     return telling.fact("status") or telling.fact("error")

@@ -10,41 +10,41 @@ from pathlib import Path
 
 from paydesk.adapters.mail import Letter
 from paydesk.domain.accounts.people import unlinked
-from paydesk.domain.mail.kinds import CUSTOMER_KINDS, LINK_KINDS, Kind
+from paydesk.domain.mail.kinds import CUSTOMER_KINDS, LINK_KINDS, MailKind
 from paydesk.domain.mail.sending import DueMail
 from paydesk.web.mails import decisions, to_customers, to_merchants
-from paydesk.web.mails.content import Content, Telling
-from paydesk.web.rendering import Pages
+from paydesk.web.mails.content import Content, MailMatter
+from paydesk.web.rendering import DoorTemplates
 from paydesk.web.texts import Catalogues, Texts, mark
 
 _HERE = Path(__file__).parent
 CATALOGUES = Catalogues(_HERE / "locale", "mails")
-_PAGES = Pages(_HERE / "templates")
+_PAGES = DoorTemplates(_HERE / "templates")
 
-KINDS: Mapping[Kind, Callable[[Telling], Content]] = {
-    Kind.receipt: to_customers.receipt,
-    Kind.subscription_started: to_customers.subscription_started,
-    Kind.renewal_receipt: to_customers.renewal_receipt,
-    Kind.renewal_failed: to_customers.renewal_failed,
-    Kind.subscription_stopped: to_customers.subscription_stopped,
-    Kind.subscription_cancelled: to_customers.subscription_cancelled,
-    Kind.refund: to_customers.refund,
-    Kind.shipment: to_customers.shipment,
-    Kind.shopper_code: to_customers.shopper_code,
-    Kind.void_reminder: to_merchants.void_reminder,
-    Kind.chargeback_alert: to_merchants.chargeback_alert,
-    Kind.failing_endpoint: to_merchants.failing_endpoint,
-    Kind.authorization_voided: to_merchants.authorization_voided,
-    Kind.profile_accepted: decisions.profile_accepted,
-    Kind.profile_refused: decisions.profile_refused,
-    Kind.profile_change_accepted: decisions.profile_change_accepted,
-    Kind.profile_change_refused: decisions.profile_change_refused,
-    Kind.merchant_suspended: decisions.merchant_suspended,
-    Kind.merchant_restored: decisions.merchant_restored,
-    Kind.security_notice: to_merchants.security_notice,
-    Kind.invitation: to_merchants.invitation,
-    Kind.confirm_email: to_merchants.confirm_email,
-    Kind.reset_password: to_merchants.reset_password,
+KINDS: Mapping[MailKind, Callable[[MailMatter], Content]] = {
+    MailKind.receipt: to_customers.receipt,
+    MailKind.subscription_started: to_customers.subscription_started,
+    MailKind.renewal_receipt: to_customers.renewal_receipt,
+    MailKind.renewal_failed: to_customers.renewal_failed,
+    MailKind.subscription_stopped: to_customers.subscription_stopped,
+    MailKind.subscription_cancelled: to_customers.subscription_cancelled,
+    MailKind.refund: to_customers.refund,
+    MailKind.shipment: to_customers.shipment,
+    MailKind.shopper_code: to_customers.shopper_code,
+    MailKind.void_reminder: to_merchants.void_reminder,
+    MailKind.chargeback_alert: to_merchants.chargeback_alert,
+    MailKind.failing_endpoint: to_merchants.failing_endpoint,
+    MailKind.authorization_voided: to_merchants.authorization_voided,
+    MailKind.profile_accepted: decisions.profile_accepted,
+    MailKind.profile_refused: decisions.profile_refused,
+    MailKind.profile_change_accepted: decisions.profile_change_accepted,
+    MailKind.profile_change_refused: decisions.profile_change_refused,
+    MailKind.merchant_suspended: decisions.merchant_suspended,
+    MailKind.merchant_restored: decisions.merchant_restored,
+    MailKind.security_notice: to_merchants.security_notice,
+    MailKind.invitation: to_merchants.invitation,
+    MailKind.confirm_email: to_merchants.confirm_email,
+    MailKind.reset_password: to_merchants.reset_password,
 }
 
 _NAMES = ("name", "shop", "by", "invited_by", "merchant_name")
@@ -68,13 +68,13 @@ def write(mail: DueMail, addresses: Addresses) -> Letter:
 
     Raises: ValueError for a kind that has no text, or a fact that is not what the kind needs.
     """
-    kind = Kind(mail.kind)
+    kind = MailKind(mail.kind)
     texts = CATALOGUES.texts_for(mail.language)
     test = mail.live is False
     base = addresses.sandbox if test else addresses.live
     merchant = unlinked(mail.merchant_name)
     facts = {**mail.facts, **{name: unlinked(str(mail.facts[name])) for name in _NAMES if mail.facts.get(name)}}
-    telling = Telling(facts, texts, merchant, mail.time_zone, base, addresses.live)
+    telling = MailMatter(facts, texts, merchant, mail.time_zone, base, addresses.live)
     content = KINDS[kind](telling)
     to_customer = kind in CUSTOMER_KINDS
     # A link goes to an address before it is known whose it is: no free text of somebody else's

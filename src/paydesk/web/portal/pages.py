@@ -19,11 +19,11 @@ from paydesk.domain.subscriptions.states import SubscriptionState
 from paydesk.web.agreement import terms_in_words
 from paydesk.web.decline_words import FIELD_OF_DECLINE, notice_for
 from paydesk.web.portal import wording
-from paydesk.web.rendering import Pages, secured
+from paydesk.web.rendering import DoorTemplates, secured
 from paydesk.web.texts import Catalogues, Texts
 
 _HERE = Path(__file__).parent
-_PAGES = Pages(_HERE / "templates")
+_PAGES = DoorTemplates(_HERE / "templates")
 CATALOGUES = Catalogues(_HERE / "locale", "portal")
 texts_for = CATALOGUES.texts_for
 

@@ -34,7 +34,7 @@ _PERIOD = re.compile(r"[0-9]{1,9}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
+class PortalVisit:
     """One request to a portal: the subscription as it stands, the visitor's language,
     and where its pages are.
     """
@@ -80,7 +80,7 @@ class Visit:
         )
 
 
-Handler = Callable[[Visit], Awaitable[Response]]
+Handler = Callable[[PortalVisit], Awaitable[Response]]
 
 
 def _route(path: str, handler: Handler, method: str) -> Route:
@@ -100,7 +100,7 @@ def _texts(request: Request) -> Texts:
     return pages.texts_for(request.headers.get("accept-language", ""))
 
 
-async def _visit(request: Request) -> Visit:
+async def _visit(request: Request) -> PortalVisit:
     """Find the subscription that the link names; the sandbox base only knows test subscriptions.
 
     Raises: NotFound.
@@ -110,10 +110,10 @@ async def _visit(request: Request) -> Visit:
     holding = await find_holding(services.desk.database, link, now=services.now())
     if holding.shop.live and in_sandbox(request):
         raise NotFound("this link is incomplete or wrong")
-    return Visit(request, services, holding, _texts(request), token)
+    return PortalVisit(request, services, holding, _texts(request), token)
 
 
-async def show(visit: Visit) -> Response:
+async def show(visit: PortalVisit) -> Response:
     """The subscription as it stands now; `?before=<period>` shows older payments."""
     asked = visit.request.query_params.get("before", "")
     before = int(asked) if _PERIOD.fullmatch(asked) else None
@@ -121,19 +121,19 @@ async def show(visit: Visit) -> Response:
     return pages.subscription_page(visit.view, payments, paging=before is not None)
 
 
-async def ask_to_cancel(visit: Visit) -> Response:
+async def ask_to_cancel(visit: PortalVisit) -> Response:
     """The question whether to cancel; what has ended has nothing to ask."""
     return pages.cancel_page(visit.view) if visit.holding.subscription.running else visit.go(visit.path)
 
 
-async def submit_cancel(visit: Visit) -> Response:
+async def submit_cancel(visit: PortalVisit) -> Response:
     """Cancel at once; a second time changes nothing and gets the same answer."""
     held = visit.holding
     await cancel(visit.services.desk.database, held.shop, held.subscription.id, by="customer", now=held.now)
     return visit.go(visit.path)
 
 
-async def show_card(visit: Visit) -> Response:
+async def show_card(visit: PortalVisit) -> Response:
     """The form for another card, or the way to where a change stands."""
     if not visit.holding.subscription.running:
         return visit.go(visit.path)
@@ -143,7 +143,7 @@ async def show_card(visit: Visit) -> Response:
     return visit.card_form(notice="challenge_closed" if _change_state(visit) is CardChangeState.CHALLENGED else None)
 
 
-async def submit_card(visit: Visit) -> Response:
+async def submit_card(visit: PortalVisit) -> Response:
     """Check the new card with the bank and put it in the old one's place. Moves no money."""
     form = read_form(await read_form_body(visit.request, LARGEST_BODY))
     held, services = visit.holding, visit.services
@@ -168,7 +168,7 @@ async def submit_card(visit: Visit) -> Response:
     return _follow(visit, result, typed)
 
 
-def _follow(visit: Visit, result: Result, typed: tuple[str, str] = ("", "")) -> Response:
+def _follow(visit: PortalVisit, result: Result, typed: tuple[str, str] = ("", "")) -> Response:
     """Where a result leads: the bank, the form again, or the page that says how it stands."""
     match result:
         case Refused("too_many_attempts"):
@@ -181,7 +181,7 @@ def _follow(visit: Visit, result: Result, typed: tuple[str, str] = ("", "")) -> 
             return visit.go(f"{visit.path}/card/result")
 
 
-async def show_card_result(visit: Visit) -> Response:
+async def show_card_result(visit: PortalVisit) -> Response:
     """What has come of the last change of the card. The bank sends customers here."""
     change = visit.holding.change
     if change is None:
@@ -203,7 +203,7 @@ async def show_card_result(visit: Visit) -> Response:
     return visit.card_form(402, notice=change.decline_reason)
 
 
-async def show_card_status(visit: Visit) -> Response:
+async def show_card_status(visit: PortalVisit) -> Response:
     """For the waiting page: whether there is a result, and where it is."""
     change = visit.holding.change
     done = change is None or change.state is not CardChangeState.PROCESSING
@@ -214,7 +214,7 @@ async def show_card_status(visit: Visit) -> Response:
     return JSONResponse(body, headers={"Cache-Control": "no-store"})
 
 
-def _change_state(visit: Visit) -> CardChangeState | None:
+def _change_state(visit: PortalVisit) -> CardChangeState | None:
     return visit.holding.change.state if visit.holding.change else None
 
 
