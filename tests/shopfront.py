@@ -19,6 +19,7 @@ from typing import Any
 import httpx
 
 from paydesk.adapters.acquirers.interface import CardDetails
+from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.core.periods import Period
@@ -35,10 +36,13 @@ from paydesk.domain.merchants.test_clock import shop_time
 from paydesk.domain.payments.checkouts import find_checkout, open_checkout
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.hosting import Guest, go_to_page
-from paydesk.domain.payments.paying import Paid, Payer, Result
+from paydesk.domain.payments.paying import ConfirmWithBank, Paid, Payer, Result, settle_challenge
 from paydesk.domain.payments.paying import pay as pay_at
 from paydesk.domain.payments.refunding import Refund, refund
 from paydesk.domain.payments.requests import CheckoutRequest
+from paydesk.domain.shoppers.instruments import Agreed, LaterCharges
+from paydesk.domain.shoppers.proving import ask_for_code, prove
+from paydesk.domain.shoppers.sessions import Shopper, find_shopper
 from paydesk.domain.subscriptions.for_api import find_subscription_for_api
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.subscription_terms import Terms
@@ -98,11 +102,12 @@ def payer(
     address: str = "192.0.2.1",
     agreed: str = "",
     language: str = "en",
+    saving: Agreed | None = None,
 ) -> Payer:
     """Somebody with a card in their hand; `agreed` is the wording of a subscription's terms
     that they saw.
     """
-    return Payer(CardDetails(number, 12, 2040, name, cvc), email, "GB", address, agreed, language)
+    return Payer(CardDetails(number, 12, 2040, name, cvc), email, "GB", address, agreed, language, saving)
 
 
 async def pay(
@@ -203,6 +208,46 @@ async def saves_cards(database: Database, shop: Shop) -> None:
     await shop_settings.queries.save(
         database, merchant_id=shop.merchant_id, **asdict(replace(before, saves_cards=True))
     )
+
+
+async def become_known(desk: Desk, shop: Shop, email: str = "ada@example.com") -> Shopper:
+    """Somebody proves an address at a shop."""
+    now = utc_now()
+    asked = await ask_for_code(
+        desk.database, desk.vault, shop, email, mail_to=email, client=secrets.token_hex(4), language="en", now=now
+    )
+    code = await mailed_code(desk.database, desk.vault, shop)
+    session = await prove(desk.database, desk.vault, shop, asked.browser, code, remember=False, now=now)
+    assert session is not None
+    shopper = await find_shopper(desk.database, desk.vault, shop, session.token, renew=False, now=now)
+    assert shopper is not None
+    return shopper
+
+
+LATER = LaterCharges("what your car has charged", Decimal(50), "USD")
+"""What a shop asks to be allowed, in most tests."""
+
+
+async def save_card(
+    desk: Desk, bank: Bank, shopper: Shopper, number: str = GOOD, *, later: LaterCharges | None = LATER
+) -> int:
+    """A customer who is known pays, and saves the card: for the next visit, and, if `later` is
+    asked, to be charged without them, for which their bank asks who they are. The card's id.
+    """
+    await saves_cards(desk.database, shopper.shop)
+    link = await order(desk.database, shopper.shop)
+    agreed = Agreed(shopper.id, "keep it", "charge it" if later else "", later)
+    result = await pay(desk, link, number, saving=agreed)
+    if isinstance(result, ConfirmWithBank):
+        bank.decide(result.url.rpartition("/")[2], "approve")
+        checkout = await find_checkout(desk.database, link, now=utc_now())
+        assert checkout.attempt is not None
+        result = await settle_challenge(desk, checkout, checkout.attempt, now=checkout.now)
+    assert result == Paid()
+    found = await desk.database.fetchval(
+        "select max(id) from saved_instrument where merchant_id = $1", shopper.shop.merchant_id
+    )
+    return int(found)
 
 
 async def mailed_code(database: Database, vault: Vault, shop: Shop) -> str:

@@ -64,7 +64,7 @@ class Gateway:
         return Pingback(self.private_key, self.header_prefix, self.clock)
 
     def payments(self) -> Payments:
-        """Give money back."""
+        """Give money back, and charge saved cards."""
         return Payments(Calls(self.api_url, self.private_key, self.timeout))
 
     def subscriptions(self) -> Subscriptions:

@@ -56,6 +56,48 @@ class Payments:
             raise
         return refunded
 
+    def charge(
+        self,
+        instrument_id: int | str,
+        merchant_order_id: str,
+        amount: str | int | Decimal,
+        currency: str,
+        description: str,
+        *,
+        idempotency_key: str | None = None,
+    ) -> dict[str, Any]:
+        """Charge a card that a customer has saved at your shop, without them,
+        as they agreed at the checkout.
+
+        A `payment` pingback tells of it too. Give an `idempotency_key` of your own for each charge
+        that you mean to make: called again with the same one, after an error or no answer, it moves
+        money once. Without one a key is drawn for each call, and an ApiError has it as
+        `idempotency_key`.
+
+        Returns: `id` (the `payment_order.id` of the pingback), `status` (`successful`, or
+            `processing` while the bank has not answered), `amount` and `currency`.
+        Raises: ApiError, with status 402 if the bank declined, 403 if the customer has not agreed,
+            404 if there is no such card, 409 beyond the limit that they agreed to or for an order
+            that is paid, 0 if no answer came; TypeError for an amount of another type; ValueError
+            for a key that no header can carry.
+        """
+        if isinstance(amount, bool) or not isinstance(amount, str | int | Decimal):
+            raise TypeError(f'amount is a {type(amount).__name__}; give it as text or Decimal, such as "4.00"')
+        fields = {
+            "instrument_id": str(instrument_id),
+            "merchant_order_id": merchant_order_id,
+            "amount": format(amount, "f") if isinstance(amount, Decimal) else str(amount),
+            "currency": currency,
+            "description": description,
+        }
+        key = str(uuid4()) if idempotency_key is None else _checked(idempotency_key)
+        try:
+            charged: dict[str, Any] = self.calls.post("/api/v1/charges", fields, {"Idempotency-Key": key})
+        except ApiError as error:
+            error.idempotency_key = key
+            raise
+        return charged
+
 
 def _checked(key: str) -> str:
     """The key, if the service can take it."""

@@ -43,7 +43,7 @@ WRITERS: dict[str, str] = {
     "chargeback": "chargebacks mail privacy test_clock",  # marked as told with its mail
     "checkout": "payments privacy sealing test_clock",  # links in clear are hidden
     "clock_reading": "operations",
-    "customer": "operations payments privacy test_clock",  # a forgotten purchase is adopted
+    "customer": "billing operations payments privacy test_clock",  # a forgotten purchase is adopted
     "delivery": "deliveries mail privacy test_clock",  # marked as told with its mail
     "deployment": "operations",
     "dispute_reading": "chargebacks",
@@ -57,6 +57,7 @@ WRITERS: dict[str, str] = {
     "history": "operations",
     "hosted_page": "payments privacy test_clock",  # erased with its customer, or with the test side
     "ignored_field": "merchants test_clock",  # goes with the test side
+    "instrument_charge": "billing privacy test_clock",  # erased with its customer, or with the test side
     "invitation": "accounts",
     # A posting is written by the statement that does what it is about.
     "ledger_entry": "chargebacks ledger payments test_clock",
@@ -88,7 +89,8 @@ WRITERS: dict[str, str] = {
     "reconciliation": "operations",
     "refund_day": "payments",
     "rejected_form": "merchants privacy test_clock",  # erased with its customer, or with the test side
-    "saved_instrument": "privacy shoppers test_clock",  # erased with its customer, or with the test side
+    # A charge marks it as used; erased with its customer, or with the test side.
+    "saved_instrument": "billing privacy shoppers test_clock",
     "share_of_work": "merchants",
     "shopper": "privacy shoppers test_clock",  # erased with its customer, or with the test side
     "shopper_code": "privacy shoppers test_clock",  # erased with its customer, or with the test side

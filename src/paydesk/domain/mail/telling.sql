@@ -113,7 +113,7 @@ with place as materialized (
            jsonb_build_object(
                'payment_id', p.id, 'merchant_order_id', p.merchant_order_id, 'amount', trim_scale(p.amount)::text,
                'currency', p.currency, 'paid_at', p.paid_at, 'reserved', p.state = 'authorized',
-               'description', coalesce(c.description, s.package_name, ''), 'brand', d.brand, 'last4', d.last4,
+               'description', coalesce(c.description, s.package_name, i.description, ''), 'brand', d.brand, 'last4', d.last4,
                'name', concat_ws(' ', nullif(u.first_name, ''), nullif(u.last_name, '')),
                'package', s.package_name, 'terms_agreed', s.terms_agreed, 'date_next', s.date_next,
                'portal_token', s.portal_token, 'portal', s.portal),
@@ -144,6 +144,12 @@ with place as materialized (
           where s.merchant_id = p.merchant_id and s.live = p.live and s.id = p.subscription_id
           limit 1
      ) s on true
+      left join lateral (
+         select description
+           from instrument_charge
+          where p.checkout_id is null and not p.renewal and merchant_id = p.merchant_id and attempt_id = p.attempt_id
+          limit 1
+     ) i on true
      where e.event = 'payment' and u.erased_at is null and u.email <> ''
         on conflict (merchant_id, once) do nothing
  returning id

@@ -225,7 +225,7 @@ async def _ask(acquirer: Acquirer, lookup: Lookup, *, stale: bool) -> Finding:
 
     Raises: OutcomeUnknown.
     """
-    if lookup.renewal:
+    if lookup.unattended:
         return await find_unattended(acquirer, lookup.key, lookup.not_after + GRACE)
     if stale or lookup.state is AttemptState.ABANDONED:
         return await acquirer.end_challenge(lookup.key)

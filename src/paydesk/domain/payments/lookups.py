@@ -76,7 +76,8 @@ class Lookup:
     Its times are real ones; the shop's own time is ahead of them by `clock`. The clock may have
     been moved since, so that they are reckoned back too far: `not_after`, always in real time, says
     how far at most. `due_at` is when it was to be asked about. `page_ending` is whether nobody is
-    to pay on its page any more.
+    to pay on its page any more. `unattended`: its
+    customer is not there to be asked anything.
     """
 
     shop: Shop
@@ -92,6 +93,7 @@ class Lookup:
     alerted: bool
     renewal: bool
     clock: timedelta
+    unattended: bool = False
     amount: Decimal = Decimal(0)
     currency: str = ""
     capture: bool = True
@@ -125,6 +127,7 @@ class _Row(msgspec.Struct, frozen=True):
     attempt_id: int
     payment_id: int
     checkout_id: int | None
+    renewal: bool
     state: AttemptState
     idempotency_key: str
     acquirer: str
@@ -162,7 +165,8 @@ def _lookup(row: _Row) -> Lookup:
         finished_at=row.finished_at and max(row.finished_at - row.clock, row.not_after),
         number=row.lookups,
         alerted=row.alerted_at is not None,
-        renewal=row.checkout_id is None,
+        renewal=row.renewal,
+        unattended=row.checkout_id is None,
         clock=row.clock,
         amount=row.amount,
         currency=row.currency,

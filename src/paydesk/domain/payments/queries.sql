@@ -396,6 +396,8 @@ returning a.merchant_id, a.live, a.id as attempt_id, a.payment_id, a.checkout_id
           a.acquirer, a.not_after, a.created_at, a.finished_at, a.lookups, a.alerted_at, a.amount, a.currency,
           a.capture, a.acquirer_reference, a.lookup_at, h.expires_at as page_ends_at,
           coalesce(h.ending, false) or a.live and m.suspended_at is not null as page_ending,
+          coalesce((select p.renewal from payment p
+                     where p.merchant_id = a.merchant_id and p.live = a.live and p.id = a.payment_id), false) as renewal,
           side_clock(a.live, m.test_clock) as clock;
 
 -- name: schedule_lookups(merchant_ids, lives, attempt_ids, states, claimed_ats, lookup_ats, alerted_ats)!

@@ -116,10 +116,10 @@ def read_request(form: Mapping[str, Value]) -> CheckoutRequest:
     _check_later_charges(form, currency)
     amount = parse_amount(read_required(form, "amount"), currency)
     return CheckoutRequest(
-        merchant_order_id=_order_id(form),
+        merchant_order_id=read_order_reference(form),
         amount=amount,
         currency=currency,
-        description=_line(form, "description"),
+        description=read_description(form),
         success_url=_success_url(_text(form, "success_url")),
         pingback_url=_pingback_url(_text(form, "pingback_url")),
         sign_version=read_sign_version(form),
@@ -161,16 +161,23 @@ def _text(form: Mapping[str, Value], name: str) -> str:
     return value
 
 
-def _line(form: Mapping[str, Value], name: str) -> str:
-    read_required(form, name)
-    line = _optional_line(form, name)
+def read_description(form: Mapping[str, Value]) -> str:
+    """What the customer reads, on one line.
+
+    Raises: Malformed.
+    """
+    read_required(form, "description")
+    line = _optional_line(form, "description")
     if not line:
-        raise Malformed(f"{name} is blank", name)
+        raise Malformed("description is blank", "description")
     return line
 
 
-def _order_id(form: Mapping[str, Value]) -> str:
-    """The merchant's own reference, to the character: pingbacks echo it."""
+def read_order_reference(form: Mapping[str, Value]) -> str:
+    """The merchant's own reference, to the character: pingbacks echo it.
+
+    Raises: Malformed.
+    """
     text = read_required(form, "merchant_order_id")
     refuse_card_number(text, "merchant_order_id")
     _check_line(text, "merchant_order_id")

@@ -21,6 +21,12 @@ update shopper
    set email = 'erased', seed = gen_random_uuid(), erased_at = coalesce(erased_at, :now)
  where merchant_id = :merchant_id and live = :live and id = any(:ids::bigint[]);
 
+-- name: erase_charges(merchant_id, live, ids, patterns)!
+update instrument_charge
+   set description = 'erased'
+ where merchant_id = :merchant_id and live = :live and payment_id = any(:ids::bigint[])
+   and lower(description) like any(:patterns::text[]);
+
 -- name: erase_codes(merchant_id, live, emails)!
 delete from shopper_code where merchant_id = :merchant_id and live = :live and lower(email) = any(:emails::text[]);
 

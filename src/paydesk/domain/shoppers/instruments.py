@@ -158,3 +158,13 @@ async def remove(database: Database, shop: Shop, shopper_id: int, instrument_id:
 async def remove_unneeded(database: Database, *, now: datetime) -> int:
     """Forget cards whose purpose is over; how many. Now is real time."""
     return int(await queries.remove_unneeded(database, unused_since=now - UNUSED, now=now, most=MOST_FORGOTTEN))
+
+
+async def take_back(database: Database, shop: Shop, shopper_id: int, instrument_id: int, *, now: datetime) -> bool:
+    """The shop may not charge a shopper's card without them any more; whether it might.
+    Moves no money.
+    """
+    revoked = await queries.take_back(
+        database, merchant_id=shop.merchant_id, live=shop.live, shopper_id=shopper_id, id=instrument_id, now=now
+    )
+    return bool(revoked)

@@ -15,7 +15,9 @@ select u.merchant_id, u.live, u.id, :card_id, :attempt_id, :acquirer, :keep_word
 -- The cards that a shopper has saved, the newest first; one that was saved again stands once.
 select *
   from (select distinct on (c.brand, c.last4, c.exp_month, c.exp_year)
-               s.id, s.shopper_id, s.keep_wording, s.keep_agreed_at, s.charge_wording, s.charge_agreed_at, s.used_at,
+               s.id, s.shopper_id, s.keep_wording, s.keep_agreed_at,
+               case when s.charge_revoked_at is null then s.charge_wording else '' end as charge_wording,
+               s.charge_agreed_at, s.used_at,
                c.brand, c.last4, c.exp_month, c.exp_year
           from saved_instrument s
           join payment_attempt a
@@ -99,3 +101,30 @@ with over as materialized (
      where c.merchant_id = over.merchant_id and c.id = over.card_id and c.number_sealed is not null
 )
 select count(*) from over;
+
+-- name: take_back(merchant_id, live, shopper_id, id, now)$
+-- Its shop may not charge a card without its customer any more, nor any that stands for the same one. What was kept for
+-- nothing else is forgotten.
+with one as (
+    select c.brand, c.last4, c.exp_month, c.exp_year
+      from saved_instrument s
+      join card c on c.merchant_id = s.merchant_id and c.live = s.live and c.id = s.card_id
+     where s.merchant_id = :merchant_id and s.live = :live and s.shopper_id = :shopper_id and s.id = :id
+       and s.removed_at is null
+), revoked as (
+    update saved_instrument s
+       set charge_revoked_at = :now, removed_at = case when s.keep_wording = '' then :now::timestamptz end
+      from card c, one
+     where s.merchant_id = :merchant_id and s.live = :live and s.shopper_id = :shopper_id and s.removed_at is null
+       and s.charge_wording <> '' and s.charge_revoked_at is null
+       and c.merchant_id = s.merchant_id and c.live = s.live and c.id = s.card_id
+       and (c.brand, c.last4, c.exp_month, c.exp_year) = (one.brand, one.last4, one.exp_month, one.exp_year)
+ returning s.merchant_id, s.live, s.card_id, s.keep_wording
+), forgotten as (
+    update card c
+       set number_sealed = null, erased_at = :now
+      from revoked
+     where revoked.keep_wording = '' and c.merchant_id = revoked.merchant_id and c.live = revoked.live
+       and c.id = revoked.card_id and c.number_sealed is not null
+)
+select count(*) from revoked;

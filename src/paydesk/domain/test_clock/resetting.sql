@@ -84,6 +84,11 @@ delete from shopper_code
  where merchant_id = :merchant_id and live = false
    and address in (select address from shopper_code where merchant_id = :merchant_id and live = false limit :most);
 
+-- name: delete_instrument_charges(merchant_id, most)!
+delete from instrument_charge
+ where merchant_id = :merchant_id and live = false
+   and attempt_id in (select attempt_id from instrument_charge where merchant_id = :merchant_id and live = false limit :most);
+
 -- name: delete_saved_instruments(merchant_id, most)!
 delete from saved_instrument
  where merchant_id = :merchant_id and live = false

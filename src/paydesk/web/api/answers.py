@@ -18,6 +18,7 @@ REFERENCE = "#/components/schemas/{name}"
 _REFUSALS: dict[int | str, str] = {
     400: "A parameter or the body is malformed or unknown; the message names it.",
     401: "The private key is missing or wrong.",
+    402: "The bank declined; nothing was taken.",
     403: "The body's signature is wrong.",
     404: "There is no such thing among this merchant's, live or test.",
     409: "Not possible in its present state.",

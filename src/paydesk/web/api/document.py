@@ -12,11 +12,12 @@ from starlette.routing import BaseRoute
 
 from paydesk.web.api.answers import REFERENCE
 from paydesk.web.api.balance_shapes import BALANCE_ANSWERS
+from paydesk.web.api.charges import CHARGE_ANSWERS
 from paydesk.web.api.delivery_shapes import DELIVERY_ANSWERS
 from paydesk.web.api.refund_shapes import REFUND_ANSWERS
 from paydesk.web.api.shapes import ANSWERS
 
-_SHAPES = (*ANSWERS, *DELIVERY_ANSWERS, *REFUND_ANSWERS, *BALANCE_ANSWERS)
+_SHAPES = (*ANSWERS, *DELIVERY_ANSWERS, *REFUND_ANSWERS, *CHARGE_ANSWERS, *BALANCE_ANSWERS)
 
 INTRODUCTION = (
     "For the merchant's server. Each call carries the private key in the header `X-ApiKey`. Below `/sandbox`, and "

@@ -6,6 +6,7 @@ from fastapi import APIRouter
 
 from paydesk.web.api import (
     chargebacks,
+    charges,
     deliveries,
     docs_page,
     ledger,
@@ -17,5 +18,16 @@ from paydesk.web.api import (
 )
 
 router = APIRouter()
-for part in (subscriptions, payments, refunds, deliveries, pingbacks, chargebacks, ledger, test_clock, docs_page):
+for part in (
+    subscriptions,
+    payments,
+    refunds,
+    charges,
+    deliveries,
+    pingbacks,
+    chargebacks,
+    ledger,
+    test_clock,
+    docs_page,
+):
     router.include_router(part.router)

@@ -73,6 +73,11 @@ class Known:
         """The cards that they agreed to find again, and that have not expired."""
         return [one for one in self.instruments if one.keep_wording and one.is_good(now)]
 
+    def others(self, now: datetime) -> list[SavedInstrument]:
+        """The rest of them, which they may remove."""
+        payable = self.to_pay_with(now)
+        return [one for one in self.instruments if one not in payable]
+
 
 def cookies_of(request: Request, services: CheckoutServices, shop: Shop) -> ShopCookies:
     """The cookies of a shop in the base that the request came to."""

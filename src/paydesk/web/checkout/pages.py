@@ -87,8 +87,9 @@ class CheckoutView:
     card; each is empty where there is no such way. `given_back` as of a checkout.
 
     `path` is where the checkout's pages begin, if a card may be saved here; `known_as` is the
-    address that was proved in this browser, with the cards `saved` by it, and with the sentences
-    beside the boxes that save this one (`keep`, `charge`), of which some are `ticked`.
+    address that was proved in this browser, with the cards `saved` by it to pay with, the `others`,
+    and the sentences beside the boxes that save this one (`keep`, `charge`), of which some are
+    `ticked`.
     """
 
     merchant_name: str
@@ -114,6 +115,7 @@ class CheckoutView:
     path: str = ""
     known_as: str = ""
     saved: Sequence[SavedInstrument] = ()
+    others: Sequence[SavedInstrument] = ()
     keep: str = ""
     charge: str = ""
     ticked: Sequence[str] = ()

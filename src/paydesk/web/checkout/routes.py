@@ -134,6 +134,7 @@ class CheckoutVisit:
             path=self.path if self.saves_cards else "",
             known_as=known.shopper.email if known else "",
             saved=tuple(known.to_pay_with(checkout.now)) if known else (),
+            others=tuple(known.others(checkout.now)) if known else (),
             keep=keep_in_words(merchant, self.texts) if known else "",
             charge=charge_in_words(merchant, checkout.later, self.texts) if known else "",
             ticked=typed.ticked if typed else (),
