@@ -60,6 +60,7 @@ from paydesk.web.middleware import Observed, SandboxBase
 from paydesk.web.notifications import notification_routes
 from paydesk.web.operator import routes as operator
 from paydesk.web.portal import routes as portal
+from paydesk.web.portal import saved_cards as portal_cards
 from paydesk.web.portal.services import PortalServices
 from paydesk.web.violations import report_routes
 
@@ -141,6 +142,7 @@ def create_app(settings: Settings) -> FastAPI:
             *api_routes.router.routes,
             *routes.routes,
             *saved_cards.routes,
+            *portal_cards.routes,
             *portal.routes,
             *account.routes,
             *operator.routes,

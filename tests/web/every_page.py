@@ -16,6 +16,7 @@ from paydesk.core.periods import Period
 from paydesk.domain.billing.for_customer import Holding, PastPayment, PastPayments, StoredCard
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.states import PaymentState
+from paydesk.domain.shoppers.for_customer import SavedAtShop
 from paydesk.domain.shoppers.instruments import LaterCharges, SavedInstrument
 from paydesk.domain.subscriptions.lifecycle import Package, Subscription
 from paydesk.domain.subscriptions.states import SubscriptionState
@@ -53,6 +54,9 @@ KNOWN = replace(
 SUBSCRIBING = replace(PAYMENT, terms=YEARLY)
 TRYING = replace(PAYMENT, terms=TRIED, amount=Decimal(0))
 
+SAVED_AT_SHOP = SavedAtShop(
+    Shop(1, False), 1, "Zyx", "UTC", 2, [replace(SAVED, charge_wording="Vorp", charge_agreed_at=NOW)], NOW
+)
 HELD = Holding(
     shop=Shop(1, False),
     subscription=Subscription(
@@ -119,6 +123,10 @@ def _agreeing(header: str) -> checkout.CheckoutView:
     return replace(KNOWN, keep=keep_in_words("Zyx", texts), charge=charge_in_words("Zyx", later, texts))
 
 
+def _saved_cards(header: str, saved: SavedAtShop) -> Response:
+    return portal.saved_cards_page(saved, portal.texts_for(header), "/portal/cards/t1")
+
+
 def _field_errors(errors: dict[str, dict[str, str]]) -> list[dict[str, str]]:
     """All codes of all fields, each field with one code at a time."""
     most = max(map(len, errors.values()))
@@ -158,6 +166,8 @@ PAGES: dict[str, Page] = {
     ),
     **{f"portal, {name}": _portal(portal.subscription_page, holding, PAID, paging=True)
        for name, holding in SUBSCRIPTIONS.items()},
+    "portal, saved cards": lambda header: _saved_cards(header, SAVED_AT_SHOP),
+    "portal, no saved cards": lambda header: _saved_cards(header, replace(SAVED_AT_SHOP, instruments=[], browsers=0)),
     "portal, no older": _portal(portal.subscription_page, HELD, PastPayments((), None)),
     "portal, cancel": _portal(portal.cancel_page, held(charging=True)),
     "portal, card": _portal(portal.card_page, held(failures=1)),

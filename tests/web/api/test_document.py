@@ -11,6 +11,8 @@ from tests.web.api.conftest import subscribe
 from paydesk.web.api import shapes
 
 CALLS = {
+    ("post", "/api/v1/charges"),
+    ("get", "/api/v1/instruments"),
     ("get", "/api/v1/payments"),
     ("get", "/api/v1/payments/{payment_id}"),
     ("get", "/api/v1/subscriptions"),

@@ -121,10 +121,18 @@ class _Portal(msgspec.Struct, frozen=True):
     seed: str | None = None
 
 
+class _Shopper(msgspec.Struct, frozen=True):
+    """The shopper to whose own page a mail leads."""
+
+    id: int
+    seed: str
+
+
 class _Told(msgspec.Struct, frozen=True):
     """What the sender itself reads among a mail's facts."""
 
     portal: _Portal | None = None
+    shopper: _Shopper | None = None
 
 
 Write = Callable[[DueMail], Letter]
@@ -262,13 +270,21 @@ class MailSender:
             kind=mail.kind,
             recipient=mail.recipient,
             language=mail.language,
-            facts=facts | self._portal(mail, msgspec.convert(facts, _Told).portal),
+            facts=facts | self._links(mail, msgspec.convert(facts, _Told)),
             attempts=mail.attempts,
             created_at=mail.created_at,
             merchant_name=mail.merchant_name,
             merchant_email=mail.merchant_email,
             time_zone=mail.time_zone,
         )
+
+    def _links(self, mail: ClaimedMail, told: _Told) -> dict[str, str]:
+        """The tokens of links, which rest in no mail."""
+        if told.shopper is None:
+            return self._portal(mail, told.portal)
+        shop = Shop(mail.merchant_id, bool(mail.live))
+        link = Link(LinkTo.SHOPPER, shop, told.shopper.id, told.shopper.seed)
+        return {"shopper_token": link.token(self._vault), **self._portal(mail, told.portal)}
 
     def _portal(self, mail: ClaimedMail, portal: _Portal | None) -> dict[str, str]:
         """The token of the portal's link, which rests in no mail;

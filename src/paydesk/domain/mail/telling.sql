@@ -116,7 +116,7 @@ with place as materialized (
                'description', coalesce(c.description, s.package_name, i.description, ''), 'brand', d.brand, 'last4', d.last4,
                'name', concat_ws(' ', nullif(u.first_name, ''), nullif(u.last_name, '')),
                'package', s.package_name, 'terms_agreed', s.terms_agreed, 'date_next', s.date_next,
-               'portal_token', s.portal_token, 'portal', s.portal),
+               'portal_token', s.portal_token, 'portal', s.portal, 'shopper', k.shopper),
            'receipt ' || p.id, :real_now, :real_now
       from event e
      cross join lateral (
@@ -150,6 +150,19 @@ with place as materialized (
           where p.checkout_id is null and not p.renewal and merchant_id = p.merchant_id and attempt_id = p.attempt_id
           limit 1
      ) i on true
+      left join lateral (
+         -- Whoever has the address that was proved may see what is saved under it; another payer's address is not theirs.
+         select jsonb_build_object('id', w.id, 'seed', w.seed) as shopper
+           from saved_instrument v
+           join shopper w
+             on w.merchant_id = v.merchant_id and w.live = v.live and w.id = v.shopper_id and w.erased_at is null
+            and lower(w.email) = lower(u.email)
+          where v.merchant_id = p.merchant_id and v.live = p.live and v.removed_at is null
+            and (v.attempt_id = p.attempt_id
+                 or v.id = (select instrument_id from instrument_charge
+                             where merchant_id = p.merchant_id and attempt_id = p.attempt_id))
+          limit 1
+     ) k on true
      where e.event = 'payment' and u.erased_at is null and u.email <> ''
         on conflict (merchant_id, once) do nothing
  returning id

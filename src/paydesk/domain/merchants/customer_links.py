@@ -33,6 +33,7 @@ class LinkTo(StrEnum):
 
     CHECKOUT = "checkout"
     PORTAL = "portal"
+    SHOPPER = "shopper"
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
 from typing import Annotated, Any
@@ -51,6 +52,17 @@ _BODY: dict[str, Any] = {
     "required": list(_FIELDS),
     "additionalProperties": False,
 }
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The fields of a charge, as they were sent."""
+
+    instrument_id: str
+    merchant_order_id: str
+    amount: str
+    currency: str
+    description: str
 
 
 class InstrumentParameters(PageParameters):
@@ -190,13 +202,14 @@ def _wanted(fields: dict[str, object]) -> Wanted:
     Raises: Malformed, naming the field.
     """
     given = {name: _text(fields.get(name), name) for name in _FIELDS}
-    if not _ID.fullmatch(given["instrument_id"]) or not 0 < int(given["instrument_id"]) <= LARGEST_ID:
+    asked = _Asked(**given)
+    if not _ID.fullmatch(asked.instrument_id) or not 0 < int(asked.instrument_id) <= LARGEST_ID:
         raise Malformed("instrument_id is not the number of a saved card", "instrument_id")
-    currency = parse_currency(given["currency"])
+    currency = parse_currency(asked.currency)
     return Wanted(
-        instrument_id=int(given["instrument_id"]),
+        instrument_id=int(asked.instrument_id),
         merchant_order_id=read_order_reference(given),
-        amount=parse_amount(given["amount"], currency),
+        amount=parse_amount(asked.amount, currency),
         currency=currency,
         description=read_description(given),
     )

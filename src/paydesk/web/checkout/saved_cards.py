@@ -17,6 +17,7 @@ from paydesk.domain.payments.checkouts import Standing
 from paydesk.domain.payments.receiving import read_form
 from paydesk.domain.payments.saved_cards import pay_with_saved
 from paydesk.domain.shoppers.counting import TooManyCodes
+from paydesk.domain.shoppers.for_customer import link_of
 from paydesk.domain.shoppers.instruments import remove
 from paydesk.domain.shoppers.proving import ask_for_code, prove
 from paydesk.domain.shoppers.sessions import forget_browser
@@ -25,7 +26,7 @@ from paydesk.web.checkout import pages
 from paydesk.web.checkout.known import cookies_of
 from paydesk.web.checkout.routes import LARGEST_BODY, CheckoutVisit, find_visit, follow
 from paydesk.web.same_site import require_own_page
-from paydesk.web.visits import client_address, read_form_body
+from paydesk.web.visits import base_path, client_address, read_form_body
 from paydesk_client.signature import Value
 
 
@@ -168,6 +169,15 @@ async def remove_card(request: Request) -> Response:
     return visit.go(visit.path)
 
 
+async def show_cards(request: Request) -> Response:
+    """Lead to the shopper's own page, whose link only who is known here gets."""
+    visit = await find_visit(request)
+    if visit.known is None:
+        return _to_checkout(request)
+    token = link_of(visit.known.shopper).token(visit.services.desk.vault)
+    return visit.go(f"{base_path(request)}/portal/cards/{token}")
+
+
 async def leave(request: Request) -> Response:
     """Nobody is known in this browser any more, at this shop."""
     posted = await _posted(request)
@@ -198,6 +208,7 @@ _ACTS = {"pay-saved": pay_at_once, "remove-card": remove_card, "leave": leave}
 routes = [
     Route("/checkout/{token}/known", show_address, methods=["GET"]),
     Route("/checkout/{token}/known", take_address, methods=["POST"]),
+    Route("/checkout/{token}/cards", show_cards, methods=["GET"]),
     Route("/checkout/{token}/code", show_code, methods=["GET"]),
     Route("/checkout/{token}/code", take_code, methods=["POST"]),
     *(Route(f"/checkout/{{token}}/{name}", act, methods=["POST"]) for name, act in _ACTS.items()),

@@ -96,6 +96,10 @@ class MailMatter:
         label = BRAND_RULES[Brand(brand)].label if brand in set(Brand) and Brand(brand) in BRAND_RULES else ""
         return f"{label} •••• {self.fact('last4')}".strip() if self.fact("last4") else ""
 
+    def saved_cards(self) -> str:
+        """The customer's own page of the cards that they have saved at the shop."""
+        return f"{self.base}/portal/cards/{self.fact('shopper_token')}"
+
     def portal(self, path: str = "") -> str:
         """The customer's own page of the subscription."""
         return f"{self.base}/portal/{self.fact('portal_token')}{path}"

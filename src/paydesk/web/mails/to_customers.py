@@ -35,6 +35,7 @@ def receipt(telling: MailMatter) -> Content:
             ),
         ),
         _paid(telling),
+        (say(mark("Your saved cards")), telling.saved_cards()) if telling.fact("shopper_token") else None,
     )
 
 

@@ -14,7 +14,9 @@ from zoneinfo import ZoneInfo
 from babel.dates import format_date
 from starlette.responses import HTMLResponse
 
+from paydesk.core.cards import BRAND_RULES, Brand
 from paydesk.domain.billing.for_customer import Holding, PastPayments
+from paydesk.domain.shoppers.for_customer import SavedAtShop
 from paydesk.domain.subscriptions.states import SubscriptionState
 from paydesk.web.agreement import terms_in_words
 from paydesk.web.decline_words import FIELD_OF_DECLINE, notice_for
@@ -23,7 +25,8 @@ from paydesk.web.rendering import DoorTemplates, secured
 from paydesk.web.texts import Catalogues, Texts
 
 _HERE = Path(__file__).parent
-_PAGES = DoorTemplates(_HERE / "templates")
+_BRAND_NAMES = {str(brand): rule.label for brand, rule in BRAND_RULES.items() if brand is not Brand.UNKNOWN}
+_PAGES = DoorTemplates(_HERE / "templates", brand_names=_BRAND_NAMES)
 CATALOGUES = Catalogues(_HERE / "locale", "portal")
 texts_for = CATALOGUES.texts_for
 
@@ -94,6 +97,15 @@ def subscription_page(view: PortalView, payments: PastPayments, *, paging: bool 
     on another page.
     """
     return _page("subscription.html", view, payments=payments, wording=wording, paging=paging)
+
+
+def saved_cards_page(saved: SavedAtShop, texts: Texts, path: str) -> HTMLResponse:
+    """The cards that a customer has saved at a shop, with what they agreed to."""
+
+    def day(at: datetime | None) -> str:
+        return "" if at is None else format_date(at.astimezone(ZoneInfo(saved.time_zone)), "long", texts.date_locale)
+
+    return secured(_PAGES.render("saved_cards.html", texts, held=saved, path=path, day=day))
 
 
 def cancel_page(view: PortalView) -> HTMLResponse:
