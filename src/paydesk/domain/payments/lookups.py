@@ -76,8 +76,7 @@ class Lookup:
     Its times are real ones; the shop's own time is ahead of them by `clock`. The clock may have
     been moved since, so that they are reckoned back too far: `not_after`, always in real time, says
     how far at most. `due_at` is when it was to be asked about. `page_ending` is whether nobody is
-    to pay on its page any more. `unattended`: its
-    customer is not there to be asked anything.
+    to pay on its page any more. `unattended`: its customer is not there to be asked anything.
     """
 
     shop: Shop
