@@ -28,7 +28,7 @@ LARGEST_BODY = 4 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
+class SavedCardsVisit:
     """One request to the page: what is saved, and the visitor's language."""
 
     request: Request
@@ -47,7 +47,7 @@ class Visit:
         return Response(status_code=303, headers={"Location": self.path, "Cache-Control": "no-store"})
 
 
-Handler = Callable[[Visit], Awaitable[Response]]
+Handler = Callable[[SavedCardsVisit], Awaitable[Response]]
 
 
 def _route(path: str, handler: Handler, method: str) -> Route:
@@ -61,7 +61,7 @@ def _route(path: str, handler: Handler, method: str) -> Route:
     return Route(f"/portal/cards/{{token}}{path}", answer, methods=[method])
 
 
-async def _visit(request: Request, texts: Texts) -> Visit:
+async def _visit(request: Request, texts: Texts) -> SavedCardsVisit:
     """Find what the link leads to; the sandbox base only knows test data.
 
     Raises: NotFound.
@@ -71,35 +71,35 @@ async def _visit(request: Request, texts: Texts) -> Visit:
     saved = await find_saved(services.desk.database, link, now=services.now())
     if saved.shop.live and in_sandbox(request):
         raise NotFound("this link is incomplete or wrong")
-    return Visit(request, services, saved, texts, f"{base_path(request)}/portal/cards/{token}")
+    return SavedCardsVisit(request, services, saved, texts, f"{base_path(request)}/portal/cards/{token}")
 
 
-async def show(visit: Visit) -> Response:
+async def show(visit: SavedCardsVisit) -> Response:
     """The cards, with what was agreed to, and when."""
     return pages.saved_cards_page(visit.saved, visit.texts, visit.path)
 
 
-async def remove_card(visit: Visit) -> Response:
+async def remove_card(visit: SavedCardsVisit) -> Response:
     """Forget a card, and erase its number; a second time changes nothing."""
     database, saved = visit.services.desk.database, visit.saved
     await remove(database, saved.shop, saved.shopper_id, await visit.chosen(), now=saved.now)
     return visit.back()
 
 
-async def take_consent_back(visit: Visit) -> Response:
+async def take_consent_back(visit: SavedCardsVisit) -> Response:
     """The shop may not charge a card without its customer any more."""
     database, saved = visit.services.desk.database, visit.saved
     await take_back(database, saved.shop, saved.shopper_id, await visit.chosen(), now=saved.now)
     return visit.back()
 
 
-async def forget(visit: Visit) -> Response:
+async def forget(visit: SavedCardsVisit) -> Response:
     """The customer is known in no browser any more."""
     await forget_browsers(visit.services.desk.database, visit.saved.shop, visit.saved.shopper_id)
     return visit.back()
 
 
-async def go_back(visit: Visit) -> Response:
+async def go_back(visit: SavedCardsVisit) -> Response:
     """A browser that reloads the address of an act is sent back to the page."""
     return visit.back()
 
