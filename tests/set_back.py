@@ -218,8 +218,3 @@ async def session_used_long_ago(database: Database, merchant_id: int, ago: timed
 async def no_codes_counted(database: Database) -> None:
     """Nobody has asked for codes lately."""
     await database.execute("delete from shopper_count")
-
-
-async def never_challenged(database: Database, merchant_id: int) -> None:
-    """No bank has asked a shop's customers who they are."""
-    await database.execute("update payment_attempt set challenge_url = '' where merchant_id = $1", merchant_id)

@@ -166,9 +166,15 @@ async def test_a_removed_card_is_not_charged(
 
 
 async def test_without_the_banks_authentication_nothing_is_charged(
-    desk: Desk, shop: Shop, card: int, charges: Charges
+    desk: Desk, shop: Shop, bank: Bank, shopper: Shopper, charges: Charges, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await set_back.never_challenged(desk.database, shop.merchant_id)
+    honest = SimulatedAcquirer.authorize
+
+    async def waves_through(acquirer: SimulatedAcquirer, purchase: Purchase) -> object:
+        return await honest(acquirer, replace(purchase, authenticate=False))
+
+    monkeypatch.setattr(SimulatedAcquirer, "authorize", waves_through)
+    card = await save_card(desk, bank, shopper)
     with pytest.raises(Forbidden, match="not authenticated"):
         await charge(desk, shop, power(card))
     assert taken(charges) == []
