@@ -200,7 +200,7 @@ def checkout_services(
             database,
             vault,
             settings.forms_per_minute,
-            live_pages_only=live is not None and not live.capabilities.cards,
+            live_pages=None if live is None or live.capabilities.cards else live,
         ),
     )
 

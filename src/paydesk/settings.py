@@ -219,8 +219,7 @@ class Settings(BaseSettings):
     )
     stripe_checkout: bool = Field(
         False,
-        description="Whether customers pay on Stripe's own page, for accounts that may not send card numbers: all but "
-        "goods that are shipped.",
+        description="Whether customers pay on Stripe's own page, for accounts that may not send card numbers.",
     )
     stripe_checkout_domain: str = Field(
         "",

@@ -13,6 +13,7 @@ import pytest
 from playwright.async_api import Page, expect
 from tests.e2e.looks import flaws
 from tests.e2e.running import PATIENCE_MS, OpenPage, Running, fill_in
+from tests.e2e.test_hosted_journey import to_their_page
 from tests.lengths import long, one_of
 
 pytestmark = pytest.mark.browser
@@ -82,6 +83,25 @@ async def told(page: Page) -> list[dict[str, Any]]:
     articles = page.get_by_role("article")
     assert await articles.get_by_text("Genuine", exact=True).count() == await articles.count()
     return [json.loads(await one.inner_text()) for one in await articles.locator("pre").all()]
+
+
+async def test_what_is_paid_on_the_acquirers_page_is_held_there_until_the_shipment(
+    open_page: OpenPage, running: Running, merchant: Merchant
+) -> None:
+    page = await open_page(running.shop)
+    page.set_default_timeout(PATIENCE_MS)
+    await page.get_by_role("button", name=f"Buy {ARTICLE}").click()
+    await page.get_by_role("button", name="Continue to payment").click()
+    await page.wait_for_url("**/checkout/**")
+    await to_their_page(page)
+    await expect(page.get_by_role("button", name="Pay from your bank")).to_have_count(0)
+    await page.get_by_role("button", name="Pay with Test Wallet").click()
+    await page.wait_for_url(f"{running.shop}/thanks?order=*")
+    await expect(page.get_by_role("status")).to_contain_text("Authorized.", timeout=PATIENCE_MS)
+    assert (await merchant.payment(page))["captured"] is False
+    await ship(page)
+    assert (await merchant.payment(page))["captured"] is True
+    assert [one["event"] for one in await told(page)] == ["payment"]
 
 
 @pytest.mark.parametrize("version", one_of(2, ["v1", "v2"]))

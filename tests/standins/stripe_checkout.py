@@ -8,7 +8,9 @@ wrong one is answered 400, and kept in `wrong`.
 Source: docs.stripe.com/api/checkout/sessions (create, retrieve, expire, list),
     docs.stripe.com/api/idempotent_requests, docs.stripe.com/api/refunds/create,
     docs.stripe.com/payments/save-during-payment, docs.stripe.com/payments/save-and-reuse,
-    "Charge the payment method later"; docs.stripe.com/webhooks.
+    "Charge the payment method later"; docs.stripe.com/webhooks,
+    docs.stripe.com/api/payment_intents/capture, docs.stripe.com/api/payment_intents/cancel,
+    docs.stripe.com/payments/place-a-hold-on-a-payment-method.
 """
 
 from __future__ import annotations
@@ -33,8 +35,11 @@ _KEY_REUSED = {
     "type": "idempotency_error",
     "message": "Keys for idempotent requests can only be used with the same parameters they were first used with.",
 }
-_OWN = {"payment_metadata", "keeps", "excluded"}
 _MISSING = 404, {"error": {"type": "invalid_request_error", "message": "No such object"}}
+_OWN = {"payment_metadata", "capture_method", "keeps", "excluded"}
+_CARD_HOLD = 7 * 24 * 3600
+AT_ONCE = {"ideal", "bancontact", "eps", "p24", "blik", "twint"}
+"""Some methods that can't hold money: Stripe does not offer them where it is to be held."""
 _SHAPES = {
     "/v1/checkout/sessions": SessionCreateParams,
     "/v1/customers": CustomerCreateParams,
@@ -114,12 +119,41 @@ class StripeCheckout:
                 return self._charge(asked)
             case ["payment_intents"]:
                 return 200, self._intent(int(asked["amount"]), asked["currency"], asked.get("metadata", {}))
-            case ["setup_intents", name] if name in self.setups:
-                self.setups[name]["metadata"] |= asked.get("metadata", {})
-                return 200, self.setups[name]
             case ["refunds"]:
                 return self._refund(asked)
+            case [("setup_intents" | "payment_intents"), name, *action]:
+                made = self.setups.get(name) or self.intents.get(name)
+                return self._change_intent(made, action, asked) if made else _MISSING
         return _MISSING
+
+    def _change_intent(self, intent: dict[str, Any], action: list[str], asked: dict[str, Any]) -> tuple[int, Any]:
+        """What is done to an intent that was made: its metadata, its capture, its end."""
+        match action:
+            case []:
+                intent["metadata"] |= asked.get("metadata", {})
+                return 200, intent
+            case ["capture"]:
+                return self._capture(intent, asked)
+            case ["cancel"]:
+                return self._cancel(intent)
+        return _MISSING
+
+    def _capture(self, intent: dict[str, Any], asked: dict[str, Any]) -> tuple[int, Any]:
+        amount = int(asked.get("amount_to_capture", intent["amount"]))
+        if intent["status"] != "requires_capture" or amount > intent["amount"]:
+            return _refused("This PaymentIntent could not be captured.")
+        intent["metadata"] |= asked.get("metadata", {})
+        intent |= {"status": "succeeded", "amount_received": amount}
+        for session in self.sessions.values():
+            if session["payment_intent"] == intent["id"]:
+                session["payment_status"] = "paid"
+        return 200, intent
+
+    def _cancel(self, intent: dict[str, Any]) -> tuple[int, Any]:
+        if intent["status"] in {"succeeded", "canceled"}:
+            return _refused("You cannot cancel this PaymentIntent because of its status.")
+        intent["status"] = "canceled"
+        return 200, intent
 
     def _look(self, parts: list[str], query: Mapping[str, str], asked: dict[str, Any]) -> tuple[int, Any]:
         expanded = [text for field, text in query.items() if "expand" in field]
@@ -173,6 +207,7 @@ class StripeCheckout:
             "setup_intent": None,
             "customer": asked.get("customer"),
             "payment_metadata": data.get("metadata", {}),
+            "capture_method": data.get("capture_method", "automatic"),
             "keeps": setup or data.get("setup_future_usage") == "off_session",
             "excluded": list(asked.get("excluded_payment_method_types", {}).values()),
         }
@@ -274,8 +309,13 @@ class StripeCheckout:
     def pay(self, name: str, method: dict[str, Any], *, sure: bool = True) -> bool:
         """A customer pays on the page of a session; whether that was possible."""
         session = self._of_now(name)
-        if session["status"] != "open" or method["type"] in session["excluded"]:
+        holds = session["capture_method"] == "manual"
+        cant_hold = holds and method["type"] in AT_ONCE
+        if session["status"] != "open" or method["type"] in session["excluded"] or cant_hold:
             return False
+        if holds and "card" in method:
+            before = int(self.now().timestamp()) + _CARD_HOLD
+            method = method | {"card": {"capture_before": before, **method["card"]}}
         kept = self._keep(session["customer"], method) if session["keeps"] else {}
         if session["mode"] == "setup":
             made = {"object": "setup_intent", "status": "succeeded", "metadata": session["payment_metadata"], **kept}
@@ -289,14 +329,21 @@ class StripeCheckout:
             session["amount_total"],
             session["currency"],
             session["payment_metadata"],
-            status="succeeded" if sure else "processing",
-            amount_received=session["amount_total"] if sure else 0,
+            status="processing" if not sure else "requires_capture" if holds else "succeeded",
+            amount_received=session["amount_total"] if sure and not holds else 0,
+            capture_method=session["capture_method"],
             latest_charge=charge,
             **kept,
         )
         session |= {"status": "complete", "url": None, "payment_intent": intent["id"]}
-        session["payment_status"] = "paid" if sure else "unpaid"
+        session["payment_status"] = "paid" if sure and not holds else "unpaid"
         return True
+
+    def held(self, key: str) -> int:
+        """What the payments under a key of ours hold, in minor units."""
+        held = {"requires_capture"}
+        of_key = [one for one in self.intents.values() if one["metadata"].get("paydesk_key") == key]
+        return sum(one["amount"] for one in of_key if one["status"] in held)
 
     def taken(self, key: str) -> int:
         """What the payments under a key of ours have taken and not given back, in minor units."""

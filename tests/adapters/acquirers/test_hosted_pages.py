@@ -22,12 +22,13 @@ from tests.standings import standings
 from tests.standins.account import Account
 from tests.standins.stripe_checkout import StripeCheckout, running
 
-from paydesk.adapters.acquirers.hosted_pages import ListedPage, PageRequest, PageState
+from paydesk.adapters.acquirers.hosted_pages import ListedPage, Page, PageRequest, PageState
 from paydesk.adapters.acquirers.instruments import Instrument, InstrumentKind
 from paydesk.adapters.acquirers.interface import (
     Acquirer,
     AcquirerRefused,
     Approved,
+    Captured,
     CardDetails,
     Declined,
     DeclineReason,
@@ -37,12 +38,14 @@ from paydesk.adapters.acquirers.interface import (
     Purchase,
     Voided,
 )
+from paydesk.adapters.acquirers.listing import PurchaseState
 from paydesk.adapters.acquirers.marks import Mark, PurchaseKind
 from paydesk.adapters.acquirers.mollie import MollieAcquirer
 from paydesk.adapters.acquirers.simulator import Bank, Record, RemoteSimulator, SimulatedAcquirer
 from paydesk.adapters.acquirers.simulator.own_pages import Way
 from paydesk.adapters.acquirers.simulator.server import bank_app
 from paydesk.adapters.acquirers.stripe import StripeAcquirer
+from paydesk.adapters.acquirers.stripe.sessions import AT_ONCE, SLOW
 
 VISA = {"type": "card", "card": {"brand": "visa", "last4": "4242", "wallet": None, "exp_month": 12, "exp_year": 2031}}
 IN_WALLET = {"type": "card", "card": {"brand": "mastercard", "last4": "4444", "wallet": {"type": "apple_pay"}}}
@@ -286,6 +289,59 @@ class TestPaying:
         for _ in range(2):
             assert await window.acquirer.undo(f"{wanted.key}:void", wanted.key) == Voided()
         assert window.taken(wanted.key) == 0
+
+
+@pytest.mark.parametrize("window", ["in process", "remote", "stripe"], indirect=True)
+class TestHolding:
+    """Where an acquirer holds money (`hold_period`)."""
+
+    async def held(self, window: Window) -> tuple[PageRequest, Page]:
+        """A page whose money is only to be held, and that is paid."""
+        wanted = window.wanted(capture=False)
+        opened = await window.acquirer.open_page(wanted)
+        assert window.pay(opened.reference)
+        return wanted, await window.acquirer.find_page(wanted.key, opened.reference)
+
+    async def test_its_money_is_held_and_not_taken(self, window: Window) -> None:
+        wanted, page = await self.held(window)
+        assert page.state is PageState.PAID
+        assert window.taken(wanted.key) == 0
+        assert page.hold_until is not None
+        assert abs(page.hold_until - window.clock.now - timedelta(days=7)) < timedelta(seconds=1)
+
+    async def test_the_end_of_the_hold_is_found_again_by_key_and_in_the_list(self, window: Window) -> None:
+        wanted, page = await self.held(window)
+        found = await window.acquirer.find(wanted.key)
+        listed = await window.acquirer.list_purchases(window.clock.now - timedelta(hours=1), "")
+        assert isinstance(found, Approved)
+        assert (found.reference, found.hold_until) == (page.payment, page.hold_until)
+        assert [(one.state, one.hold_until) for one in listed.purchases] == [
+            (PurchaseState.AUTHORIZED, page.hold_until)
+        ]
+
+    async def test_a_part_of_it_is_captured(self, window: Window) -> None:
+        wanted, page = await self.held(window)
+        for _ in range(2):
+            await window.acquirer.capture("take", page.payment, Decimal(6), "EUR")
+        again = await window.acquirer.find_page(wanted.key, page.reference)
+        assert window.taken(wanted.key) == 6
+        assert (again.state, again.hold_until) == (PageState.PAID, None)
+        assert await window.acquirer.void("let-go", wanted.key) == Captured(page.payment, Decimal(6))
+
+    async def test_it_is_let_go_of(self, window: Window) -> None:
+        wanted, page = await self.held(window)
+        for _ in range(2):
+            assert await window.acquirer.void("let-go", wanted.key) == Voided()
+        assert (await window.acquirer.end_page(wanted.key, page.reference)).state is PageState.ENDED
+        with pytest.raises(AcquirerRefused):
+            await window.acquirer.capture("take", page.payment, Decimal(10), "EUR")
+        assert window.taken(wanted.key) == 0
+
+    async def test_a_page_that_takes_and_one_that_holds_are_not_the_same(self, window: Window) -> None:
+        wanted = window.wanted(capture=False)
+        await window.acquirer.open_page(wanted)
+        with pytest.raises(KeyUsed):
+            await window.acquirer.open_page(replace(wanted, capture=True))
 
 
 class TestEnding:
@@ -554,6 +610,24 @@ class TestStripesOwn:
         charge = stripes.charge("", network_reference=kept.reference)
         assert isinstance(await stripes.acquirer.charge_stored(charge), Approved)
         assert stripes.taken(charge.key) == 7
+
+    async def test_what_would_take_the_money_at_once_is_not_offered_where_it_is_to_be_held(
+        self, stripes: StripesWindow
+    ) -> None:
+        assert stripes.standin is not None
+        opened = await stripes.acquirer.open_page(stripes.wanted(capture=False))
+        sent = stripes.standin.asked[0][2].decode()
+        assert all(f"={method}&" in f"{sent}&" for method in (*SLOW, *AT_ONCE))
+        assert not stripes.standin.pay(opened.reference, IDEAL)
+        assert stripes.standin.pay(opened.reference, IN_WALLET)
+
+    async def test_a_method_of_which_no_end_is_told_has_none(self, stripes: StripesWindow) -> None:
+        assert stripes.standin is not None
+        wanted = stripes.wanted(capture=False)
+        opened = await stripes.acquirer.open_page(wanted)
+        stripes.standin.pay(opened.reference, {"type": "klarna", "klarna": {}})
+        page = await stripes.acquirer.find_page(wanted.key, opened.reference)
+        assert (page.state, page.hold_until) == (PageState.PAID, None)
 
     @pytest.mark.parametrize(("language", "sent"), [("de-CH", "de"), ("pt-BR", "pt-BR"), ("ar", "auto")])
     async def test_a_language_that_the_page_lacks_is_its_own_choice(

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from dataclasses import replace
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -16,9 +17,11 @@ from tests.banks import answering, ending_in
 from tests.domain.operations.books import Books
 from tests.domain.operations.conftest import After
 from tests.shopfront import GOOD as VISA
-from tests.shopfront import MONTHLY, buy, ship, ships, subscribe
+from tests.shopfront import MONTHLY, buy, go_on, ship, ships, subscribe
 
 from paydesk.adapters.acquirers.interface import OutcomeUnknown
+from paydesk.adapters.acquirers.simulator.holding import WALLET_HOLD_PERIOD
+from paydesk.adapters.acquirers.simulator.own_pages import Way
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, NotFound, Unavailable
 from paydesk.core.paging import Page
@@ -28,7 +31,7 @@ from paydesk.domain.operations.giving_back import finish_given_back, give_back
 from paydesk.domain.operations.history import hold, read
 from paydesk.domain.operations.holding import accept
 from paydesk.domain.payments.idempotency_keys import pads_of
-from paydesk.domain.payments.paying import Paid
+from paydesk.domain.payments.paying import ConfirmWithBank, Paid
 
 DECLINED, MASTERCARD = "4000000000000002", "5555555555554444"
 
@@ -140,6 +143,24 @@ async def test_a_capture_and_a_void_that_were_forgotten_are_recorded(after: Afte
             assert now[name] == before[name]
         assert now["told"] == before["told"]
         assert (found.differences, await till.problems()) == ([], [])
+
+
+async def _hold_on_a_page(till: Books) -> None:
+    led = await go_on(till.desk, await till.order("mug"))
+    assert isinstance(led, ConfirmWithBank)
+    till.bank.pages.pay(led.url.rpartition("/")[2], Way.WALLET, "")
+    await till.settle(minutes=2)
+
+
+async def test_a_forgotten_hold_is_to_be_shipped_before_it_ends(after: After) -> None:
+    async with after(_hold_on_a_page, known=_ships) as (till, before):
+        await till.draw_ids()
+        await till.compare(fix=True)
+        now = await till.written()
+        assert (now["payments"], now["told"]) == (before["payments"], before["told"])
+        (paid,) = await till.payments()
+        assert abs(paid["ship_by"] - paid["paid_at"] - WALLET_HOLD_PERIOD) < timedelta(minutes=3)
+        assert await till.problems() == []
 
 
 async def _give_back_once_more(till: Books) -> None:

@@ -268,7 +268,7 @@ def take_a_lost_answer_for_a_refusal(planted: pytest.MonkeyPatch) -> None:
     """A refund whose answer was lost counts as never made."""
     honest = movements._ask
 
-    async def ask(desk: Desk, movement: Movement) -> Answer:
+    async def ask(desk: Desk, movement: Movement) -> Answer | None:
         try:
             return await honest(desk, movement)
         except OutcomeUnknown as error:

@@ -433,11 +433,6 @@ class TestWhatGoesThere:
         with pytest.raises(Unavailable, match="keeps nothing"):
             await shopfront.go_on(till.desk, await till.order(terms=shopfront.MONTHLY))
 
-    async def test_shipped_goods_do_not(self, till: Any) -> None:
-        await shopfront.ships(till.desk.database, till.shop)
-        with pytest.raises(Unavailable, match="goods that are shipped"):
-            await shopfront.go_on(till.desk, await till.order())
-
 
 async def test_what_was_erased_is_not_asked_for_again(till: Any) -> None:
     odd = Odd(honest(till))

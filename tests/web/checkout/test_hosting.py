@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.shopfront import open_page, press_pay
+from tests.standings import standings
 
 from paydesk.adapters.acquirers.hosted_pages import Capabilities
 from paydesk.adapters.acquirers.simulator import Bank, SimulatedAcquirer
@@ -153,8 +154,33 @@ async def test_a_page_whose_time_is_over_lets_the_customer_try_again(
     assert leads_to(await press_continue(web, path)) != first
 
 
+async def test_the_banks_page_holds_the_money_of_shipped_goods(
+    web: httpx.AsyncClient,
+    signed_form: SignedForm,
+    database: Database,
+    merchant: Merchant,
+    bank: Bank,
+    charges: Charges,
+) -> None:
+    await change_merchant(database, merchant.id, shipped_goods=True)
+    path = await open_page(web, signed_form())
+    assert f'action="{path}/continue"' in (await web.get(path)).text
+    address = leads_to(await press_continue(web, path))
+    bank.pages.pay(page_in(address), Way.CARD, VISA)
+    assert leads_to(await web.get(f"{path}/result")) == SHOP
+    assert charges() == []
+    assert [one.held for one in standings(bank.record.operations()).values()] == [Decimal(10)]
+
+
+@pytest.fixture
+def _short_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bank holds no money for as long as an order may wait to be shipped."""
+    monkeypatch.setattr(SimulatedAcquirer, "hold_period", timedelta(days=6))
+
+
 class TestWhatIsNotOffered:
-    async def test_shipped_goods_have_the_card_alone(
+    @pytest.mark.usefixtures("_short_hold")
+    async def test_shipped_goods_whose_money_is_held_too_short_have_the_card_alone(
         self, web: httpx.AsyncClient, signed_form: SignedForm, database: Database, merchant: Merchant
     ) -> None:
         await change_merchant(database, merchant.id, shipped_goods=True)
@@ -175,8 +201,14 @@ class TestWhereOnlyAPageIs:
         bank.pages.pay(page_in(leads_to(await press_continue(web, path))), Way.CARD, VISA)
         assert leads_to(await web.get(f"{path}/result")) == SHOP
 
+    @pytest.mark.usefixtures("_short_hold")
     async def test_what_no_page_takes_is_said_to_the_customer(
-        self, web: httpx.AsyncClient, signed_form: SignedForm, database: Database, merchant: Merchant, charges: Charges
+        self,
+        web: httpx.AsyncClient,
+        signed_form: SignedForm,
+        database: Database,
+        merchant: Merchant,
+        charges: Charges,
     ) -> None:
         path = await open_page(web, signed_form())
         await change_merchant(database, merchant.id, shipped_goods=True)

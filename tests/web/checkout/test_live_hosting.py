@@ -16,7 +16,7 @@ from pydantic import SecretStr
 from tests import set_back
 from tests.conftest import accept_waiting, submit_profile
 from tests.proving import check
-from tests.shopfront import open_page, press_pay, ships
+from tests.shopfront import open_page, press_pay, ship, ships
 from tests.standins.stripe_checkout import StripeCheckout, running
 from tests.web.checkout.test_hosting import press_continue
 from tests.web.checkout.test_paying import SHOP, leads_to, text_of
@@ -30,7 +30,6 @@ from paydesk.domain.payments.janitor import settle_due
 from paydesk.domain.payments.refunding import refund
 from paydesk.equipment import live_acquirer
 from paydesk.settings import Settings
-from paydesk_client.signature import encode_form
 
 OpenWeb = Callable[..., Awaitable[httpx.AsyncClient]]
 SignedForm = Callable[..., dict[str, Any]]
@@ -178,14 +177,30 @@ async def test_a_subscription_begins_there_and_renews_by_what_is_kept(
     assert [finding.rule.statement for finding in found if finding.found] == []
 
 
-async def test_shipped_goods_are_refused_and_an_older_checkout_says_so(
-    live_web: httpx.AsyncClient, signed_form: SignedForm, database: Database, merchant: Merchant
+@pytest.mark.parametrize("goods", ["shipped", "let go"])
+async def test_shipped_goods_are_held_there_until_the_shipment_or_the_end_of_the_hold(
+    live_web: httpx.AsyncClient,
+    live_desk: Desk,
+    signed_form: SignedForm,
+    database: Database,
+    merchant: Merchant,
+    stripe: StripeCheckout,
+    goods: str,
 ) -> None:
+    shop = shop_of(merchant, live=True)
+    await ships(database, shop)
     path = await open_page(live_web, signed_form())
-    await ships(database, shop_of(merchant, live=True))
-    assert "can’t be paid here" in text_of(await live_web.get(path))
-    headers = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
-    form = encode_form(signed_form(merchant_order_id="A-2"))
-    answer = await live_web.post("/payment/form", content=form, headers=headers)
-    assert answer.status_code == 409
-    assert "it takes no goods that are shipped yet" in text_of(answer)
+    name = leads_to(await press_continue(live_web, path)).rpartition("/")[2]
+    assert not stripe.pay(name, {"type": "ideal", "ideal": {}})
+    assert stripe.pay(name, VISA)
+    assert leads_to(await live_web.get(f"{path}/result")) == SHOP
+    held = await attempt(database, merchant)
+    assert (held["state"], stripe.held(held["key"]), stripe.taken(held["key"])) == ("authorized", 1000, 0)
+    if goods == "shipped":
+        await ship(live_desk, shop, held["id"])
+        await refund(live_desk, shop, held["id"], Decimal(4), requested_by="api", now=utc_now())
+    else:
+        await refund(live_desk, shop, held["id"], None, requested_by="api", now=utc_now())
+    assert (stripe.held(held["key"]), stripe.taken(held["key"])) == (0, 600 if goods == "shipped" else 0)
+    found = await check(database, now=utc_now(), merchant_id=merchant.id)
+    assert [finding.rule.statement for finding in found if finding.found] == []

@@ -16,7 +16,7 @@ import pytest
 from pydantic import SecretStr
 from tests.conftest import accept_waiting, submit_profile
 from tests.proving import check
-from tests.shopfront import open_page
+from tests.shopfront import open_page, ships
 from tests.standins.account import Account, running
 from tests.standins.json_parameters import checked
 from tests.web.checkout.test_hosting import leads_to, page_in, press_continue
@@ -30,6 +30,7 @@ from paydesk.domain.payments.janitor import settle_due
 from paydesk.domain.payments.refunding import refund
 from paydesk.equipment import live_acquirer
 from paydesk.settings import Settings
+from paydesk_client.signature import encode_form
 
 OpenWeb = Callable[..., Awaitable[httpx.AsyncClient]]
 SignedForm = Callable[..., dict[str, Any]]
@@ -195,3 +196,26 @@ async def test_a_payment_that_has_expired_there_lets_the_customer_go_on(
     answer = await live_web.get(f"{path}/result")
     assert answer.status_code == 402
     assert leads_to(await press_continue(live_web, path)) != first
+
+
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        ({"recurring_name": "Club", "recurring_sku_id": "club", "recurring_period": "1m"}, "keeps nothing to charge"),
+        ({}, "holds no money for goods that are shipped"),
+    ],
+    ids=["a subscription", "shipped goods"],
+)
+async def test_what_it_does_not_take_is_refused_with_words_for_the_merchant(
+    live_web: httpx.AsyncClient,
+    signed_form: SignedForm,
+    database: Database,
+    merchant: Merchant,
+    asked: dict[str, str],
+    why: str,
+) -> None:
+    await ships(database, shop_of(merchant, live=True))
+    headers = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
+    answer = await live_web.post("/payment/form", content=encode_form(signed_form(**asked)), headers=headers)
+    assert answer.status_code == 409
+    assert why in html.unescape(answer.text)

@@ -32,6 +32,14 @@ def test_every_kind_that_is_queued_has_words() -> None:
 
 
 @each_language
+def test_who_has_to_ship_sooner_is_told_why(language: str) -> None:
+    usual, sooner = (letter(MailKind.void_reminder, language, **more) for more in ({}, {"facts": {"sooner": True}}))
+    assert usual.subject != sooner.subject
+    assert "1701" in sooner.subject
+    assert usual.text.splitlines()[-5:] == sooner.text.splitlines()[-5:]
+
+
+@each_language
 def test_every_kind_is_whole_in_every_language(language: str) -> None:
     for kind in MailKind:
         written = letter(kind, language)

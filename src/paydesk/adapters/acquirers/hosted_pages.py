@@ -35,7 +35,7 @@ class Capabilities:
 
 @dataclass(frozen=True, slots=True)
 class PageRequest:
-    """A page for one order, on which its customer pays `amount` (in main units), captured at once.
+    """A page for one order, on which its customer pays `amount` (in main units).
 
     Sent again under the same `key` it must be the same in everything, and the same page comes
     back. `order` is the shop's reference; `return_url` is where the page leads back to, paid or
@@ -49,6 +49,7 @@ class PageRequest:
     With `keep` the acquirer keeps what is paid with, to be charged again without the customer, and
     offers only methods whose later charges are answered at once. Then `amount` may be 0: the
     instrument is only kept (it has to be good for `currency`), and nothing is ever taken for that.
+    Without `capture` the money is only held, and no method is offered that would take it at once.
     """
 
     key: str
@@ -66,6 +67,7 @@ class PageRequest:
     authenticate: bool = False
     notify_url: str = ""
     asked_at: datetime | None = None
+    capture: bool = True
 
 
 class PageState(StrEnum):
@@ -73,6 +75,7 @@ class PageState(StrEnum):
 
     OPEN = "open"
     PAID = "paid"
+    """The money is taken, or held where that was asked for."""
     PENDING = "pending"
     """The customer is done with it, and the money is not sure yet."""
     ENDED = "ended"
@@ -85,8 +88,9 @@ class Page:
 
     `reference` names it there, `key` is the one that it was asked for under; `amount` is what its
     customer was asked for, in main units of `currency`. Of one that is paid `payment` names the
-    payment, as that of an approval, and `instrument` is what it was paid with. `url` is where the
-    customer goes while it is open.
+    payment, as that of an approval, `instrument` is what it was paid with, and `hold_until` (UTC)
+    when money that is only held is let go of, None if that is not told. `url` is where the customer
+    goes while it is open.
     """
 
     reference: str
@@ -97,6 +101,7 @@ class Page:
     url: str = ""
     payment: str = ""
     instrument: Instrument | None = None
+    hold_until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

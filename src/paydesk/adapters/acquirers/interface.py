@@ -90,13 +90,15 @@ class Approved:
     `until` (here, in Declined and in Challenged) is the `not_after` of the purchase that was so
     answered, as far as the acquirer keeps it: another than one's own tells that the key met an
     older purchase, which we have forgotten. `instrument` is what was paid with on a page of the
-    acquirer's; what was typed on ours we know.
+    acquirer's; what was typed on ours we know. `hold_until` (UTC, real time) is when the acquirer
+    lets go of money that is only held; None if it does not tell: then its `hold_period` counts.
     """
 
     reference: str
     network_reference: str = ""
     until: datetime | None = field(default=None, compare=False)
     instrument: Instrument | None = field(default=None, compare=False)
+    hold_until: datetime | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,10 +154,17 @@ class Refused:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class UnderWay:
+    """The acquirer has taken the request and does not show yet what came of it: ask it later,
+    send nothing again.
+    """
+
+
 Outcome = Approved | Declined | Challenged
 Finding = Approved | Declined | Challenged | Voided | NothingHeld
-Release = Finding | Captured
-MovementFinding = Moved | Refused | NothingHeld
+Release = Finding | Captured | UnderWay
+MovementFinding = Moved | Refused | NothingHeld | UnderWay
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +228,7 @@ class Acquirer(Protocol):
     capabilities: Capabilities
     """What it can do; what it can't is never asked of it."""
     hold_period: timedelta
-    """How long an authorization holds the customer's money."""
+    """How long an authorization holds the customer's money, where an approval does not tell."""
     key_lifetime: timedelta
     """How long it surely knows an idempotency key again."""
     keeps_cards: bool
@@ -284,16 +293,18 @@ class Acquirer(Protocol):
 
         Returns what is true of `of_key` afterwards: Voided (also if it was already), Captured (the
         money was taken and stays so), NothingHeld (and it never will be accepted later), or
-        Declined. Raises: AcquirerRefused.
+        Declined; UnderWay if it was only asked for, and `find_movement` will tell. Raises:
+        AcquirerRefused.
         """
 
-    async def undo(self, key: str, of_key: str) -> Finding:
+    async def undo(self, key: str, of_key: str) -> Finding | UnderWay:
         """Undo a purchase that must not be: end it, let go, or give it all back. Moves money.
 
         Only for a purchase that nobody counts on, such as a second approval of a paid order.
         Returns what is true of `of_key` afterwards: Voided (also if it was already), NothingHeld
-        (and it never will be accepted later), or Declined. Raises: AcquirerRefused if it can't be
-        undone any more (refunded or disputed).
+        (and it never will be accepted later), or Declined; UnderWay if it was only asked for: the
+        same key asks again. Raises: AcquirerRefused if it can't be undone any more (refunded or
+        disputed).
         """
 
     async def end_challenge(self, of_key: str) -> Finding:
@@ -333,7 +344,7 @@ class Acquirer(Protocol):
         Moved and Refused are final, but for a refund that fails after it was made (see
         `failed_refunds`): it is Refused from then on. NothingHeld is not final: a question still on
         its way may arrive later, and an acquirer may keep no record of refusals; finish it by
-        sending the same key again.
+        sending the same key again. UnderWay has arrived, and is to be asked for again.
         """
 
     async def disputes(self, after: str) -> DisputePage:

@@ -32,8 +32,8 @@ class ListedPurchase:
     `key` is our idempotency key, empty for what is none of ours; `at` (UTC) is when it was made;
     `amount` is what was asked for, `captured` what was taken and `refunded` what went back of that,
     in main units of `currency`; `mark` says whose it is, None if nobody wrote one.
-    `network_reference` is its approval's, `last4` the card's last digits, and `instrument` what was
-    paid with, as far as the acquirer tells.
+    `network_reference` and `hold_until` are its approval's, `last4` the card's last digits, and
+    `instrument` what was paid with, as far as the acquirer tells.
     """
 
     key: str
@@ -48,6 +48,7 @@ class ListedPurchase:
     network_reference: str = ""
     last4: str = ""
     instrument: Instrument | None = None
+    hold_until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,16 @@ from typing import TypeVar
 
 from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, FailedRefundPage
 from paydesk.adapters.acquirers.hosted_pages import Capabilities, Page, PageList, PageRequest
-from paydesk.adapters.acquirers.interface import Acquirer, Earlier, Finding, MovementFinding, Outcome, Purchase, Release
+from paydesk.adapters.acquirers.interface import (
+    Acquirer,
+    Earlier,
+    Finding,
+    MovementFinding,
+    Outcome,
+    Purchase,
+    Release,
+    UnderWay,
+)
 from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
 from paydesk.adapters.acquirers.notices import Notice
 
@@ -76,7 +85,7 @@ class PassingAcquirer:
         """As the other acquirer, if this lets it. Moves money."""
         return await self._move(key, lambda: self.honest.void(key, of_key))
 
-    async def undo(self, key: str, of_key: str) -> Finding:
+    async def undo(self, key: str, of_key: str) -> Finding | UnderWay:
         """As the other acquirer, if this lets it. Moves money."""
         return await self._move(key, lambda: self.honest.undo(key, of_key))
 

@@ -1,4 +1,7 @@
-"""What happens to authorized orders that nobody ships: a reminder a day before, and then a void."""
+"""What happens to authorized orders that nobody ships: a reminder a day before, and then a void.
+
+Of one whose hold ends sooner than others' the merchant is told at once, too.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from paydesk.database.records import Row, records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.setting_aside import ASIDE, DueRow, claimed, names_of
 from paydesk.domain.payments.desk import Desk
+from paydesk.domain.payments.hold_periods import REMINDED_BEFORE
 from paydesk.domain.payments.intents import Movement, MovementRow, movement_of
 from paydesk.domain.payments.movements import Refused, carry_out_all, first_look
 from paydesk.loops.repeating import repeat
@@ -69,8 +73,10 @@ async def _begin(desk: Desk, asked: Mapping[str, object], real_now: datetime) ->
     """
     database = desk.database
 
+    told = {"reminded_before": REMINDED_BEFORE, "real_now": real_now}
+
     async def remind(only: Sequence[int] | None) -> list[Row]:
-        return [row async for row in queries.remind(database, **asked, real_now=real_now, only=only)]
+        return [row async for row in queries.remind(database, **asked, **told, only=only)]
 
     async def begin_voids(only: Sequence[int] | None) -> list[Movement]:
         called = {"real_now": real_now, "lookup_at": first_look()}
@@ -83,9 +89,9 @@ async def _begin(desk: Desk, asked: Mapping[str, object], real_now: datetime) ->
     async def postpone(rows: Sequence[DueRow]) -> None:
         await queries.postpone(database, **names_of(rows), real_now=real_now, pause=ASIDE)
 
-    told = await claimed(database, remind, due, postpone, noun="payment", doing="its reminder can't be queued")
+    reminded = await claimed(database, remind, due, postpone, noun="payment", doing="its reminder can't be queued")
     doing = "it was not shipped, and its void can't be begun"
-    return len(told), await claimed(database, begin_voids, due, postpone, noun="payment", doing=doing)
+    return len(reminded), await claimed(database, begin_voids, due, postpone, noun="payment", doing=doing)
 
 
 async def run_deadlines(desk: Desk, stop: asyncio.Event, *, pause: float = PAUSE) -> None:

@@ -98,9 +98,10 @@ select *
                 where p.merchant_id = timed.merchant_id and p.live = timed.live
                   and p.shipping_due_at <= timed.shop_now);
 
--- name: remind(merchant_ids, lives, shop_nows, most, real_now, only)
+-- name: remind(merchant_ids, lives, shop_nows, most, reminded_before, real_now, only)
 -- Merchants are told once of each order that will be voided soon; the worker looks at it again when its time is up. (A
--- reminder that would come too late is left out.)
+-- reminder that would come too late is left out.) Of one that is held for a shorter time than others they are told at
+-- once, too, and it is looked at again for the reminder.
 with side as (
     select *
       from unnest(:merchant_ids::bigint[], :lives::boolean[], :shop_nows::timestamptz[])
@@ -109,7 +110,8 @@ with side as (
     select p.*, side.shop_now
       from side
      cross join lateral (
-         select merchant_id, live, id
+         select merchant_id, live, id,
+                greatest(shipping_due_at, side.shop_now) < ship_by - :reminded_before::interval as sooner
            from payment
           where merchant_id = side.merchant_id and live = side.live and shipping_due_at <= side.shop_now
             and shipping_due_at < ship_by and (:only::bigint[] is null or id = any(:only))
@@ -120,17 +122,18 @@ with side as (
      limit :most
 ), looked_at as (
     update payment p
-       set shipping_due_at = p.ship_by
+       set shipping_due_at = p.ship_by - case when due.sooner then :reminded_before::interval else interval '0' end
       from due
      where p.merchant_id = due.merchant_id and p.live = due.live and p.id = due.id
- returning p.*, due.shop_now
+ returning p.*, due.shop_now, due.sooner
 )
 insert into mail (merchant_id, live, kind, recipient, language, facts, once, due_at, created_at)
 select p.merchant_id, p.live, 'void_reminder', m.email, 'en',
        jsonb_build_object('merchant_id', p.merchant_id, 'payment_id', p.id, 'merchant_order_id', p.merchant_order_id,
                           'amount', trim_scale(p.amount)::text, 'currency', p.currency,
-                          'ship_by', to_char(p.ship_by at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')),
-       'void_reminder ' || p.id, :real_now, :real_now
+                          'ship_by', to_char(p.ship_by at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'))
+       || case when p.sooner then jsonb_build_object('sooner', true) else '{}' end,
+       case when p.sooner then 'ship_sooner ' else 'void_reminder ' end || p.id, :real_now, :real_now
   from looked_at p
   join merchant m on m.id = p.merchant_id
  where p.ship_by > p.shop_now

@@ -340,7 +340,12 @@ async def _adopted(desk: Desk, acquirer: str, kind: PurchaseKind, plan: _Plan) -
             begun = record_if_any(_Begun, await begin(connection, **plan.values))
             if begun is None:
                 return None
-            answer = Approved(listed.reference, listed.network_reference, instrument=listed.instrument)
+            answer = Approved(
+                listed.reference,
+                listed.network_reference,
+                instrument=listed.instrument,
+                hold_until=listed.hold_until,
+            )
             approval = Approval(plan.shop, begun.attempt_id, answer)
             now = listed.at + plan.clock
             if not await record_within(connection, approval, subscription_id=plan.subscription_id, now=now):

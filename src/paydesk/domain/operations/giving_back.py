@@ -13,7 +13,7 @@ from decimal import Decimal
 
 import structlog
 
-from paydesk.adapters.acquirers.interface import AcquirerRefused, Approved, OutcomeUnknown, Voided
+from paydesk.adapters.acquirers.interface import AcquirerRefused, Approved, OutcomeUnknown, UnderWay, Voided
 from paydesk.adapters.acquirers.marks import Mark
 from paydesk.core.errors import Conflict, NotFound, Unavailable
 from paydesk.database.records import records_of
@@ -162,6 +162,8 @@ async def _carry_out(desk: Desk, acquirer: str, key: str, *, now: datetime) -> s
     except AcquirerRefused as error:
         refusal = str(error) or "refused"
     else:
+        if isinstance(finding, UnderWay):
+            return None
         refusal = "" if isinstance(finding, Voided) else f"it says {type(finding).__name__}"
     state = "refused" if refusal else "done"
     names = {"acquirer": acquirer, "idempotency_key": key}

@@ -90,7 +90,7 @@ async def believed(database: Database, page: OpenedPage, said: Page) -> Finding:
         case PageState.PAID:
             # What keeps instruments also names them so: by that, code of before renews.
             kept = said.instrument.reference if said.instrument else ""
-            return Approved(said.payment, network_reference=kept, instrument=said.instrument)
+            return Approved(said.payment, kept, instrument=said.instrument, hold_until=said.hold_until)
         case PageState.ENDED:
             return Voided()
         case PageState.PENDING:

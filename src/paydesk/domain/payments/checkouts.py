@@ -142,8 +142,8 @@ class Checkout:
     suspended: bool = False
 
     @property
-    def pages_allowed(self) -> bool:
-        """Whether an acquirer's page may take it: what is taken at once; a subscription is."""
+    def captures(self) -> bool:
+        """Whether its money is taken at once: a subscription's is (interface.md §7.4)."""
         return self.terms is not None or not self.shipped_goods
 
 

@@ -16,9 +16,13 @@ TIME_TO_SHIP = timedelta(days=7)
 REMINDED_BEFORE = timedelta(days=1)
 """How long before that the merchant is reminded to ship."""
 
+SOONER_BY = timedelta(hours=1)
+"""By how much a hold has to end sooner than that for the merchant to be told so at once."""
+
 
 def require_holds(acquirer: Acquirer) -> None:
-    """Make sure that an acquirer holds money for as long as an order may wait to be shipped.
+    """Make sure that an acquirer holds money for as long as an order may wait to be shipped;
+    a single hold may end sooner, and its order is to be shipped by then.
 
     Raises: Unavailable, naming the acquirer.
     """

@@ -45,6 +45,7 @@ from paydesk.domain.payments.asking_pages import OpenedPage, believed, find_page
 from paydesk.domain.payments.checkouts import Attempt, Checkout, Standing
 from paydesk.domain.payments.desk import FIRST_LOOK, KEY_LIFETIME, Desk
 from paydesk.domain.payments.forgotten_purchases import Wish, under_its_key
+from paydesk.domain.payments.hold_periods import require_holds
 from paydesk.domain.payments.hurrying import Notified, hurry_named, may_look, notify_url
 from paydesk.domain.payments.late_outcomes import attempt_states
 from paydesk.domain.payments.marking import BegunAttempt, order_mark
@@ -145,15 +146,17 @@ def require_pages(acquirer: Acquirer, checkout: Checkout) -> None:
     """
     if not acquirer.capabilities.pages:
         raise Unavailable(f"{acquirer.name} hosts no page to pay on")
-    if not checkout.pages_allowed:
-        raise Unavailable("goods that are shipped are not paid on the acquirer's own page")
     if checkout.terms is not None and not acquirer.capabilities.stored:
         raise Unavailable(f"{acquirer.name} keeps nothing to charge a subscription by")
+    if not checkout.captures:
+        require_holds(acquirer)
 
 
 async def _is_for_the_same(desk: Desk, checkout: Checkout, attempt: Attempt, guest: Guest) -> bool:
-    """Whether the page of an attempt is what a checkout would ask for now; a page for a mistyped
-    e-mail address would send the receipt there, and one of somebody who was erased is nobody's.
+    """Whether the page of an attempt is what a checkout would ask for now.
+
+    A page for a mistyped e-mail address would send the receipt there, one of somebody who was
+    erased is nobody's, and the shop may ship its goods by now.
     """
     if attempt.page_ends_at is None or checkout.suspended:
         return False
@@ -163,22 +166,26 @@ async def _is_for_the_same(desk: Desk, checkout: Checkout, attempt: Attempt, gue
         # The page was made for what was agreed to at another checkout, perhaps by other terms.
         return False
     wanted = await wanted_page(desk, checkout.shop, attempt.id)
-    return wanted is not None and wanted.email == guest.email
+    return wanted is not None and (wanted.email, wanted.capture) == (guest.email, checkout.captures)
 
 
 async def _commit_intent(
     desk: Desk, checkout: Checkout, guest: Guest, acquirer: Acquirer, *, base: str, now: datetime
 ) -> _Intent | Refused:
     """Commit that a page is about to be asked for, with all that is sent for it; only one caller
-    gets through for an order. Moves no money.
+    gets through for an order. The money of goods that are shipped is only held. Moves no money.
 
-    Raises: Conflict if another attempt was faster.
+    Raises: Conflict if another attempt was faster, Unavailable if the acquirer can't hold money for
+        long enough.
     """
     shop, real_now = checkout.shop, utc_now()
     counts = card_guard.address_counts(desk.vault, guest.client_address)
     known = await preparing.prepare(desk, checkout, guest.client_address, counts, counted_at=real_now, now=now)
     if refusal := preparing.why_refused(known):
         return Refused(refusal)
+    capture = checkout.terms is not None or not known.shipped_goods
+    if not capture:
+        require_holds(acquirer)
     not_after = real_now + KEY_LIFETIME
     async with desk.database.acquire() as connection, connection.transaction():
         begun = record_if_any(
@@ -193,7 +200,7 @@ async def _commit_intent(
                 attempt_id=known.attempt_id,
                 pads=desk.pads,
                 acquirer=acquirer.name,
-                capture=True,
+                capture=capture,
                 **unknown_row(known.card_id),
                 **preparing.customer_row(checkout, guest.email, checkout.entered.country, guest.language),
                 client_address=guest.client_address,
@@ -204,7 +211,7 @@ async def _commit_intent(
         )
         if begun is not None:
             asked = _asked(checkout, begun, guest, base, now=now, real_now=real_now)
-            asked = replace(asked, authenticate=known.authenticate)
+            asked = replace(asked, authenticate=known.authenticate, capture=capture)
             await hosted.begin_page(
                 connection,
                 merchant_id=shop.merchant_id,
@@ -312,7 +319,7 @@ async def _as_recorded(desk: Desk, shop: Shop, attempt_id: int, answer: Outcome,
 def _as_purchase(wanted: PageRequest, not_after: datetime) -> Purchase:
     """A page's order as what `forgotten_purchases` compares with older purchases under its key."""
     nobodys = CardDetails(number="", exp_month=0, exp_year=0, holder="")
-    return Purchase(wanted.key, wanted.amount, wanted.currency, nobodys, True, not_after, mark=wanted.mark)
+    return Purchase(wanted.key, wanted.amount, wanted.currency, nobodys, wanted.capture, not_after, mark=wanted.mark)
 
 
 async def _open(

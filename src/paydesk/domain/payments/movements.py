@@ -3,7 +3,8 @@ in this order and no other.
 
 A movement whose answer was lost is finished by the janitor: it asks the acquirer what became of the
 key, and if the acquirer has never seen it, sends the same key once more, which an acquirer takes
-for the same request.
+for the same request. One that the acquirer has only taken note of stays `processing` too, until it
+shows what came of it.
 """
 
 from __future__ import annotations
@@ -128,6 +129,8 @@ async def _call_and_record(desk: Desk, movement: Movement, *, now: datetime) -> 
     """Whatever goes wrong leaves the movement to the janitor. Moves money."""
     try:
         answer = await _ask(desk, movement)
+        if answer is None:
+            return Unsettled()
         corrected = await _correct(desk.database, movement, answer)
         recorded = await record_answers(desk.database, [(movement, answer)], now=now)
         if corrected:
@@ -143,8 +146,9 @@ async def _call_and_record(desk: Desk, movement: Movement, *, now: datetime) -> 
     return Unsettled()
 
 
-async def _ask(desk: Desk, movement: Movement) -> Answer:
-    """Have the acquirer move the money under the movement's key. Moves money.
+async def _ask(desk: Desk, movement: Movement) -> Answer | None:
+    """Have the acquirer move the money under the movement's key; None if it has only taken
+    the request. Moves money.
 
     Raises: OutcomeUnknown.
     """
@@ -170,6 +174,8 @@ async def _ask(desk: Desk, movement: Movement) -> Answer:
         return bank.Moved("")
     if isinstance(after, bank.Captured):
         return after
+    if isinstance(after, bank.UnderWay):
+        return None
     raise bank.OutcomeUnknown(f"the bank answered a void with {type(after).__name__}")
 
 
@@ -232,8 +238,11 @@ async def _finish(desk: Desk, movement: Movement) -> Answer | None:
     try:
         acquirer = desk.acquirers[movement.acquirer]
         finding = await acquirer.find_movement(movement.key, movement.of_key, movement.reference)
+        if isinstance(finding, bank.UnderWay):
+            return None
         answer = await _ask(desk, movement) if isinstance(finding, bank.NothingHeld) else finding
-        await _correct(desk.database, movement, answer)
+        if answer is not None:
+            await _correct(desk.database, movement, answer)
         return answer
     except bank.OutcomeUnknown:
         return None

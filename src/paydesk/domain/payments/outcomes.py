@@ -20,7 +20,7 @@ from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.alarms.setting_aside import Worked, set_aside, together
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import metrics
-from paydesk.domain.payments.hold_periods import REMINDED_BEFORE, TIME_TO_SHIP
+from paydesk.domain.payments.hold_periods import REMINDED_BEFORE, SOONER_BY, TIME_TO_SHIP
 from paydesk.domain.payments.late_outcomes import look_at_late_approvals, look_at_late_declines
 from paydesk.domain.payments.states import AttemptState
 from paydesk.domain.payments.stored_cards import shown_brand
@@ -196,8 +196,10 @@ async def _record_approvals(database: Database, approvals: Sequence[Approval], *
         period_numbers=[step.period if (step := steps.get(row.attempt_id)) else None for row in rows],
         subscriptions=rows_to_write(list(steps.values())),
         leads_back=[row.attempt_id in leading for row in rows],
+        hold_untils=[answers[row.attempt_id].hold_until for row in rows],
         time_to_ship=TIME_TO_SHIP,
         reminded_before=REMINDED_BEFORE,
+        sooner_by=SOONER_BY,
         now=now,
     )
     written = {row.attempt_id for row in await records_of(_Moved, moved)}

@@ -180,7 +180,7 @@ select a.merchant_id, a.live, a.id as attempt_id, a.amount, a.currency, p.id as 
   cross join lateral fees_in(a.merchant_id, a.currency) f
   left join checkout c on c.merchant_id = a.merchant_id and c.live = a.live and c.id = a.checkout_id;
 
--- name: record_approvals(merchant_ids, lives, attempt_ids, acquirer_references, network_references, nets, reserves, fees, send_to, pingback_formats, payloads, subscription_ids, period_numbers, subscriptions, leads_back, time_to_ship, reminded_before, now)
+-- name: record_approvals(merchant_ids, lives, attempt_ids, acquirer_references, network_references, nets, reserves, fees, send_to, pingback_formats, payloads, subscription_ids, period_numbers, subscriptions, leads_back, hold_untils, time_to_ship, reminded_before, sooner_by, now)
 -- Payments succeed: payment and attempt move, the ledger gets its postings and the merchant its pingback, or nothing
 -- does. Only an attempt that still holds its payment counts; rows come back for those that moved. What is paid for a
 -- subscription begins it (revision 1) or moves it on, if it still is as the given version was made from; its card's
@@ -192,9 +192,9 @@ with outcome as (
       from unnest(:merchant_ids::bigint[], :lives::boolean[], :attempt_ids::bigint[], :acquirer_references::text[],
                   :network_references::text[], :nets::numeric[], :reserves::numeric[], :fees::numeric[],
                   :send_to::text[], :pingback_formats::text[], :payloads::text[], :subscription_ids::bigint[],
-                  :period_numbers::integer[], :leads_back::boolean[])
+                  :period_numbers::integer[], :leads_back::boolean[], :hold_untils::timestamptz[])
         as o (merchant_id, live, attempt_id, acquirer_reference, network_reference, net, reserve, fees, send_to,
-              pingback_format, payload, subscription_id, period_number, leads_back)
+              pingback_format, payload, subscription_id, period_number, leads_back, hold_until)
 ), version as (
     select * from jsonb_populate_recordset(null::subscription, :subscriptions::jsonb)
 ), locked as materialized (
@@ -213,9 +213,10 @@ with outcome as (
     update payment p
        set state = case when a.capture then 'captured' else 'authorized' end,
            net = o.net, reserve = o.reserve, fees = o.fees, paid_at = :now,
-           ship_by = case when not a.capture then :now::timestamptz + :time_to_ship::interval end,
-           shipping_due_at = case when not a.capture
-                                  then :now::timestamptz + :time_to_ship::interval - :reminded_before::interval
+           ship_by = waits.ship_by,
+           shipping_due_at = case when waits.ship_by + :sooner_by::interval < :now::timestamptz + :time_to_ship::interval
+                                  then :now::timestamptz
+                                  else waits.ship_by - :reminded_before::interval
                              end,
            captured_at = case when a.capture and p.amount > 0 then :now::timestamptz end,
            funds_due_at = case when a.capture and p.amount > 0
@@ -225,6 +226,14 @@ with outcome as (
            subscription_id = o.subscription_id, period_number = o.period_number
       from outcome o
       join payment_attempt a on a.merchant_id = o.merchant_id and a.live = o.live and a.id = o.attempt_id
+     cross join lateral (
+         select case when a.capture then null
+                     when o.hold_until is null then :now::timestamptz + :time_to_ship::interval
+                     else least(:now::timestamptz + :time_to_ship::interval,
+                                greatest(:now::timestamptz, o.hold_until + (select side_clock(a.live, m.test_clock)
+                                                                              from merchant m
+                                                                             where m.id = a.merchant_id)))
+                end as ship_by) waits
      where p.merchant_id = o.merchant_id and p.live = o.live and p.id = a.payment_id
        and p.attempt_id = a.id and coalesce(p.state in ('processing', 'challenged'), false)
        and coalesce(a.state in ('processing', 'challenged'), false)

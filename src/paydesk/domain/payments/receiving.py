@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from paydesk.adapters.acquirers.interface import Acquirer
 from paydesk.adapters.vault import Vault
 from paydesk.core.errors import Conflict, Forbidden, Malformed, NotFound, PaydeskError, TooMany
 from paydesk.database.pool import Database
@@ -23,6 +24,7 @@ from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.merchants.verifying import is_genuine
 from paydesk.domain.payments.checkouts import open_checkout
 from paydesk.domain.payments.diagnosis import Diagnosis, diagnose
+from paydesk.domain.payments.hold_periods import TIME_TO_SHIP
 from paydesk.domain.payments.requests import (
     KNOWN_FIELDS,
     CheckoutRequest,
@@ -49,14 +51,14 @@ class WrongHash(Forbidden):
 
 @dataclass(frozen=True, slots=True)
 class Reception:
-    """What receiving forms needs; with `live_pages_only` live payments are made on the acquirer's
-    own page, and nowhere else.
+    """What receiving forms needs; `live_pages` is the acquirer whose own page takes all live
+    payments, None where cards are typed on ours.
     """
 
     database: Database
     vault: Vault
     forms_per_minute: int
-    live_pages_only: bool = False
+    live_pages: Acquirer | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +102,8 @@ async def receive_form(desk: Reception, body: bytes, *, client_address: str, san
         request = read_request(form)
         if shop.live:
             refuse_live(signer)
-            if desk.live_pages_only:
-                refuse_beyond_pages(request, signer)
+            if desk.live_pages is not None:
+                refuse_beyond_pages(request, signer, desk.live_pages)
     except TooMany:
         raise
     except PaydeskError as error:
@@ -156,16 +158,19 @@ async def _verify(
     raise WrongHash(await guesses.do(lambda: diagnose(form, given, signer.private_key, version)))
 
 
-def refuse_beyond_pages(request: CheckoutRequest, signer: Signer) -> None:
+def refuse_beyond_pages(request: CheckoutRequest, signer: Signer, acquirer: Acquirer) -> None:
     """Refuse what can't be paid on the acquirer's own page, where that is the only way to pay.
 
-    Raises: Conflict, saying what can.
+    Raises: Conflict, saying why.
     """
-    if request.terms is not None or not signer.shipped_goods:
+    if request.terms is not None and not acquirer.capabilities.stored:
+        why = "keeps nothing to charge a subscription by"
+    elif request.terms is None and signer.shipped_goods and acquirer.hold_period < TIME_TO_SHIP:
+        why = "holds no money for goods that are shipped"
+    else:
         return
     raise Conflict(
-        "live payments are made on the acquirer's own page here, and it takes no goods that are shipped yet: only "
-        "subscriptions, and payments that are captured at once; test payments are not concerned"
+        f"live payments are made on {acquirer.name}'s own page here, which {why}; test payments are not concerned"
     )
 
 

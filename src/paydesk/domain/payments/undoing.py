@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from paydesk.adapters.acquirers.interface import AcquirerRefused, Approved, OutcomeUnknown, Voided
+from paydesk.adapters.acquirers.interface import AcquirerRefused, Approved, OutcomeUnknown, UnderWay, Voided
 from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms
@@ -58,6 +58,8 @@ async def undo(desk: Desk, attempt: GivenUp, approved: Approved | None, *, now: 
         why = f"its late approval can't be undone, the customer has paid twice: {error}"
         alarm = Alarm(AlarmKind.contradiction, f"attempt {attempt_id}", why, shop)
         await raise_alarms(desk.database, [alarm], now=now)
+        return False
+    if isinstance(finding, UnderWay):
         return False
     if not isinstance(finding, Voided):
         # It was approved, or nobody would undo it: who knows of nothing has undone nothing.

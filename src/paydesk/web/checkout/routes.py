@@ -7,6 +7,7 @@ decides nothing.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from starlette.middleware import Middleware
@@ -16,11 +17,12 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from paydesk.adapters.acquirers.hosted_pages import Capabilities
-from paydesk.core.errors import Conflict, Gone, NotFound
+from paydesk.adapters.acquirers.interface import Acquirer
+from paydesk.core.errors import Conflict, Gone, NotFound, Unavailable
 from paydesk.core.urls import as_header
 from paydesk.domain.merchants.customer_links import LinkTo, open_link
 from paydesk.domain.payments.checkouts import Checkout, Standing, find_checkout
-from paydesk.domain.payments.hosting import give_back_older, go_to_page
+from paydesk.domain.payments.hosting import give_back_older, go_to_page, require_pages
 from paydesk.domain.payments.hurrying import REST, may_look
 from paydesk.domain.payments.paying import (
     ConfirmWithBank,
@@ -70,27 +72,32 @@ class CheckoutVisit:
         return f"{base_path(self.request)}/checkout/{self.token}"
 
     @property
-    def capabilities(self) -> Capabilities:
-        """What the acquirer can do that would take the checkout's money."""
+    def acquirer(self) -> Acquirer | None:
+        """Who would take the checkout's money, None if nobody would."""
         desk, live = self.services.desk, self.checkout.shop.live
         name = desk.live_acquirer if live else desk.test_acquirer
-        return desk.acquirers[name].capabilities if name else Capabilities()
+        return desk.acquirers[name] if name else None
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What that can do."""
+        return self.acquirer.capabilities if self.acquirer else Capabilities()
 
     @property
     def saves_cards(self) -> bool:
         """Whether customers may save the card that they pay with here, and pay with a saved one."""
-        desk, live = self.services.desk, self.checkout.shop.live
-        name = desk.live_acquirer if live else desk.test_acquirer
-        if not name or not self.capabilities.cards:
+        if self.acquirer is None or not self.capabilities.cards:
             return False
-        return takes_saved(self.checkout, desk.acquirers[name])
+        return takes_saved(self.checkout, self.acquirer)
 
     @property
     def has_page(self) -> bool:
         """Whether the checkout may be paid on a page of the acquirer's."""
-        if self.checkout.terms is not None and not self.capabilities.stored:
-            return False
-        return self.capabilities.pages and self.checkout.pages_allowed
+        with suppress(Unavailable):
+            if self.acquirer is not None:
+                require_pages(self.acquirer, self.checkout)
+                return True
+        return False
 
     @property
     def is_on_page(self) -> bool:

@@ -47,19 +47,29 @@ _IF_NOT_THE_TEAM = mark(
 _PROPOSED = mark("It is in force only once we have looked at it; until then you can take it back in your account.")
 
 
+_REMINDED = (
+    mark("Order %(order)s must be shipped soon"),
+    mark(
+        "The payment for this order is only reserved. Ship it and confirm the delivery in time, or the money goes back "
+        "to the customer."
+    ),
+)
+_TOLD_SOONER = (
+    mark("Order %(order)s must be shipped sooner than others"),
+    mark(
+        "The customer’s way of paying reserves the money for a shorter time than others. Ship the order and confirm "
+        "the delivery by then, or the money goes back to the customer."
+    ),
+)
+
+
 def void_reminder(telling: MailMatter) -> Content:
-    """An order whose money is let go of unless it is shipped soon."""
+    """An order whose money is let go of unless it is shipped in time."""
     say, order = telling.say, telling.fact("merchant_order_id")
+    title, text = _TOLD_SOONER if telling.fact("sooner") else _REMINDED
     return Content(
-        say(mark("Order %(order)s must be shipped soon"), order=order),
-        (
-            say(
-                mark(
-                    "The payment for this order is only reserved. Ship it and confirm the delivery in time, or the "
-                    "money goes back to the customer."
-                )
-            ),
-        ),
+        say(title, order=order),
+        (say(text),),
         known(
             (say(mark("Order")), order),
             (say(mark("Amount")), telling.money()),

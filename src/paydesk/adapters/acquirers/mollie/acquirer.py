@@ -46,7 +46,8 @@ class MollieAcquirer:
     """Asks Mollie, or what stands in for it at `api_base`."""
 
     name: str = "mollie"
-    hold_period: timedelta = timedelta(days=7)
+    hold_period: timedelta = timedelta(0)
+    """Nothing is held at Mollie yet, so that no goods are sold there that are shipped."""
     key_lifetime: timedelta = timedelta(hours=1)
     keeps_cards: bool = False
 

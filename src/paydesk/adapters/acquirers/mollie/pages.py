@@ -127,6 +127,8 @@ class Pages:
         self._require_life(wanted)
         if wanted.keep or not wanted.amount:
             raise AcquirerRefused("nothing is kept at Mollie, to be charged again")
+        if not wanted.capture:
+            raise AcquirerRefused("nothing is held at Mollie: its payments are captured at once")
         asked = _asked(wanted)
         digest = _digest(asked)
         payment = await self._made_before(wanted) or await self._make(wanted, asked, digest)

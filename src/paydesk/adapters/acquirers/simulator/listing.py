@@ -11,6 +11,7 @@ import msgspec
 from paydesk.adapters.acquirers.instruments import Instrument
 from paydesk.adapters.acquirers.interface import AcquirerRefused, Approved
 from paydesk.adapters.acquirers.listing import ListedPurchase, ListedRefund, PurchasePage, PurchaseState, RefundPage
+from paydesk.adapters.acquirers.simulator.holding import hold_until
 from paydesk.adapters.acquirers.simulator.purchase_state import Standing, Status, standing_of
 from paydesk.adapters.acquirers.simulator.record import Kind, Operation, Record
 from paydesk.adapters.acquirers.simulator.remembering import key_of
@@ -72,6 +73,7 @@ def _purchase(record: Record, line: Operation) -> ListedPurchase:
         network_reference=finding.network_reference if isinstance(finding, Approved) else "",
         last4=standing.last4,
         instrument=msgspec.json.decode(told, type=Instrument) if (told := record.instrument(key)) else None,
+        hold_until=hold_until(record, standing),
     )
 
 

@@ -1,7 +1,8 @@
 """The simulated bank's own pages: each is made, paid and ended in one transaction of its record.
 
-A page takes a card, a simulated wallet, and a bank that confirms at once. While the customer is
-with their bank the page can't be ended: nobody could tell what the bank will say.
+A page takes a card, a simulated wallet, and a bank that confirms at once; the bank takes the money
+at once, so that a page whose money is only to be held does not offer it. While the customer is with
+their bank the page can't be ended: nobody could tell what the bank will say.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from paydesk.adapters.acquirers.instruments import Instrument, InstrumentKind
 from paydesk.adapters.acquirers.interface import AcquirerRefused, DeclineReason, KeyUsed, NoSuchPage
 from paydesk.adapters.acquirers.marks import Mark
 from paydesk.adapters.acquirers.simulator import disputing, listing, remembering
+from paydesk.adapters.acquirers.simulator.holding import hold_until
 from paydesk.adapters.acquirers.simulator.purchase_state import Standing, Status, standing_of
 from paydesk.adapters.acquirers.simulator.record import Kind, Operation, Record, new_reference
 from paydesk.adapters.acquirers.simulator.test_cards import ANY_OTHER, APPROVED, BY_NUMBER, CHALLENGED
@@ -48,8 +50,10 @@ class Way(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A page as its customer sees it; `asks` while their bank waits for a yes or no, `declined`
-    says why the last try failed, empty if none did; `keep` as of its request.
+    """A page as its customer sees it.
+
+    `ways` are how it may be paid, `asks` while their bank waits for a yes or no, `declined` says
+    why the last try failed, empty if none did; `keep` as of its request.
     """
 
     reference: str
@@ -59,6 +63,7 @@ class Shown:
     amount: Decimal
     currency: str
     return_url: str
+    ways: tuple[Way, ...]
     asks: bool
     declined: str
     keep: bool = False
@@ -131,7 +136,7 @@ class Pages:
             return None
         with self._record.transaction():
             standing, asks, _ = self._standing(reference)
-            if standing.status is Status.CHALLENGED and not asks:
+            if standing.status is Status.CHALLENGED and not asks and way in _ways(standing):
                 self._choose(standing, way, number, authenticate=self._asked(reference).authenticate)
             return self._shown(reference)
 
@@ -163,7 +168,7 @@ class Pages:
                 result=CHALLENGED,
                 amount=wanted.amount,
                 currency=wanted.currency,
-                capture=True,
+                capture=wanted.capture,
                 reference=reference,
             )
         )
@@ -251,6 +256,7 @@ class Pages:
             currency=standing.currency,
             payment=standing.reference if standing.status is Status.APPROVED else "",
             instrument=msgspec.json.decode(told, type=Instrument) if told else None,
+            hold_until=hold_until(self._record, standing),
         )
 
     def _shown(self, reference: str) -> Shown:
@@ -264,6 +270,7 @@ class Pages:
             amount=asked.amount,
             currency=asked.currency,
             return_url=asked.return_url,
+            ways=_ways(standing),
             asks=asks,
             declined=last.result if last.kind is Kind.PAGE_DECLINED else "",
             keep=asked.keep,
@@ -301,3 +308,8 @@ class Pages:
         """Record a refusal; the caller gets it as the error to raise."""
         self._record.write(Operation(at=self._now(), key=name, kind=Kind.REFUSE, of_key=name, result=reason))
         return error(reason)
+
+
+def _ways(standing: Standing) -> tuple[Way, ...]:
+    """How a page may be paid: money that is to be held comes from what holds it."""
+    return tuple(Way) if standing.capture else (Way.CARD, Way.WALLET)

@@ -24,6 +24,7 @@ from paydesk.adapters.acquirers.interface import (
     Purchase,
     Voided,
 )
+from paydesk.adapters.acquirers.simulator.holding import hold_until
 from paydesk.adapters.acquirers.simulator.purchase_state import Standing, Status, standing_of
 from paydesk.adapters.acquirers.simulator.record import Record
 
@@ -74,9 +75,12 @@ def look_back(record: Record, key: str) -> Earlier | None:
 
 
 def told(record: Record, standing: Standing, answer: _Answered) -> _Answered:
-    """An answer with until when its purchase was to be taken, and what a page was paid with."""
+    """An answer with until when its purchase was to be taken, and its hold ends, and what a page
+    was paid with.
+    """
     if isinstance(answer, Approved) and (paid_with := record.instrument(standing.key)):
-        answer = replace(answer, instrument=msgspec.json.decode(paid_with, type=Instrument))
+        instrument = msgspec.json.decode(paid_with, type=Instrument)
+        answer = replace(answer, instrument=instrument, hold_until=hold_until(record, standing))
     kept = record.mark(standing.key)
     if kept is None or not isinstance(answer, Approved | Declined | Challenged):
         return answer

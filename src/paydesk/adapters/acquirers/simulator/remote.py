@@ -28,6 +28,7 @@ from paydesk.adapters.acquirers.interface import (
 from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
 from paydesk.adapters.acquirers.notices import Notice, NoticeRefused
 from paydesk.adapters.acquirers.simulator.challenge import origin_of, with_address, with_addresses, with_page
+from paydesk.adapters.acquirers.simulator.holding import HOLD_PERIOD
 from paydesk.adapters.acquirers.simulator.remembering import KEY_LIFETIME
 from paydesk.adapters.acquirers.simulator.wire import (
     AboutDispute,
@@ -82,7 +83,7 @@ class RemoteSimulator:
 
     name: str = "simulator"
     capabilities: Capabilities = Capabilities(pages=True)
-    hold_period: timedelta = timedelta(days=7)
+    hold_period: timedelta = HOLD_PERIOD
     key_lifetime: timedelta = KEY_LIFETIME
     keeps_cards: bool = False
 

@@ -25,6 +25,7 @@ from paydesk.adapters.acquirers.interface import (
     NothingHeld,
     Refused,
     Release,
+    UnderWay,
     Voided,
 )
 from paydesk.adapters.acquirers.marks import Mark
@@ -121,6 +122,7 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     amount: Decimal | None = None
     until: datetime | None = None
     instrument: Instrument | None = None
+    hold_until: datetime | None = None
 
 
 class EarlierAnswer(msgspec.Struct, frozen=True):
@@ -151,8 +153,8 @@ def answer_of(finding: Release) -> Answer:
     who knows where the bank is.
     """
     match finding:
-        case Approved(reference, network_reference, until, instrument):
-            return Answer("approved", reference, network_reference, until=until, instrument=instrument)
+        case Approved(reference, network_reference, until, instrument, held):
+            return Answer("approved", reference, network_reference, until=until, instrument=instrument, hold_until=held)
         case Captured(reference, amount):
             return Answer("captured", reference, amount=amount)
         case Declined(reason, until):
@@ -163,13 +165,17 @@ def answer_of(finding: Release) -> Answer:
             return Answer("voided")
         case NothingHeld():
             return Answer("not_found")
+        case UnderWay():
+            return Answer("under_way")
 
 
 def finding_of(answer: Answer) -> Finding:
     """Read a finding back. Raises: ValueError if it is none."""
     match answer:
         case Answer(kind="approved"):
-            return Approved(answer.reference, answer.network_reference, answer.until, answer.instrument)
+            return Approved(
+                answer.reference, answer.network_reference, answer.until, answer.instrument, answer.hold_until
+            )
         case Answer(kind="declined", reason=DeclineReason() as reason):
             return Declined(reason, answer.until)
         case Answer(kind="challenged"):
@@ -186,6 +192,8 @@ def release_of(answer: Answer) -> Release:
     match answer:
         case Answer(kind="captured", amount=Decimal() as amount):
             return Captured(answer.reference, amount)
+        case Answer(kind="under_way"):
+            return UnderWay()
     return finding_of(answer)
 
 
@@ -213,6 +221,8 @@ def movement_answer_of(finding: MovementFinding) -> Answer:
             return Answer("refused", why=reason)
         case NothingHeld():
             return Answer("not_found")
+        case UnderWay():
+            return Answer("under_way")
 
 
 def movement_finding_of(answer: Answer) -> MovementFinding:
@@ -227,4 +237,6 @@ def movement_finding_of(answer: Answer) -> MovementFinding:
             return Refused(answer.why)
         case Answer(kind="not_found"):
             return NothingHeld()
+        case Answer(kind="under_way"):
+            return UnderWay()
     raise ValueError(f'"{answer.kind}" is not an answer of the bank')

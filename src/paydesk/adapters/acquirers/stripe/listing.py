@@ -85,6 +85,7 @@ def _purchase(intent: Intent) -> ListedPurchase:
         network_reference=intent.network_reference,
         last4=charge.last4 if isinstance(charge, Charge) else "",
         instrument=_paid_with(intent) if isinstance(charge, Charge) else None,
+        hold_until=intent.hold_until,
     )
 
 

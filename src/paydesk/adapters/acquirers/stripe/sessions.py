@@ -3,12 +3,16 @@ key, as its reference, and in the metadata of the payment that it makes.
 
 So its payment is found, refunded and disputed as any other. Everything that would make the customer
 pay another amount, or in another currency, is off; which methods are offered is the account's own
-setting, but for those whose money is not sure for days. What is to be charged again is kept with a
-customer of Stripe's, by the payment, or in setup mode where nothing is paid.
+setting, but for those whose money is not sure for days, and, where the money is only to be held,
+those that take it at once: Stripe leaves these out by itself, and they are named all the same. What
+is to be charged again is kept with a customer of Stripe's, by the payment, or in setup mode where
+nothing is paid.
 
 Source: docs.stripe.com/api/checkout/sessions; docs.stripe.com/payments/checkout/fulfillment,
     "Delayed notification payment methods"; docs.stripe.com/payments/save-during-payment;
-    docs.stripe.com/payments/checkout/save-and-reuse.
+    docs.stripe.com/payments/checkout/save-and-reuse;
+    docs.stripe.com/payments/place-a-hold-on-a-payment-method;
+    docs.stripe.com/changelog/clover/2025-09-30/checkout-capture-method-per-payment-method.
 """
 
 from __future__ import annotations
@@ -55,6 +59,32 @@ KEPT_AS_DEBITS: Final = ("bancontact", "ideal")
 """Methods that pay at once, but are kept as direct debits, whose money is not sure for days: they
 are not offered where what is paid with will be charged again.
 """
+
+AT_ONCE: Final = (
+    "alipay",
+    "bancontact",
+    "bizum",
+    "blik",
+    "crypto",
+    "eps",
+    "fpx",
+    "giropay",
+    "grabpay",
+    "ideal",
+    "mb_way",
+    "p24",
+    "pay_by_bank",
+    "paynow",
+    "paypay",
+    "pix",
+    "promptpay",
+    "swish",
+    "twint",
+    "upi",
+    "wechat_pay",
+    "zip",
+)
+"""Methods that can't hold money, only take it: not offered where it is to be held."""
 
 LOCALES: Final = frozenset(
     """
@@ -231,6 +261,7 @@ class Sessions:
             url=session.url or "",
             payment=intent.id if intent is not None else "",
             instrument=instrument_of(intent) if state is PageState.PAID else None,
+            hold_until=intent.hold_until if intent is not None else None,
         )
 
 
@@ -246,7 +277,7 @@ def _asked(wanted: PageRequest, customer: str) -> dict[str, Any]:
         "cancel_url": wanted.return_url,
         "expires_at": int(wanted.expires_at.timestamp()),
         "metadata": metadata,
-        "excluded_payment_method_types": [*SLOW, *(KEPT_AS_DEBITS if customer else ())],
+        "excluded_payment_method_types": list(dict.fromkeys(_excluded(wanted))),
         **({"customer": customer} if customer else {"customer_email": wanted.email}),
     }
     if wanted.authenticate:
@@ -255,8 +286,13 @@ def _asked(wanted: PageRequest, customer: str) -> dict[str, Any]:
         currency = wanted.currency.lower()
         return asked | {"mode": _SETUP, "currency": currency, "setup_intent_data": {"metadata": metadata}}
     kept = {"setup_future_usage": "off_session"} if customer else {}
-    paid = {"capture_method": "automatic", "metadata": metadata}
+    paid = {"capture_method": "automatic" if wanted.capture else "manual", "metadata": metadata}
     return asked | _payment(wanted) | {"payment_intent_data": paid | kept}
+
+
+def _excluded(wanted: PageRequest) -> tuple[str, ...]:
+    """The methods that are not offered for what is asked."""
+    return SLOW + (KEPT_AS_DEBITS if wanted.keep else ()) + (() if wanted.capture else AT_ONCE)
 
 
 def _payment(wanted: PageRequest) -> dict[str, Any]:
@@ -294,6 +330,9 @@ def _state(session: Session, intent: Intent | None) -> PageState:
         case "expired", _:
             return PageState.ENDED
         case "complete", "paid" | "no_payment_required" if intent is not None and intent.status == "succeeded":
+            return PageState.PAID
+        # What is only held is called unpaid until it is captured.
+        case "complete", _ if intent is not None and intent.status == "requires_capture":
             return PageState.PAID
         case "complete", "no_payment_required" if intent is not None and intent.status == "canceled":
             return PageState.ENDED
