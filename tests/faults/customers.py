@@ -27,6 +27,8 @@ ANOTHER = "5555555555554444"
 LOST_ANSWER = "4000000000009987"
 AT_THE_BANKS = "the bank's page"
 """In place of a card: the customer goes on to the bank's own page, and pays there with a wallet."""
+LEFT_THERE = "the bank's page, left"
+"""The same, but they come back without paying, and try what is next."""
 
 THANKS = "https://shop.example/thanks"
 CLUB = {"recurring_name": "Sock club", "recurring_sku_id": "club", "recurring_period": "1m"}
@@ -161,7 +163,7 @@ class Customer:
         returns where the browser is sent.
         """
         card = self.plan.cards[min(self._declined, len(self.plan.cards) - 1)]
-        if card == AT_THE_BANKS:
+        if card in (AT_THE_BANKS, LEFT_THERE):
             url = f"{url.removesuffix('/pay')}/continue"
         fields = {
             "email": "ada@example.com",
@@ -188,7 +190,10 @@ class Customer:
         raise self._unexpected(url, status)
 
     async def _pay_there(self, url: str) -> str:
-        """Pay on the bank's own page; returns the way back."""
+        """Pay on the bank's own page, or leave it; returns the way back."""
+        if self.plan.cards[min(self._declined, len(self.plan.cards) - 1)] == LEFT_THERE:
+            self._declined += 1
+            return self._link
         status, place, _ = await self._ask("POST", url, {"way": "wallet"})
         if status == 303:
             return place

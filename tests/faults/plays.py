@@ -16,7 +16,7 @@ from functools import partial
 
 import asyncpg
 import pytest
-from tests.faults.customers import APPROVED, AT_THE_BANKS, DECLINED, LOST_ANSWER, SECURE, Plan
+from tests.faults.customers import APPROVED, AT_THE_BANKS, DECLINED, LEFT_THERE, LOST_ANSWER, SECURE, Plan
 from tests.faults.fail_points import Stop
 from tests.faults.keeping import PART, Wish
 from tests.faults.settling import KEYS_ARE_VOID, hereafter
@@ -247,6 +247,7 @@ def play(deed: Deed, at: str, goods: tuple[str, Wish] = KEPT, plan: Plan = Plan(
 
 _THEN_ANOTHER = Plan((DECLINED, APPROVED))
 _AT_THE_BANKS = Plan((AT_THE_BANKS,))
+_CHANGES_MIND = Plan((LEFT_THERE, APPROVED))
 _WITH_BANK = Plan((SECURE,), ("approve",))
 
 OF_THE_WEB = (
@@ -269,6 +270,9 @@ OF_THE_WEB = (
     play(PAYS, "after bank.find_page", plan=_AT_THE_BANKS),
     play(PAYS, "after hosting.name_instruments", plan=_AT_THE_BANKS),
     play(PAYS, "after payments.record_approvals", plan=_AT_THE_BANKS),
+    play(PAYS, "before bank.end_page", plan=_CHANGES_MIND),
+    play(PAYS, "after bank.end_page", plan=_CHANGES_MIND),
+    play(PAYS, "after payments.record_declines", plan=_CHANGES_MIND),
     play(GIVES_BACK, "before movements.begin_refund", PART_BACK),
     play(GIVES_BACK, "after movements.begin_refund", PART_BACK),
     play(GIVES_BACK, "after bank.refund", PART_BACK),

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from tests import breaking, shopfront
 from tests.banks import answering, ending_in
+from tests.lengths import at_length, longer
 
 from paydesk.adapters.acquirers.hosted_pages import LONGEST_LIFE, Capabilities, Page, PageRequest, PageState
 from paydesk.adapters.acquirers.interface import AcquirerRefused, NoSuchPage, NothingHeld, OutcomeUnknown
@@ -392,6 +393,52 @@ class TestTwoPages:
         await till.settle(seconds=10)
         assert sum(charge.net for charge in charges()) == Decimal(10)
         assert await pingbacks(till) == ["payment"]
+
+
+async def wait_for_both(till: Any, bank: Bank, link: Any) -> tuple[str, str]:
+    """A customer who is with their bank on two pages of one order, of which one is given up."""
+    first = reference_of(await shopfront.go_on(till.desk, link, email="ada@exmaple.com"))
+    bank.pages.pay(first, Way.BANK, "")
+    second = reference_of(await shopfront.go_on(till.desk, link))
+    bank.pages.pay(second, Way.BANK, "")
+    return first, second
+
+
+async def end_while_paying(till: Any, bank: Bank, link: Any) -> tuple[str, str]:
+    """A customer who pays on a page while another window of theirs goes on to another one."""
+    first = reference_of(await shopfront.go_on(till.desk, link, email="ada@exmaple.com"))
+    _, led = await asyncio.gather(
+        asyncio.to_thread(bank.pages.pay, first, Way.CARD, VISA),
+        shopfront.go_on(till.desk, link),
+        return_exceptions=True,
+    )
+    return first, reference_of(led) if isinstance(led, ConfirmWithBank) else first
+
+
+@longer
+async def test_two_pages_of_an_order_that_are_paid_at_the_same_moment_take_the_money_once(
+    till: Any, bank: Bank, charges: Charges
+) -> None:
+    rounds = at_length(200, 10)
+    for number in range(rounds):
+        link = await till.order(f"race-{number}")
+        first, second = await (wait_for_both if number % 2 else end_while_paying)(till, bank, link)
+        pays = [asyncio.to_thread(bank.pages.pay, second, Way.CARD, VISA)]
+        pays += [asyncio.to_thread(bank.pages.decide, page, approve=True) for page in (first, second)]
+        await asyncio.gather(
+            *pays,
+            come_back(till, link),
+            give_back_older(till.desk, await till.find(link), real_now=utc_now()),
+            return_exceptions=True,
+        )
+        # Pages are left alone for some seconds once they were looked at.
+        await till.settle_all(minutes=2)
+    await till.settle_all(hours=1)
+    assert [charge.net for charge in charges()] == [Decimal(10)] * rounds
+    assert [row["state"] for row in await till.payments()] == ["captured"] * rounds
+    assert await till.events() == ["payment"] * rounds
+    assert (await till.attempt_states()).count("voided") >= rounds // 2, "the second of two is given back"
+    assert await till.problems() == []
 
 
 class TestEnding:
