@@ -47,15 +47,18 @@ class Running:
 
 
 @contextmanager
-def run_paydesk(folder: Path) -> Iterator[Running]:
-    """`paydesk run` with its data in a folder, until the end of the block."""
-    port, demo_port = free_port(), free_port()
+def run_paydesk(folder: Path, *, port: int = 0, **settings: object) -> Iterator[Running]:
+    """`paydesk run` with its data in a folder, until the end of the block; `settings` are more of
+    them, by their names in small letters.
+    """
+    port, demo_port = port or free_port(), free_port()
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PAYDESK_")}
     environment |= {
         "PAYDESK_PORT": str(port),
         "PAYDESK_DEMO_PORT": str(demo_port),
         "PAYDESK_METRICS_PORT": "0",
         "PAYDESK_DATA_DIR": str(folder / "data"),
+        **{f"PAYDESK_{name.upper()}": str(value) for name, value in settings.items()},
     }
     said = folder / "said.txt"
     with said.open("wb") as output:

@@ -173,9 +173,10 @@ class StripeCheckout:
             case ["payment_intents", name] if name in self.intents:
                 return 200, self.intents[name]
             case ["refunds"]:
-                return 200, self._list(
-                    [one for one in self.refunds if one["payment_intent"] == query["payment_intent"]]
-                )
+                of = query.get("payment_intent")
+                return 200, self._list([one for one in self.refunds if of in (None, one["payment_intent"])])
+            case ["events"] | ["disputes"]:
+                return 200, self._list([])
         return _MISSING
 
     def _create(self, asked: dict[str, Any]) -> tuple[int, Any]:
@@ -198,6 +199,8 @@ class StripeCheckout:
             "mode": asked["mode"],
             "url": f"{self.base_url}/c/pay/{name}",
             "client_reference_id": asked.get("client_reference_id"),
+            "success_url": asked.get("success_url"),
+            "cancel_url": asked.get("cancel_url"),
             "amount_total": None if setup else int(price["unit_amount"]) * count,
             "currency": price["currency"],
             "expires_at": int(asked["expires_at"]),

@@ -1,0 +1,138 @@
+"""A live payment on Stripe's own page, as a customer goes it: shop, our page, theirs, and back;
+against `paydesk run`, with the stand-in for Stripe in a process of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import urllib.request
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.async_api import Page, expect
+from tests.conftest import accept_waiting, submit_profile
+from tests.e2e.running import OpenPage, Running, run_paydesk
+from tests.e2e.test_journey import expect_thanks, to_the_page
+from tests.lengths import long
+from tests.processes import free_port
+
+from paydesk.commands.connecting import database_address
+from paydesk.core.clock import utc_now
+from paydesk.database.pool import connected
+from paydesk.domain.merchants.merchant import go_live
+from paydesk.settings import load_settings
+
+pytestmark = [pytest.mark.browser, long]
+
+SECRET = "whsec_of_the_journey"
+VISA, DECLINED = "4242424242424242", "4000000000000002"
+
+
+@dataclass
+class Stripe:
+    """The stand-in: where it is, and what it prints."""
+
+    address: str
+    process: subprocess.Popen[str]
+
+    def said(self) -> dict[str, int]:
+        """The next line that it prints."""
+        assert self.process.stdout is not None
+        line: dict[str, int] = json.loads(self.process.stdout.readline())
+        return line
+
+    def wrong(self) -> list[str]:
+        """What was sent to it and is not as Stripe's library would have it."""
+        with urllib.request.urlopen(f"{self.address}/wrong") as answer:
+            found: list[str] = json.load(answer)
+        return found
+
+
+@contextmanager
+def stripe_telling(port: int) -> Iterator[Stripe]:
+    """The stand-in, which sends its events to a Paydesk on a port."""
+    own = free_port()
+    tells = f"http://127.0.0.1:{port}/acquirers/stripe/notify"
+    words = ["--port", str(own), "--tells", tells, "--secret", SECRET]
+    command = [sys.executable, "-m", "tests.standins.stripe_page", *words]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        stripe = Stripe(f"http://127.0.0.1:{own}", process)
+        assert stripe.said() == {"serving": own}
+        yield stripe
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture
+async def live(tmp_path: Path) -> AsyncIterator[tuple[Running, Stripe]]:
+    """A Paydesk whose sample shop is live, and Stripe."""
+    port = free_port()
+    with stripe_telling(port) as stripe:
+        settings = {
+            "live_acquirer": "stripe",
+            "stripe_secret_key": "sk_test_standin",
+            "stripe_api_base": stripe.address,
+            "stripe_checkout": "1",
+            "stripe_webhook_secret": SECRET,
+            "idempotency_secret": "i" * 40,
+            "allow_async": "1",
+        }
+        with run_paydesk(tmp_path, port=port, **settings) as running:
+            merchant_id = int((tmp_path / "data" / "demo" / "merchant").read_text())
+            async with (
+                database_address(load_settings(data_dir=tmp_path / "data")) as url,
+                connected(url, most=2) as database,
+            ):
+                await submit_profile(database, merchant_id)
+                await accept_waiting(database, merchant_id)
+                await go_live(database, merchant_id, now=utc_now())
+            yield running, stripe
+        assert stripe.wrong() == []
+
+
+async def to_stripes_page(page: Page, stripe: Stripe) -> None:
+    """Go on from our page to Stripe's."""
+    await page.get_by_label("E-mail").fill("ada@example.com")
+    await page.get_by_role("button", name="Continue to payment").click()
+    await page.wait_for_url(f"{stripe.address}/c/pay/**")
+
+
+async def pay(page: Page, number: str, **clicking: Any) -> None:
+    await page.get_by_label("Card number").fill(number)
+    await page.get_by_role("button", name="Pay").click(**clicking)
+
+
+async def test_a_purchase_goes_by_stripes_page_to_a_verified_pingback_whether_its_customer_comes_back_or_not(
+    open_page: OpenPage, live: tuple[Running, Stripe]
+) -> None:
+    running, stripe = live
+    page = await to_the_page(open_page, running, version="v2")
+    await to_stripes_page(page, stripe)
+    await pay(page, DECLINED)
+    await expect(page.get_by_role("alert")).to_contain_text("declined")
+    await pay(page, VISA)
+    await expect_thanks(page, running)
+    await expect(page.locator("body")).to_contain_text('"event": "payment"')
+    assert stripe.said() == {"told": 200}
+
+    gone = await to_the_page(open_page, running, version="v2")
+    checkout = gone.url
+    await to_stripes_page(gone, stripe)
+    await gone.route("**/result", lambda route: route.abort())
+    await pay(gone, VISA, no_wait_after=True)
+    assert stripe.said() == {"told": 200}
+    later = await open_page(checkout)
+    for _ in range(100):
+        if "This order is paid" in await later.content():
+            break
+        await later.wait_for_timeout(200)
+        await later.goto(checkout)
+    await expect(later.locator("body")).to_contain_text("This order is paid")

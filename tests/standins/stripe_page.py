@@ -1,0 +1,111 @@
+"""The page of a Checkout Session, on which a browser pays, and the stand-in of `stripe_checkout.py`
+in a process of its own (`python -m tests.standins.stripe_page --port 8002`).
+
+It tells of what has happened by a signed event, as Stripe does, and does not wait for that.
+
+Source: docs.stripe.com/payments/checkout/how-checkout-works; docs.stripe.com/testing, "Cards";
+    docs.stripe.com/webhooks.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any
+
+import aiohttp
+from aiohttp import web
+from tests.standins.stripe_checkout import StripeCheckout, signature
+
+from paydesk.core.clock import utc_now
+
+METHODS: Mapping[str, dict[str, Any]] = {
+    "4242424242424242": {"type": "card", "card": {"brand": "visa", "last4": "4242", "wallet": None}},
+    "5555555555554444": {"type": "card", "card": {"brand": "mastercard", "last4": "4444", "wallet": None}},
+}
+"""The cards that work; any other number is declined, and the page stays."""
+
+_PAGE = """<!doctype html><html lang="en"><title>Checkout</title><main><h1>{amount}</h1>{said}
+<form method="post"><label>Card number <input name="number" inputmode="numeric"></label>
+<button>Pay</button></form><a href="{back}">Back</a></main></html>"""
+_OVER = """<!doctype html><html lang="en"><title>Checkout</title><main><h1>This page has expired</h1></main></html>"""
+
+
+@dataclass(frozen=True)
+class Pages:
+    """The pages of a stand-in's sessions; events go to `tells`, signed with `secret`."""
+
+    standin: StripeCheckout
+    tells: str
+    secret: str
+    telling: set[asyncio.Task[None]] = field(default_factory=set)
+
+    async def show(self, request: web.Request) -> web.Response:
+        """The page, while its session is open."""
+        return self._page(request.match_info["name"])
+
+    async def pay(self, request: web.Request) -> web.Response:
+        """Take a card, tell of it, and lead back."""
+        name, number = request.match_info["name"], str((await request.post()).get("number", "")).replace(" ", "")
+        if number not in METHODS:
+            return self._page(name, "<p role=alert>Your card was declined.</p>", 402)
+        if not self.standin.pay(name, METHODS[number]):
+            return self._page(name)
+        telling = asyncio.create_task(self._tell(self.standin.event(name)))
+        self.telling.add(telling)
+        telling.add_done_callback(self.telling.discard)
+        raise web.HTTPSeeOther(self.standin.sessions[name]["success_url"])
+
+    async def wrong(self, _request: web.Request) -> web.Response:
+        """What was sent and is not as the library's types allow, for the test."""
+        return web.json_response(self.standin.wrong)
+
+    def _page(self, name: str, said: str = "", status: int = 200) -> web.Response:
+        session = self.standin.sessions.get(name)
+        if session is None or session["status"] != "open":
+            return web.Response(text=_OVER, content_type="text/html", status=404 if session is None else 410)
+        amount = f"{session['amount_total'] / 100:.2f} {session['currency'].upper()}"
+        shown = _PAGE.format(amount=amount, said=said, back=escape(session["cancel_url"]))
+        return web.Response(text=shown, content_type="text/html", status=status)
+
+    async def _tell(self, event: bytes) -> None:
+        if not self.tells:
+            return
+        headers = {
+            "Content-Type": "application/json; charset=utf-8",
+            "Stripe-Signature": signature(event, self.secret, at=utc_now()),
+        }
+        async with aiohttp.ClientSession() as session, session.post(self.tells, data=event, headers=headers) as answer:
+            print(json.dumps({"told": answer.status}), flush=True)
+
+
+async def _serve(port: int, tells: str, secret: str) -> None:
+    standin = StripeCheckout(utc_now, base_url=f"http://127.0.0.1:{port}")
+    pages, app = Pages(standin, tells, secret), web.Application()
+    app.router.add_get("/c/pay/{name}", pages.show)
+    app.router.add_post("/c/pay/{name}", pages.pay)
+    app.router.add_get("/wrong", pages.wrong)
+    app.router.add_route("*", "/{path:.*}", standin.respond)
+    runner = web.AppRunner(app, shutdown_timeout=0)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", port).start()
+    print(json.dumps({"serving": port}), flush=True)
+    await asyncio.Event().wait()
+
+
+def main() -> None:
+    """Serve until the process is ended."""
+    asked = argparse.ArgumentParser(description=__doc__)
+    asked.add_argument("--port", type=int, required=True)
+    asked.add_argument("--tells", default="")
+    asked.add_argument("--secret", default="")
+    given = asked.parse_args()
+    asyncio.run(_serve(given.port, given.tells, given.secret))
+
+
+if __name__ == "__main__":
+    main()
