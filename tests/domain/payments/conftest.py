@@ -36,10 +36,12 @@ async def _no_other_lookups(database: Database) -> None:
     )
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 async def _guarded_transitions(database: Database) -> AsyncIterator[None]:
     """Make the database refuse transitions that the tables of states.py don't know,
     and remember those that it made.
+
+    Once for all tests of a file: each change of a table has every statement planned anew.
     """
     await database.execute(
         """

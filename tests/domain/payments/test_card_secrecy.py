@@ -70,6 +70,11 @@ async def database_url(own_database_url: str) -> str:
     return own_database_url
 
 
+@pytest.fixture(autouse=True)
+def _guarded_transitions() -> None:
+    """The databases that tests have to themselves know all transitions."""
+
+
 @pytest.fixture
 async def database(database_url: str) -> AsyncIterator[Database]:
     async with connected(database_url) as pool:
