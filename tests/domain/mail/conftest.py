@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -15,13 +14,12 @@ from tests.sweeping import database, database_url
 from tests.till import Till
 
 from paydesk.adapters.mail import Letter, SmtpMailer, parse_smtp_url
-from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.mail.queueing import queue_mail
 from paydesk.domain.mail.sending import Caps, DueMail, MailSender
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.payments.desk import Desk as PaymentDesk
+from paydesk.domain.payments.desk import Desk
 
 __all__ = ["database", "database_url"]
 
@@ -66,49 +64,37 @@ UNCAPPED: dict[str, Any] = {
 """What a claim says of caps if there are none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Desk:
-    """One merchant's mails, and senders of them."""
+async def queue(mails: Till, **given: Any) -> None:
+    """Queue one mail of the merchant's, a second ago."""
+    usual: dict[str, Any] = {
+        "merchant_id": mails.shop.merchant_id,
+        "live": mails.shop.live,
+        "kind": "receipt",
+        "to": "ada@people.example",
+        "language": "de",
+        "facts": {"order": "A1"},
+        "once": secrets.token_hex(8),
+        "now": utc_now() - timedelta(seconds=1),
+    }
+    await queue_mail(mails.database, **{**usual, **given})
 
-    database: Database
-    vault: Vault
-    shop: Shop
 
-    async def queue(self, **given: Any) -> None:
-        """Queue one mail of the merchant's, a second ago."""
-        usual: dict[str, Any] = {
-            "merchant_id": self.shop.merchant_id,
-            "live": self.shop.live,
-            "kind": "receipt",
-            "to": "ada@people.example",
-            "language": "de",
-            "facts": {"order": "A1"},
-            "once": secrets.token_hex(8),
-            "now": utc_now() - timedelta(seconds=1),
-        }
-        await queue_mail(self.database, **{**usual, **given})
-
-    def sender(
-        self, url: str, *, write: Any = plainly, in_flight: int = 8, caps: Caps | None = None, **patience: float
-    ) -> MailSender:
-        """A sender of its own, as of one more worker."""
-        mailer = SmtpMailer(parse_smtp_url(url), mail_from="Paydesk <pay@desk.example>", **patience)
-        return MailSender(self.database, self.vault, mailer, write, in_flight=in_flight, caps=caps or Caps())
-
-    async def mails(self) -> list[Any]:
-        """The merchant's mails as they stand, oldest first."""
-        return list(
-            await self.database.fetch("select * from mail where merchant_id = $1 order by id", self.shop.merchant_id)
-        )
+def sender_of(
+    mails: Till, url: str, *, write: Any = plainly, in_flight: int = 8, caps: Caps | None = None, **patience: float
+) -> MailSender:
+    """A sender of its own, as of one more worker."""
+    mailer = SmtpMailer(parse_smtp_url(url), mail_from="Paydesk <pay@desk.example>", **patience)
+    return MailSender(mails.database, mails.desk.vault, mailer, write, in_flight=in_flight, caps=caps or Caps())
 
 
 @pytest.fixture
-def mails(database: Database, vault: Vault, shop: Shop) -> Desk:
-    return Desk(database, vault, shop)
+def mails(desk: Desk, shop: Shop) -> Till:
+    """One merchant's mails, as they stand among its rows."""
+    return Till(desk, shop)
 
 
 @pytest.fixture
-async def subscriber(desk: PaymentDesk, shop: Shop) -> Till:
+async def subscriber(desk: Desk, shop: Shop) -> Till:
     """The merchant's customers."""
     await set_back.nothing_to_look_up(desk.database)
     return Till(desk, shop)

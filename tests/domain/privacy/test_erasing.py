@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -16,11 +16,9 @@ import pytest
 from tests import breaking, set_back, shopfront
 from tests.databases import unguarded
 from tests.domain.payments.test_card_secrecy import dump
-from tests.proving import check
 from tests.shopfront import MONTHLY
 from tests.till import Till
 
-from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.adapters.vault import Vault, generate_secret
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Malformed, NotFound, SetupError
@@ -48,81 +46,63 @@ SECRETS = (
 )  # fmt: skip
 
 
-@dataclass
-class Scene:
-    """A shop with two customers, of whom one will be erased."""
+def subject_of(scene: Till) -> Subject:
+    return Subject(scene.shop.merchant_id, email=EMAIL.upper())
 
-    desk: Desk
-    shop: Shop
-    database: Database
-    bank: Bank
 
-    @property
-    def subject(self) -> Subject:
-        return Subject(self.shop.merchant_id, email=EMAIL.upper())
+async def open_order(scene: Till, order: str, email: str, name: str, terms: Terms | None = None) -> Link:
+    first, _, last = name.partition(" ")
+    asked: dict[str, Any] = {
+        "description": f"A mug for {name}",
+        "success_url": f"https://shop.example/thanks?who={email}",
+        **{"email": email, "first_name": first, "last_name": last, "country": "GB"},
+    }
+    form: dict[str, Any] = {
+        "merchant_order_id": order,
+        "email": email,
+        "customer": {"phone": "+44 7700 900461"},
+        "quantity": "2",
+    }
+    if email != EMAIL:
+        form["customer"] = {"phone": "+44 1"}
+    form |= {"note": "Happy birthday Z"} if email == EMAIL else {}
+    return await shopfront.order(scene.database, scene.shop, order, terms=terms, form=form, **asked)
 
-    async def open(self, order: str, email: str, name: str, terms: Terms | None = None) -> Link:
-        first, _, last = name.partition(" ")
-        asked: dict[str, Any] = {
-            "description": f"A mug for {name}",
-            "success_url": f"https://shop.example/thanks?who={email}",
-            **{"email": email, "first_name": first, "last_name": last, "country": "GB"},
-        }
-        form: dict[str, Any] = {
-            "merchant_order_id": order,
-            "email": email,
-            "customer": {"phone": "+44 7700 900461"},
-            "quantity": "2",
-        }
-        if email != EMAIL:
-            form["customer"] = {"phone": "+44 1"}
-        form |= {"note": "Happy birthday Z"} if email == EMAIL else {}
-        return await shopfront.order(self.database, self.shop, order, terms=terms, form=form, **asked)
 
-    async def buy(
-        self, order: str, email: str = EMAIL, name: str = NAME, *, number: str = VISA, terms: Terms | None = None
-    ) -> Any:
-        link = await self.open(order, email, name, terms)
-        address = "198.51.100.177" if email == EMAIL else "192.0.2.1"
-        return await shopfront.pay(self.desk, link, number, name=name, email=email, address=address)
+async def buy(
+    scene: Till, order: str, email: str = EMAIL, name: str = NAME, *, number: str = VISA, terms: Terms | None = None
+) -> Any:
+    link = await open_order(scene, order, email, name, terms)
+    address = "198.51.100.177" if email == EMAIL else "192.0.2.1"
+    return await shopfront.pay(scene.desk, link, number, name=name, email=email, address=address)
 
-    async def acknowledge(self) -> None:
-        """The shop has heard of everything."""
-        await self.database.execute(
-            "insert into pingback_attempt (merchant_id, live, pingback_id, number, at, url, request_headers,"
-            " request_body, status, response_body, duration_ms) select merchant_id, live, id, 1, now(), url,"
-            " '{\"X-Service-Signature\": \"abc\"}', payload, 200, 'ok', 5 from pingback"
-            " where merchant_id = $1 and state = 'due'",
-            self.shop.merchant_id,
-        )
-        await set_back.acknowledged(self.database, {"merchant_id": self.shop.merchant_id, "state": "due"})
 
-    async def erase(self, **how: Any) -> Erasure:
-        return await erase(self.database, self.subject, now=utc_now(), **how)
+async def acknowledge(scene: Till) -> None:
+    """The shop has heard of everything."""
+    await scene.database.execute(
+        "insert into pingback_attempt (merchant_id, live, pingback_id, number, at, url, request_headers,"
+        " request_body, status, response_body, duration_ms) select merchant_id, live, id, 1, now(), url,"
+        " '{\"X-Service-Signature\": \"abc\"}', payload, 200, 'ok', 5 from pingback"
+        " where merchant_id = $1 and state = 'due'",
+        scene.shop.merchant_id,
+    )
+    await set_back.acknowledged(scene.database, {"merchant_id": scene.shop.merchant_id, "state": "due"})
 
-    async def differences(self) -> list[str]:
-        found = await check(self.database, now=utc_now(), merchant_id=self.shop.merchant_id, record=self.bank.record)
-        return [one.detail for finding in found for one in finding.differences]
 
-    async def ledger(self) -> list[Any]:
-        return [
-            tuple(row)
-            for row in await self.database.fetch(
-                "select * from ledger_entry where merchant_id = $1 order by id", self.shop.merchant_id
-            )
-        ]
+async def erase_subject(scene: Till, **how: Any) -> Erasure:
+    return await erase(scene.database, subject_of(scene), now=utc_now(), **how)
 
 
 @pytest.fixture
-async def scene(desk: Desk, shop: Shop, database: Database, bank: Bank) -> AsyncIterator[Scene]:
+async def scene(desk: Desk, shop: Shop, database: Database) -> AsyncIterator[Till]:
     """Everything that may be stored of somebody, and another customer who did the same."""
-    scene = Scene(desk, shop, database, bank)
+    scene = Till(desk, shop)
     for email, name, mark in ((EMAIL, NAME, "z"), ("ada@example.com", "Ada Lovelace", "a")):
         mine = email == EMAIL
-        assert isinstance(await scene.buy(f"{mark}-once", email, name, number=DECLINED), Refused)
-        assert await scene.buy(f"{mark}-once", email, name) == Paid()
-        assert await scene.buy(f"{mark}-club", email, name, terms=MONTHLY) == Paid()
-        await scene.open(f"{mark}-left", email, name)
+        assert isinstance(await buy(scene, f"{mark}-once", email, name, number=DECLINED), Refused)
+        assert await buy(scene, f"{mark}-once", email, name) == Paid()
+        assert await buy(scene, f"{mark}-club", email, name, terms=MONTHLY) == Paid()
+        await open_order(scene, f"{mark}-left", email, name)
         payment = await shopfront.payment_of(database, shop, f"{mark}-once")
         await refund(desk, shop, payment, Decimal(4), requested_by="api", request_key=f"{mark}-1", now=utc_now())
         await database.execute(
@@ -148,21 +128,21 @@ async def scene(desk: Desk, shop: Shop, database: Database, bank: Bank) -> Async
         " values ($1, false, 'chargeback_alert', 'owner@shop.example', 'en', $2, 'alert', now(), now())",
         shop.merchant_id, json.dumps({"reason": f"{NAME.upper()} says no", "amount": "10"}),
     )  # fmt: skip
-    await scene.acknowledge()
+    await acknowledge(scene)
     yield scene
     # The next test looks through the whole database.
     with suppress(NotFound):
-        await scene.erase(again=True)
+        await erase_subject(scene, again=True)
 
 
-async def end_club(scene: Scene, order: str = "z-club") -> None:
+async def end_club(scene: Till, order: str = "z-club") -> None:
     subscription = await scene.database.fetchval(
         "select id from subscription where merchant_id = $1 and init_merchant_order_id = $2",
         scene.shop.merchant_id,
         order,
     )
     await cancel(scene.database, scene.shop, subscription, by="customer", now=utc_now())
-    await scene.acknowledge()
+    await acknowledge(scene)
 
 
 async def found_in(database_url: str, secrets: tuple[str, ...] = SECRETS) -> list[str]:
@@ -171,16 +151,16 @@ async def found_in(database_url: str, secrets: tuple[str, ...] = SECRETS) -> lis
     return [secret for secret, written in ways.items() if any(way in text for way in written)]
 
 
-async def test_a_dump_of_the_database_finds_nothing_of_who_was_erased(scene: Scene, database_url: str) -> None:
+async def test_a_dump_of_the_database_finds_nothing_of_who_was_erased(scene: Till, database_url: str) -> None:
     await end_club(scene)
-    assert await scene.differences() == []
+    assert await scene.problems() == []
     assert await found_in(database_url) == [one for one in SECRETS if one != "he signed for it"], "all was there before"
-    ledger = await scene.ledger()
+    ledger = await scene.rows("ledger_entry")
     others = await scene.database.fetch("select * from customer where email = 'ada@example.com' order by id")
-    done = await scene.erase()
+    done = await erase_subject(scene)
     assert await found_in(database_url) == []
-    assert await scene.ledger() == ledger
-    assert await scene.differences() == []
+    assert await scene.rows("ledger_entry") == ledger
+    assert await scene.problems() == []
     assert await scene.database.fetch("select * from customer where email = 'ada@example.com' order by id") == others
     assert done.orders_left == ()
     touched = {kind for kind, rows in done.rows.items() if rows}
@@ -191,12 +171,12 @@ async def test_a_dump_of_the_database_finds_nothing_of_who_was_erased(scene: Sce
     assert (await dump(database_url)).count("ada@example.com") > 10, "the other customer is as before"
 
 
-async def test_rows_of_pingbacks_and_checkouts_stay_with_what_was_sold(scene: Scene) -> None:
+async def test_rows_of_pingbacks_and_checkouts_stay_with_what_was_sold(scene: Till) -> None:
     await end_club(scene)
     before = await scene.database.fetch(
         "select * from pingback where merchant_id = $1 order by id", scene.shop.merchant_id
     )
-    await scene.erase()
+    await erase_subject(scene)
     after = await scene.database.fetch(
         "select * from pingback where merchant_id = $1 order by id", scene.shop.merchant_id
     )
@@ -217,7 +197,7 @@ async def test_rows_of_pingbacks_and_checkouts_stay_with_what_was_sold(scene: Sc
     assert checkout["expires_at"] <= utc_now(), "what was still open is closed"
 
 
-async def test_what_is_kept_of_a_request_does_not_confirm_a_guess(scene: Scene) -> None:
+async def test_what_is_kept_of_a_request_does_not_confirm_a_guess(scene: Till) -> None:
     await end_club(scene)
     query = "select {} from {} where merchant_id = $1 and {} order by id"
     mine = (
@@ -226,39 +206,39 @@ async def test_what_is_kept_of_a_request_does_not_confirm_a_guess(scene: Scene) 
                      " where merchant_id = $1)"),
     )  # fmt: skip
     before = [[row["d"] for row in await scene.database.fetch(one, scene.shop.merchant_id)] for one in mine]
-    await scene.erase()
+    await erase_subject(scene)
     after = [[row["d"] for row in await scene.database.fetch(one, scene.shop.merchant_id)] for one in mine]
     for old, new in zip(before, after, strict=True):
         assert len(old) == len(new) > 0
         assert not set(old) & set(new)
 
 
-async def test_the_same_form_sent_again_is_not_open_to_be_paid_twice(scene: Scene) -> None:
+async def test_the_same_form_sent_again_is_not_open_to_be_paid_twice(scene: Till) -> None:
     await end_club(scene)
-    await scene.erase()
+    await erase_subject(scene)
     with pytest.raises(Conflict):
-        await scene.buy("z-once")
+        await buy(scene, "z-once")
 
 
-async def test_a_running_subscription_is_in_the_way_unless_it_is_ended_first(scene: Scene, database_url: str) -> None:
+async def test_a_running_subscription_is_in_the_way_unless_it_is_ended_first(scene: Till, database_url: str) -> None:
     with pytest.raises(Conflict, match="still running: subscription"):
-        await scene.erase()
+        await erase_subject(scene)
     assert "quill.example" in await found_in(database_url)
     with pytest.raises(Conflict, match="pingbacks still to be sent: 1"):
-        await scene.erase(end=True)
+        await erase_subject(scene, end=True)
     assert (
         await scene.database.fetchval(
             "select count(*) from subscription where merchant_id = $1 and state = 'Cancelled'", scene.shop.merchant_id
         )
         == 1
     )
-    await scene.acknowledge()
-    await scene.erase()
+    await acknowledge(scene)
+    await erase_subject(scene)
     assert await found_in(database_url) == []
-    assert await scene.differences() == []
+    assert await scene.problems() == []
 
 
-async def test_an_open_outcome_is_in_the_way(scene: Scene) -> None:
+async def test_an_open_outcome_is_in_the_way(scene: Till) -> None:
     await end_club(scene)
     await breaking.say(
         scene.database,
@@ -267,24 +247,24 @@ async def test_an_open_outcome_is_in_the_way(scene: Scene) -> None:
         state="processing",
     )
     with pytest.raises(Conflict, match="not known yet"):
-        await scene.erase()
+        await erase_subject(scene)
 
 
-async def test_an_order_names_its_customer(scene: Scene, database_url: str) -> None:
+async def test_an_order_names_its_customer(scene: Till, database_url: str) -> None:
     await end_club(scene)
     await erase(scene.database, Subject(scene.shop.merchant_id, order="z-once"), now=utc_now())
     assert await found_in(database_url) == []
 
 
-async def test_an_order_reference_that_holds_the_address_stays_and_is_named(scene: Scene) -> None:
+async def test_an_order_reference_that_holds_the_address_stays_and_is_named(scene: Till) -> None:
     order = "left@feather.example-1"
-    assert await scene.buy(order, "left@feather.example", "Other Person") == Paid()
-    await scene.acknowledge()
+    assert await buy(scene, order, "left@feather.example", "Other Person") == Paid()
+    await acknowledge(scene)
     subject = Subject(scene.shop.merchant_id, email="left@feather.example")
     assert (await erase(scene.database, subject, now=utc_now())).orders_left == (order,)
 
 
-async def test_nobody_is_nobody(scene: Scene, other_shop: Shop) -> None:
+async def test_nobody_is_nobody(scene: Till, other_shop: Shop) -> None:
     for subject in (
         Subject(scene.shop.merchant_id, email="nobody@quill2.example"),
         Subject(other_shop.merchant_id, email=EMAIL),
@@ -299,11 +279,11 @@ async def test_nobody_is_nobody(scene: Scene, other_shop: Shop) -> None:
             Subject(1, **wrong)
 
 
-async def test_an_address_with_signs_of_a_search_finds_only_itself(scene: Scene) -> None:
+async def test_an_address_with_signs_of_a_search_finds_only_itself(scene: Till) -> None:
     """The underscore in the address stands for itself, not for any letter."""
-    assert await scene.buy("x-once", "underxscore@feather.example", "Somebody Else") == Paid()
-    assert await scene.buy("y-once", "under_score@feather.example", "Somebody Other") == Paid()
-    await scene.acknowledge()
+    assert await buy(scene, "x-once", "underxscore@feather.example", "Somebody Else") == Paid()
+    assert await buy(scene, "y-once", "under_score@feather.example", "Somebody Other") == Paid()
+    await acknowledge(scene)
     await erase(scene.database, Subject(scene.shop.merchant_id, email="under_score@feather.example"), now=utc_now())
     found = await scene.database.fetch(
         "select parameters ->> 'email' as email from checkout where merchant_id = $1"
@@ -313,8 +293,8 @@ async def test_an_address_with_signs_of_a_search_finds_only_itself(scene: Scene)
     assert [row["email"] for row in found] == ["underxscore@feather.example", "erased"]
 
 
-async def test_an_export_holds_everything_and_no_secret(scene: Scene) -> None:
-    rows = await export(scene.database, scene.subject, now=utc_now())
+async def test_an_export_holds_everything_and_no_secret(scene: Till) -> None:
+    rows = await export(scene.database, subject_of(scene), now=utc_now())
     text = json.dumps(rows).lower()
     assert [one for one in SECRETS if one.lower() not in text] == ["he signed for it"]
     assert "ada@example.com" not in text
@@ -328,10 +308,10 @@ async def test_an_export_holds_everything_and_no_secret(scene: Scene) -> None:
     assert sorted(map(bool, kept)) == [False, False, True]
 
 
-async def test_the_audit_log_keeps_who_was_handed_out_and_erased_as_ids(scene: Scene) -> None:
+async def test_the_audit_log_keeps_who_was_handed_out_and_erased_as_ids(scene: Till) -> None:
     await end_club(scene)
-    await export(scene.database, scene.subject, now=utc_now())
-    await scene.erase()
+    await export(scene.database, subject_of(scene), now=utc_now())
+    await erase_subject(scene)
     entries = await scene.database.fetch(
         "select action, subject, details from audit_entry where merchant_id = $1", scene.shop.merchant_id
     )
@@ -340,12 +320,12 @@ async def test_the_audit_log_keeps_who_was_handed_out_and_erased_as_ids(scene: S
 
 
 async def test_after_a_restore_the_list_erases_again(
-    scene: Scene, database_url: str, vault: Vault, tmp_path: Path
+    scene: Till, database_url: str, vault: Vault, tmp_path: Path
 ) -> None:
     await end_club(scene)
     erasures = ErasureList(tmp_path / "erasures.jsonl", vault)
     backup = await snapshot(scene)
-    await scene.erase(remember=lambda: erasures.remember(scene.subject, now=utc_now()))
+    await erase_subject(scene, remember=lambda: erasures.remember(subject_of(scene), now=utc_now()))
     kept = erasures.path.read_text()
     assert not [one for one in SECRETS if one.lower() in kept.lower()]
     assert await still_there(scene.database, erasures, erasures.read()) == []
@@ -357,14 +337,14 @@ async def test_after_a_restore_the_list_erases_again(
     for subject in subjects:
         await erase(scene.database, subject, again=True, now=utc_now())
     assert await found_in(database_url) == []
-    assert await scene.differences() == []
+    assert await scene.problems() == []
     assert (await dump(database_url)).count("ada@example.com") > 10
 
 
 TABLES = ("customer", "card", "checkout", "pingback", "mail", "delivery", "payment_attempt", "subscription")
 
 
-async def snapshot(scene: Scene) -> dict[str, str]:
+async def snapshot(scene: Till) -> dict[str, str]:
     """The merchant's rows, as a backup would hold them."""
     return {
         table: await scene.database.fetchval(
@@ -375,7 +355,7 @@ async def snapshot(scene: Scene) -> dict[str, str]:
     }
 
 
-async def restore(scene: Scene, backup: dict[str, str]) -> None:
+async def restore(scene: Till, backup: dict[str, str]) -> None:
     async with scene.database.acquire() as connection, connection.transaction(), unguarded(connection):
         for table, rows in backup.items():
             await connection.execute(f"delete from {table} where merchant_id = $1", scene.shop.merchant_id)
@@ -399,11 +379,11 @@ async def test_a_list_says_nothing_without_the_deployments_key(tmp_path: Path, v
         ErasureList(path, vault).read()
 
 
-async def test_nothing_is_erased_that_cannot_be_noted(scene: Scene, vault: Vault, tmp_path: Path) -> None:
+async def test_nothing_is_erased_that_cannot_be_noted(scene: Till, vault: Vault, tmp_path: Path) -> None:
     await end_club(scene)
     erasures = ErasureList(tmp_path / "gone" / "erasures.jsonl", vault)
     with pytest.raises(SetupError, match="nothing was erased"):
-        await scene.erase(remember=lambda: erasures.remember(scene.subject, now=utc_now()))
+        await erase_subject(scene, remember=lambda: erasures.remember(subject_of(scene), now=utc_now()))
     assert (
         await scene.database.fetchval(
             "select count(*) from customer where merchant_id = $1 and erased_at is not null", scene.shop.merchant_id
@@ -412,9 +392,9 @@ async def test_nothing_is_erased_that_cannot_be_noted(scene: Scene, vault: Vault
     )
 
 
-async def test_no_mail_goes_to_who_was_erased(scene: Scene) -> None:
+async def test_no_mail_goes_to_who_was_erased(scene: Till) -> None:
     await end_club(scene)
-    await scene.erase()
+    await erase_subject(scene)
     pingback = await scene.database.fetchval(
         "select id from pingback where merchant_id = $1 and payload like '%z-once%' and event = 'payment'",
         scene.shop.merchant_id,
@@ -431,17 +411,16 @@ async def test_no_mail_goes_to_who_was_erased(scene: Scene) -> None:
     )
 
 
-async def test_a_subscriber_of_another_shop_with_the_same_address_is_left_alone(scene: Scene, other_shop: Shop) -> None:
-    club = Till(scene.desk, other_shop)
-    there = replace(scene, shop=club.shop)
-    assert await there.buy("z-once") == Paid()
+async def test_a_subscriber_of_another_shop_with_the_same_address_is_left_alone(scene: Till, other_shop: Shop) -> None:
+    there = replace(scene, shop=other_shop)
+    assert await buy(there, "z-once") == Paid()
     await end_club(scene)
-    await scene.erase()
+    await erase_subject(scene)
     assert (
         await scene.database.fetchval(
             "select count(*) from customer where merchant_id = $1 and email = $2", other_shop.merchant_id, EMAIL
         )
         == 1
     )
-    await there.acknowledge()
+    await acknowledge(there)
     await erase(scene.database, Subject(other_shop.merchant_id, email=EMAIL), now=utc_now())
