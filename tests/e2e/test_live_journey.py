@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.async_api import Page, expect
@@ -36,7 +37,7 @@ def mollie() -> Iterator[Account]:
 async def live(tmp_path_factory: pytest.TempPathFactory, mollie: Account) -> AsyncIterator[Running]:
     """A Paydesk whose sample shop is live, at Mollie."""
     folder = tmp_path_factory.mktemp("live")
-    settings = {
+    settings: dict[str, Any] = {
         "live_acquirer": "mollie",
         "mollie_key": "test_standin",
         "mollie_api_base": mollie.base_url,
