@@ -31,7 +31,7 @@ ACROSS = {
     "domain/operations": ("posted_again",),
     "domain/payments": (
         *("after_machine", "card_secrecy", "contradictions", "documented_bank", "races", "refund_limits"),
-        *("refund_races", "suspension"),
+        *("refund_races", "slow_methods", "suspension"),
     ),
     "domain/pingbacks": ("crowds", "fairness"),
     "domain/subscriptions": (

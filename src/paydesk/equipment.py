@@ -121,6 +121,7 @@ def payment_desk(
         pads=pads_of(secret.encode()) if secret else b"",
         adopts=settings.adopt_forgotten,
         gives_back_paid_twice=settings.give_back_paid_twice,
+        slow_methods=settings.slow_methods,
     )
 
 

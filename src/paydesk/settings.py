@@ -221,6 +221,11 @@ class Settings(BaseSettings):
         False,
         description="Whether customers pay on Stripe's own page, for accounts that may not send card numbers.",
     )
+    slow_methods: bool = Field(
+        False,
+        description="Whether the acquirer's pages also offer methods whose money is sure only in some days, such as "
+        "direct debits; only once all processes know it.",
+    )
     stripe_checkout_domain: str = Field(
         "",
         description="Domain of the account's own at which Stripe shows that page; empty means `checkout.stripe.com`.",

@@ -55,7 +55,7 @@ WRITERS: dict[str, str] = {
     "forgotten_attempt": "test_clock",
     "form_count": "business merchants",  # test events are counted like calls
     "history": "operations",
-    "hosted_page": "payments privacy test_clock",  # erased with its customer, or with the test side
+    "hosted_page": "mail payments privacy test_clock",  # erased with its customer, or with the test side; told by mail
     "ignored_field": "merchants test_clock",  # goes with the test side
     "instrument_charge": "billing privacy test_clock",  # erased with its customer, or with the test side
     "invitation": "accounts",

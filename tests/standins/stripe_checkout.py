@@ -348,6 +348,21 @@ class StripeCheckout:
         of_key = [one for one in self.intents.values() if one["metadata"].get("paydesk_key") == key]
         return sum(one["amount"] for one in of_key if one["status"] in held)
 
+    def debit_ends(self, name: str, *, paid: bool) -> None:
+        """The bank of a customer who pays by direct debit has decided, days later."""
+        session = self.sessions[name]
+        intent = self.intents[session["payment_intent"]]
+        assert intent["status"] == "processing"
+        if paid:
+            intent |= {"status": "succeeded", "amount_received": intent["amount"]}
+            session["payment_status"] = "paid"
+            return
+        intent |= {
+            "status": "requires_payment_method",
+            "latest_charge": intent["latest_charge"] | {"status": "failed"},
+            "last_payment_error": {"type": "invalid_request_error", "code": "debit_not_authorized"},
+        }
+
     def taken(self, key: str) -> int:
         """What the payments under a key of ours have taken and not given back, in minor units."""
         of_key: list[dict[str, Any]] = [

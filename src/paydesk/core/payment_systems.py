@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Final
 
 CARDS: Final = 1
-PAYMENT_SYSTEMS: Final[Mapping[str, int]] = {"bank": 2, "other": 3}
+PAYMENT_SYSTEMS: Final[Mapping[str, int]] = {"bank": 2, "other": 3, "slow_bank": 4}
 """`payment_order.payment_system` of what is no card, by the name that stands in place of a brand;
 a card in a wallet is a card (interface.md §5.2).
 """

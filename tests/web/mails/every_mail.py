@@ -27,6 +27,7 @@ FACTS: dict[MailKind, dict[str, Any]] = {
     MailKind.renewal_failed: {**_SUBSCRIPTION, **_MONEY, **_CARD},
     MailKind.subscription_stopped: _SUBSCRIPTION,
     MailKind.subscription_cancelled: _SUBSCRIPTION,
+    MailKind.payment_failed: {**_ORDER, **_MONEY},
     MailKind.refund: {**_ORDER, **_MONEY, **_CARD},
     MailKind.shipment: {
         **_ORDER,

@@ -50,6 +50,9 @@ class PageRequest:
     offers only methods whose later charges are answered at once. Then `amount` may be 0: the
     instrument is only kept (it has to be good for `currency`), and nothing is ever taken for that.
     Without `capture` the money is only held, and no method is offered that would take it at once.
+
+    Without `slow` only methods are offered whose banks answer at once; with it also those that may
+    take days (`PageState.PENDING`): only for what is captured at once, and never with `keep`.
     """
 
     key: str
@@ -68,6 +71,7 @@ class PageRequest:
     notify_url: str = ""
     asked_at: datetime | None = None
     capture: bool = True
+    slow: bool = False
 
 
 class PageState(StrEnum):
@@ -77,7 +81,7 @@ class PageState(StrEnum):
     PAID = "paid"
     """The money is taken, or held where that was asked for."""
     PENDING = "pending"
-    """The customer is done with it, and the money is not sure yet."""
+    """The customer is done with it, and the money is not sure yet: PAID or ENDED comes later."""
     ENDED = "ended"
     """Nobody paid on it, and nobody can any more."""
 
@@ -90,7 +94,8 @@ class Page:
     customer was asked for, in main units of `currency`. Of one that is paid `payment` names the
     payment, as that of an approval, `instrument` is what it was paid with, and `hold_until` (UTC)
     when money that is only held is let go of, None if that is not told. `url` is where the customer
-    goes while it is open.
+    goes while it is open. Of one that is pending, `until` (UTC, real time) is when its bank will
+    know at the latest, as far as that can be said, and `instrument` what was chosen.
     """
 
     reference: str
@@ -102,6 +107,7 @@ class Page:
     payment: str = ""
     instrument: Instrument | None = None
     hold_until: datetime | None = None
+    until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,8 @@ class InstrumentKind(StrEnum):
     CARD = "card"
     BANK = "bank"
     """A payment from a bank account that its bank confirms at once."""
+    SLOW_BANK = "slow_bank"
+    """A transfer or direct debit, whose money is sure only in some days."""
     OTHER = "other"
     """A method of which we have no word of our own."""
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, FailedRefundPage
 from paydesk.adapters.acquirers.hosted_pages import Capabilities, Page, PageList, PageRequest
@@ -119,6 +119,20 @@ class Challenged:
 
 
 @dataclass(frozen=True, slots=True)
+class Pending:
+    """The customer has paid by a slow method, and the money is not sure yet; `reference` as in
+    Challenged.
+
+    `until` (UTC, real time) is when the bank will know at the latest, None if nobody can say;
+    `instrument` is what was paid with.
+    """
+
+    reference: str
+    until: datetime | None = field(default=None, compare=False)
+    instrument: Instrument | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Voided:
     """The purchase was undone, or an open challenge was ended; nothing is held any more."""
 
@@ -161,8 +175,8 @@ class UnderWay:
     """
 
 
-Outcome = Approved | Declined | Challenged
-Finding = Approved | Declined | Challenged | Voided | NothingHeld
+Outcome = Approved | Declined | Challenged | Pending
+Finding = Approved | Declined | Challenged | Pending | Voided | NothingHeld
 Release = Finding | Captured | UnderWay
 MovementFinding = Moved | Refused | NothingHeld | UnderWay
 
@@ -384,3 +398,13 @@ class Acquirer(Protocol):
 
     async def close(self) -> None:
         """Let go of connections."""
+
+
+@runtime_checkable
+class FollowsTestClocks(Protocol):
+    """An acquirer of test mode: what takes days there takes them of a merchant's test clock."""
+
+    async def pass_time(self, key: str) -> None:
+        """Let the days be over that the slow method takes of the purchase under `key`; nothing if
+        there is none. Moves money.
+        """

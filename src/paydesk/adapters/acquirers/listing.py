@@ -18,6 +18,8 @@ class PurchaseState(StrEnum):
 
     OPEN = "open"
     """Not decided: it waits for the customer, or the acquirer works on it."""
+    PENDING = "pending"
+    """Its customer has paid by a slow method, and the money is not sure yet."""
     AUTHORIZED = "authorized"
     CAPTURED = "captured"
     DECLINED = "declined"

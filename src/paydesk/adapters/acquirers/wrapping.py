@@ -15,6 +15,7 @@ from paydesk.adapters.acquirers.interface import (
     Acquirer,
     Earlier,
     Finding,
+    FollowsTestClocks,
     MovementFinding,
     Outcome,
     Purchase,
@@ -76,6 +77,12 @@ class PassingAcquirer:
     def read_notification(self, headers: Mapping[str, str], body: bytes) -> Notice | None:
         """As the other acquirer. Moves no money."""
         return self.honest.read_notification(headers, body)
+
+    async def pass_time(self, key: str) -> None:
+        """As the other acquirer, if it follows test clocks and this lets it. Moves money."""
+        follower = self.honest
+        if isinstance(follower, FollowsTestClocks):
+            await self._move(key, lambda: follower.pass_time(key))
 
     async def capture(self, key: str, reference: str, amount: Decimal, currency: str) -> None:
         """As the other acquirer, if this lets it. Moves money."""

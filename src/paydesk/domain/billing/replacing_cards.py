@@ -27,6 +27,7 @@ from paydesk.adapters.acquirers.interface import (
     NothingHeld,
     Outcome,
     OutcomeUnknown,
+    Pending,
     Purchase,
 )
 from paydesk.core.clock import utc_now
@@ -232,6 +233,9 @@ async def record(desk: Desk, change: CardChange, answer: Outcome, *, now: dateti
         return await _record_replaced(desk.database, change, answer.network_reference, now=now)
     if isinstance(answer, Declined):
         return await _record_refusal(desk, change, CardChangeState.DECLINED, answer.reason, now=now)
+    if isinstance(answer, Pending):
+        # Only money takes days: a card is looked at again.
+        return Unsettled()
     asked = await queries.challenge_card_change(
         desk.database, **_names(change), challenge_url=answer.url, lookup_at=now + CHALLENGE_LOOK
     )

@@ -18,7 +18,7 @@ from paydesk.adapters.acquirers.disputes import Dispute, DisputeStatus
 from paydesk.core.money import LARGEST, LEDGER_DIGITS, split_reversal
 from paydesk.domain.chargebacks.states import AGAINST, ChargebackState
 from paydesk.domain.payments.movement_effects import REVERSAL_STATUS, Reversible, funds_of, state_after
-from paydesk.domain.payments.states import TAKEN, AttemptState, PaymentState
+from paydesk.domain.payments.states import TAKEN, UNSETTLED, AttemptState, PaymentState
 
 OPENED, REVERSED = "chargeback", "chargeback_reversed"
 """The events, beyond the three that are always there."""
@@ -36,7 +36,7 @@ _TAKES: Mapping[DisputeStatus, bool] = {
 }
 """Whether money moved, where the acquirer tells nothing but how it stands."""
 
-_UNKNOWN = frozenset({AttemptState.PROCESSING, AttemptState.CHALLENGED})
+_UNKNOWN = UNSETTLED
 
 
 class ChargedBack(Reversible, frozen=True):

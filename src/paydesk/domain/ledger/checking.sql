@@ -3,7 +3,7 @@
 select count(*)
   from payment_attempt
  where (:merchant_id::bigint is null or merchant_id = :merchant_id)
-   and lookup_at is not null and state in ('processing', 'challenged', 'voiding');
+   and lookup_at is not null and state in ('processing', 'challenged', 'pending', 'voiding');
 
 -- name: make_bank_purchase()!
 -- Where the simulated bank keeps its own record is no part of this database, so it is brought here to be compared.

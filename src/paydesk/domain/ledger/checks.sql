@@ -260,7 +260,7 @@ select 'pingback', merchant_id, id, 'reports a payment, but names none'
 -- name: attempts_agree(merchant_id)
 -- An attempt that was given up and then approved is voided, while its payment stays open for another attempt.
 with agreed (payment_state, attempt_state) as (
-    values ('processing', 'processing'), ('challenged', 'challenged'),
+    values ('processing', 'processing'), ('challenged', 'challenged'), ('pending', 'pending'),
            ('declined', 'declined'), ('declined', 'failed'), ('declined', 'abandoned'), ('declined', 'voiding'),
            ('declined', 'voided'),
            ('authorized', 'approved'), ('captured', 'approved'), ('voided', 'approved'),
@@ -447,6 +447,18 @@ select 'payment_attempt' as table_name, merchant_id, id,
  where (:merchant_id::bigint is null or merchant_id = :merchant_id)
    and state in ('processing', 'challenged', 'voiding')
    and (created_at < :opened_before or lookup_at is null)
+ union all
+-- A pending payment has as long as its method takes, by its shop's own time.
+select 'payment_attempt', a.merchant_id, a.id,
+       case when a.lookup_at is null then 'is pending, but nobody will look after it'
+            else format('is pending, and was to be sure by %s', h.sure_by)
+        end
+  from payment_attempt a
+  join merchant m on m.id = a.merchant_id
+  left join hosted_page h on h.merchant_id = a.merchant_id and h.live = a.live and h.attempt_id = a.id
+ where (:merchant_id::bigint is null or a.merchant_id = :merchant_id)
+   and a.state = 'pending'
+   and (a.lookup_at is null or h.sure_by - side_clock(a.live, m.test_clock) < :opened_before)
  union all
 -- Captures, voids and refunds have their shop's own time.
 select 'movement', m.merchant_id, m.id, format('is a %s that is %s since %s', m.kind, m.state, m.created_at)

@@ -15,6 +15,8 @@ class MailKind(StrEnum):
     renewal_failed = "renewal_failed"
     subscription_stopped = "subscription_stopped"
     subscription_cancelled = "subscription_cancelled"
+    payment_failed = "payment_failed"
+    """A payment by a slow method came to nothing."""
     refund = "refund"
     shipment = "shipment"
     shopper_code = "shopper_code"
@@ -43,6 +45,7 @@ CUSTOMER_KINDS = frozenset(
         MailKind.renewal_failed,
         MailKind.subscription_stopped,
         MailKind.subscription_cancelled,
+        MailKind.payment_failed,
         MailKind.refund,
         MailKind.shipment,
         MailKind.shopper_code,

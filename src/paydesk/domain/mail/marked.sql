@@ -1,9 +1,13 @@
 -- name: marked_to_tell(kind)
--- Refunds, shipments, chargebacks or voids that are still to be told.
+-- Refunds, failures of pending payments, shipments, chargebacks or voids that are still to be told.
 select merchant_id, live, id
   from (select 'refunds' as kind, merchant_id, live, id
           from movement
          where kind = 'refund' and state = 'done' and not mailed
+         union all
+        select 'failures', merchant_id, live, attempt_id
+          from hosted_page
+         where not mailed
          union all
         select 'shipments', merchant_id, live, id
           from delivery
@@ -54,6 +58,46 @@ with due as materialized (
       left join package_terms t
         on t.merchant_id = s.merchant_id and t.live = s.live and t.package_version_id = s.package_version_id
      where v.finished_at >= :since and m.customer_mails and (v.live or :keep_test or m.test_mails)
+       and u.erased_at is null and u.email <> ''
+        on conflict (merchant_id, once) do nothing
+ returning id
+)
+select (select count(*) from marked) as seen, (select count(*) from told) as mails;
+
+-- name: tell_failures(real_now, since, keep_test, most, only, prefix, aside_since)^
+-- What customers hear of a payment by a slow method that came to nothing: they waited for word. Nothing is said once the
+-- order was tried anew.
+with due as materialized (
+    select merchant_id, attempt_id
+      from hosted_page
+     where not mailed and (:only::bigint[] is null or attempt_id = any(:only))
+       and not is_set_aside(merchant_id, live, :prefix || attempt_id::text, :aside_since)
+     order by merchant_id, attempt_id
+     limit :most
+       for update skip locked
+), marked as (
+    update hosted_page v
+       set mailed = true
+      from due
+     where v.merchant_id = due.merchant_id and v.attempt_id = due.attempt_id
+ returning v.*
+), told as (
+    insert into mail (merchant_id, live, kind, recipient, language, facts, once, due_at, created_at)
+    select v.merchant_id, v.live, 'payment_failed', case when v.live or :keep_test then u.email else m.email end,
+           u.language,
+           jsonb_build_object(
+               'payment_id', p.id, 'merchant_order_id', p.merchant_order_id, 'amount', trim_scale(a.amount)::text,
+               'currency', a.currency, 'description', coalesce(c.description, ''),
+               'name', concat_ws(' ', nullif(u.first_name, ''), nullif(u.last_name, ''))),
+           'failure of attempt ' || v.attempt_id, :real_now, :real_now
+      from marked v
+      join merchant m on m.id = v.merchant_id
+      join payment_attempt a on a.merchant_id = v.merchant_id and a.live = v.live and a.id = v.attempt_id
+      join payment p
+        on p.merchant_id = a.merchant_id and p.live = a.live and p.id = a.payment_id and p.attempt_id = a.id
+      join customer u on u.merchant_id = p.merchant_id and u.live = p.live and u.id = p.customer_id
+      left join checkout c on c.merchant_id = p.merchant_id and c.live = p.live and c.id = p.checkout_id
+     where a.finished_at >= :since and m.customer_mails and (v.live or :keep_test or m.test_mails)
        and u.erased_at is null and u.email <> ''
         on conflict (merchant_id, once) do nothing
  returning id

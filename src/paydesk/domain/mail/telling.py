@@ -200,7 +200,7 @@ async def tell_events(
         )
         queued, places = queued + sum(one.mails for one in told), sum(one.seen for one in told)
     await telling.again()
-    worked = await one_by_one(("refunds", "shipments", "chargebacks", "voids"), telling.marked)
+    worked = await one_by_one(("refunds", "failures", "shipments", "chargebacks", "voids"), telling.marked)
     await set_aside(database, worked, lambda kind: (None, f"mails about {kind}"), doing=_NOT_TOLD)
     return queued + sum(worked.results)
 

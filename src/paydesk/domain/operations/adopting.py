@@ -17,23 +17,24 @@ from typing import TypeVar
 import asyncpg
 import structlog
 
-from paydesk.adapters.acquirers.interface import Approved
+from paydesk.adapters.acquirers.interface import Approved, Pending
 from paydesk.adapters.acquirers.listing import ListedPurchase, PurchaseState
 from paydesk.adapters.acquirers.marks import Mark, PurchaseKind
 from paydesk.core.money import written
 from paydesk.database.pool import AWAY
 from paydesk.database.records import record_if_any, records_of
-from paydesk.database.statements import load_statements
+from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.alarms.setting_aside import reason_of
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.operations.differences import Adopted
 from paydesk.domain.payments.desk import KEY_LIFETIME, Desk
 from paydesk.domain.payments.marking import digest_of
-from paydesk.domain.payments.outcomes import Approval, record_within
+from paydesk.domain.payments.outcomes import LONGEST_WAIT, Approval, record_pending, record_within
 from paydesk.domain.payments.states import REPORTED, REVERSED, PaymentState
 from paydesk.domain.subscriptions.rows import PackageRow, package_of
 
 queries = load_statements(__package__ or "", "adopting.sql")
+hosted = load_statements("paydesk.domain.payments", "hosting.sql")
 log = structlog.get_logger()
 
 BATCH = 500
@@ -219,7 +220,7 @@ def _order(
         "merchant_order_id": mark.order,
         "checkout_id": form.checkout_id if form is not None else None,
         "held_by": order.held_by,
-        "capture": listed.state is PurchaseState.CAPTURED,
+        "capture": listed.state is not PurchaseState.AUTHORIZED,
         # What was paid with is written down with the approval, where it is known.
         "last4": "" if listed.instrument else listed.last4,
     }
@@ -279,7 +280,8 @@ def _refused(listed: ListedPurchase, known: _Order | _Renewal | None) -> str | N
         return NO_MERCHANT
     if not known.is_ours:
         return FORGED
-    is_whole = listed.state is PurchaseState.AUTHORIZED or listed.captured == listed.amount
+    is_undivided = listed.state in (PurchaseState.AUTHORIZED, PurchaseState.PENDING)
+    is_whole = is_undivided or listed.captured == listed.amount
     return None if is_whole else IN_PART
 
 
@@ -340,15 +342,7 @@ async def _adopted(desk: Desk, acquirer: str, kind: PurchaseKind, plan: _Plan) -
             begun = record_if_any(_Begun, await begin(connection, **plan.values))
             if begun is None:
                 return None
-            answer = Approved(
-                listed.reference,
-                listed.network_reference,
-                instrument=listed.instrument,
-                hold_until=listed.hold_until,
-            )
-            approval = Approval(plan.shop, begun.attempt_id, answer)
-            now = listed.at + plan.clock
-            if not await record_within(connection, approval, subscription_id=plan.subscription_id, now=now):
+            if not await _recorded(connection, plan, begun.attempt_id):
                 raise _Overtaken
     except (_Overtaken, asyncpg.UniqueViolationError):
         return None
@@ -362,6 +356,29 @@ async def _adopted(desk: Desk, acquirer: str, kind: PurchaseKind, plan: _Plan) -
     log.warning("a forgotten purchase is adopted", key=listed.key, payment_id=begun.payment_id)
     reason = f"{what} of {amount} for order {plan.mark.order}, {listed.state} there, as payment {begun.payment_id}"
     return Adopted(acquirer, "purchase", listed.key, listed.reference, reason, plan.shop.merchant_id, begun.payment_id)
+
+
+async def _recorded(connection: Connection, plan: _Plan, attempt_id: int) -> bool:
+    """Write down what the acquirer's list says of a purchase that was begun again; of a pending one
+    the janitor hears by its key what it comes to.
+    """
+    listed, shop = plan.listed, plan.shop
+    if listed.state is PurchaseState.PENDING:
+        names = {"merchant_id": shop.merchant_id, "live": shop.live, "attempt_id": attempt_id}
+        await hosted.begin_page(connection, **names, asked="", expires_at=listed.at, slow=True)
+        answer = Pending("", listed.at + LONGEST_WAIT)
+        return await record_pending(connection, shop, attempt_id, answer, now=listed.at)
+    approval = Approval(
+        shop,
+        attempt_id,
+        Approved(
+            listed.reference,
+            listed.network_reference,
+            instrument=listed.instrument,
+            hold_until=listed.hold_until,
+        ),
+    )
+    return await record_within(connection, approval, subscription_id=plan.subscription_id, now=listed.at + plan.clock)
 
 
 class _Overtaken(Exception):

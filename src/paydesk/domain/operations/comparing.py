@@ -9,9 +9,9 @@ from decimal import Decimal
 from paydesk.adapters.acquirers.listing import ListedPurchase, ListedRefund, PurchaseState
 from paydesk.core.money import written
 from paydesk.domain.operations.differences import BookedAttempt, BookedMovement
-from paydesk.domain.payments.states import AttemptState, MovementKind, MovementState, PaymentState
+from paydesk.domain.payments.states import UNSETTLED, AttemptState, MovementKind, MovementState, PaymentState
 
-_OPEN = frozenset({AttemptState.PROCESSING, AttemptState.CHALLENGED, AttemptState.VOIDING})
+_OPEN = UNSETTLED | {AttemptState.VOIDING}
 """Attempts that the janitor asks about: whatever the list says of them will be recorded."""
 
 _TAKEN = frozenset(
@@ -77,13 +77,13 @@ def refund_difference(listed: ListedRefund, movement: BookedMovement | None) -> 
 
 
 def had_money(listed: ListedPurchase) -> bool:
-    """Whether a purchase holds or took anything, whatever was given back of it."""
-    return listed.state in (PurchaseState.AUTHORIZED, PurchaseState.CAPTURED)
+    """Whether a purchase holds or took anything, or is about to, whatever was given back of it."""
+    return listed.state in (PurchaseState.AUTHORIZED, PurchaseState.CAPTURED, PurchaseState.PENDING)
 
 
 def has_money(listed: ListedPurchase) -> bool:
-    """Whether a purchase holds or took anything that was not given back."""
-    return _net(listed) > 0
+    """Whether a purchase holds or took anything that was not given back, or is about to."""
+    return _net(listed) > 0 or listed.state is PurchaseState.PENDING
 
 
 def _net(listed: ListedPurchase) -> Decimal:

@@ -15,6 +15,7 @@ from paydesk.adapters.acquirers.interface import (
     Challenged,
     Finding,
     OutcomeUnknown,
+    Pending,
     Voided,
 )
 from paydesk.core.clock import utc_now
@@ -28,7 +29,10 @@ from paydesk.domain.payments.desk import Desk
 @dataclass(frozen=True, slots=True)
 class OpenedPage:
     """The page of an attempt: what we asked for, and what it is called at the acquirer, empty while
-    that is not known. Nobody can pay on it after `expires_at` (real time, UTC).
+    that is not known.
+
+    Nobody can pay on it after `expires_at` (real time, UTC). `slow` if methods were offered whose
+    money may be sure only in some days.
     """
 
     shop: Shop
@@ -39,13 +43,13 @@ class OpenedPage:
     amount: Decimal
     currency: str
     expires_at: datetime
+    slow: bool = False
 
 
 async def find_page(desk: Desk, page: OpenedPage) -> Finding:
     """What became of a page: Challenged while it is open. Moves no money.
 
-    Raises: OutcomeUnknown, also while the money is not sure yet, and for an answer to something
-        else than we asked for.
+    Raises: OutcomeUnknown, also for an answer to something else than we asked for.
     """
     acquirer = desk.acquirers[page.acquirer]
     try:
@@ -72,6 +76,8 @@ async def end_page(desk: Desk, page: OpenedPage) -> Finding:
 async def believed(database: Database, page: OpenedPage, said: Page) -> Finding:
     """What an acquirer's answer means for an attempt, if it is about the attempt's page.
 
+    A prompt method may be unsure for a moment: it is asked again, and no pending payment.
+
     Raises: OutcomeUnknown, with an alarm, if amount, currency or order are others than ours.
     """
     ours, theirs = (page.key, page.amount, page.currency), (said.key, said.amount, said.currency)
@@ -93,5 +99,7 @@ async def believed(database: Database, page: OpenedPage, said: Page) -> Finding:
             return Approved(said.payment, kept, instrument=said.instrument, hold_until=said.hold_until)
         case PageState.ENDED:
             return Voided()
+        case PageState.PENDING if page.slow:
+            return Pending(said.reference, said.until, said.instrument)
         case PageState.PENDING:
             raise OutcomeUnknown("the customer has paid, and the money is not sure yet")

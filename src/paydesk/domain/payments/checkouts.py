@@ -40,6 +40,8 @@ class Standing(StrEnum):
     OPEN = "open"
     PROCESSING = "processing"
     CHALLENGED = "challenged"
+    PENDING = "pending"
+    """The order was paid by a slow method, here or at another checkout: nothing is sure yet."""
     PAID = "paid"
     CLOSED = "closed"
     """The order was paid through another checkout."""
@@ -57,7 +59,8 @@ class Attempt:
 
     `page_ends_at` is until when it may be paid on a page of the acquirer's, None if it is paid
     on ours; `reference` is what the acquirer calls it. `page_looked_at` is when the acquirer was
-    last asked about that page (real time).
+    last asked about that page (real time). With `slow` that page offers methods too whose money is
+    sure only in some days: `sure_by` (the shop's time), once it was so paid.
     """
 
     id: int
@@ -74,13 +77,23 @@ class Attempt:
     reference: str
     page_ends_at: datetime | None
     page_looked_at: datetime | None = None
+    slow: bool = False
+    sure_by: datetime | None = None
 
     def page(self, shop: Shop) -> OpenedPage | None:
         """The page of the acquirer's on which its customer pays, if that is how they pay."""
         if self.page_ends_at is None:
             return None
         return OpenedPage(
-            shop, self.id, self.acquirer, self.key, self.reference, self.amount, self.currency, self.page_ends_at
+            shop,
+            self.id,
+            self.acquirer,
+            self.key,
+            self.reference,
+            self.amount,
+            self.currency,
+            self.page_ends_at,
+            self.slow,
         )
 
 
@@ -238,6 +251,8 @@ class CheckoutRow(msgspec.Struct, frozen=True):
     acquirer_reference: str
     page_ends_at: datetime | None
     page_looked_at: datetime | None
+    slow: bool
+    sure_by: datetime | None
     given_back: bool
     shipped_goods: bool
     saves_cards: bool
@@ -322,6 +337,8 @@ def standing(row: CheckoutRow, now: datetime) -> Standing:
         return Standing.PROCESSING
     if state == PaymentState.CHALLENGED:
         return Standing.CHALLENGED
+    if state == PaymentState.PENDING:
+        return Standing.PENDING
     if state is not None and state != PaymentState.DECLINED:
         # One whose checkout the database forgot was paid by the shop's form that came again here.
         if row.paying_checkout_id not in (None, row.id):
@@ -350,6 +367,8 @@ def _attempt(row: CheckoutRow) -> Attempt | None:
         reference=row.acquirer_reference,
         page_ends_at=row.page_ends_at,
         page_looked_at=row.page_looked_at,
+        slow=row.slow,
+        sure_by=row.sure_by,
     )
 
 

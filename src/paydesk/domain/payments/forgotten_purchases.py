@@ -24,6 +24,7 @@ from paydesk.adapters.acquirers.interface import (
     KeyUsed,
     Outcome,
     OutcomeUnknown,
+    Pending,
     Purchase,
     Voided,
     is_earlier,
@@ -98,8 +99,8 @@ async def _sent(purchase: Purchase, send: Send) -> Outcome | None:
     return None if is_earlier(answer, purchase.not_after) else answer
 
 
-async def _taken_before(database: Database, acquirer: Acquirer, wish: Wish) -> Approved | None:
-    """The approval of an older purchase that took just this;
+async def _taken_before(database: Database, acquirer: Acquirer, wish: Wish) -> Approved | Pending | None:
+    """The approval of an older purchase that took just this, or may take it in some days;
     None if it took nothing, and never will.
 
     An open challenge of it is ended. Raises: OutcomeUnknown.
@@ -113,16 +114,23 @@ async def _taken_before(database: Database, acquirer: Acquirer, wish: Wish) -> A
     finding = earlier.finding
     if isinstance(finding, Challenged):
         finding = await acquirer.end_challenge(key)
-    if isinstance(finding, Approved):
+    if isinstance(finding, Approved | Pending):
         if is_the_same(earlier, wish.purchase):
             log.warning("a forgotten purchase is adopted", attempt_id=wish.attempt_id, reference=finding.reference)
             await take_up(database, wish.shop, wish.attempt_id, earlier)
-            return finding
+            return by_key(finding)
         await hold(database, wish.shop, wish.attempt_id, earlier)
         raise OutcomeUnknown("an older purchase under this key took other money")
     if isinstance(finding, Declined | Voided):
         return None
     raise OutcomeUnknown("the acquirer does not say what an older purchase under this key came to")
+
+
+def by_key(finding: Approved | Pending) -> Approved | Pending:
+    """What an older purchase came to; a pending one is asked for by its key alone: what its page
+    was called is forgotten.
+    """
+    return replace(finding, reference="") if isinstance(finding, Pending) else finding
 
 
 async def take_up(database: Database, shop: Shop, attempt_id: int, earlier: Earlier) -> None:

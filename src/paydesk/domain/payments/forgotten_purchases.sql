@@ -32,7 +32,8 @@ with held as materialized (
       from payment_attempt a
       join payment p on p.merchant_id = a.merchant_id and p.live = a.live and p.id = a.payment_id
      where a.merchant_id = :merchant_id and a.live = :live and a.id = :attempt_id and p.attempt_id = a.id
-       and a.state in ('processing', 'challenged') and p.state in ('processing', 'challenged')
+       and a.state in ('processing', 'challenged', 'pending')
+       and p.state in ('processing', 'challenged', 'pending')
        and p.id <> :payment_id::bigint and :payment_id > 0
        and not exists (select from merchant m join payment x on x.merchant_id = m.id and x.id = :payment_id)
        for update of p

@@ -211,7 +211,8 @@ async def _commit_intent(
         )
         if begun is not None:
             asked = _asked(checkout, begun, guest, base, now=now, real_now=real_now)
-            asked = replace(asked, authenticate=known.authenticate, capture=capture)
+            slow = desk.slow_methods and capture and checkout.terms is None
+            asked = replace(asked, authenticate=known.authenticate, capture=capture, slow=slow)
             await hosted.begin_page(
                 connection,
                 merchant_id=shop.merchant_id,
@@ -219,6 +220,7 @@ async def _commit_intent(
                 attempt_id=known.attempt_id,
                 asked=msgspec.json.encode(asked).decode(),
                 expires_at=asked.expires_at,
+                slow=asked.slow,
             )
     if begun is None:
         desk.later(card_guard.take_back(desk.database, shop, counts, counted_at=real_now))
@@ -354,6 +356,7 @@ async def _told(desk: Desk, acquirer: Acquirer, shop: Shop, attempt_id: int, wan
         wanted.amount,
         wanted.currency,
         wanted.expires_at,
+        wanted.slow,
     )
     finding = await believed(desk.database, asked_for, page)
     if isinstance(finding, Voided | NothingHeld):
@@ -384,6 +387,7 @@ class _Older(msgspec.Struct, frozen=True):
     amount: Decimal
     currency: str
     expires_at: datetime
+    slow: bool
 
 
 async def give_back_older(desk: Desk, checkout: Checkout, *, real_now: datetime) -> bool:
@@ -432,6 +436,7 @@ async def _older_pages(database: Database, checkout: Checkout, real_now: datetim
             row.amount,
             row.currency,
             row.expires_at,
+            row.slow,
         )
         for row in await records_of(_Older, rows)
     ]

@@ -1,7 +1,7 @@
--- name: begin_page(merchant_id, live, attempt_id, asked, expires_at)!
+-- name: begin_page(merchant_id, live, attempt_id, asked, expires_at, slow)!
 -- Within the transaction that commits the intent: an attempt has its page, or there is no attempt.
-insert into hosted_page (merchant_id, live, attempt_id, asked, expires_at)
-values (:merchant_id, :live, :attempt_id, :asked, :expires_at);
+insert into hosted_page (merchant_id, live, attempt_id, asked, expires_at, slow)
+values (:merchant_id, :live, :attempt_id, :asked, :expires_at, :slow);
 
 -- name: stored_page(merchant_id, live, attempt_id)^
 -- All that was asked for a page, with the rows that hold the rest of it; none of it changes while the page may be asked
@@ -16,13 +16,39 @@ select h.asked, a.idempotency_key, a.acquirer, a.number, u.email, a.checkout_id,
 
 -- name: older_pages(merchant_id, live, payment_id, now)
 -- Attempts of a payment that were given up and whose pages are not over, as far as their acquirer has said.
-select a.id as attempt_id, a.idempotency_key, a.acquirer, a.acquirer_reference, a.amount, a.currency, h.expires_at
+select a.id as attempt_id, a.idempotency_key, a.acquirer, a.acquirer_reference, a.amount, a.currency, h.expires_at,
+       h.slow
   from payment_attempt a
   join hosted_page h on h.merchant_id = a.merchant_id and h.live = a.live and h.attempt_id = a.id
  where a.merchant_id = :merchant_id and a.live = :live and a.payment_id = :payment_id and a.state = 'abandoned'
    and a.acquirer_reference <> ''
    and (h.expires_at > :now or a.lookup_at is not null and h.expires_at > :now - interval '7 days')
  order by a.id;
+
+-- name: record_pending(merchant_id, live, attempt_id, acquirer_reference, until, lookup_at)^
+-- The customer has paid by a slow method; the payment waits for their bank, and nothing else pays the order meanwhile.
+with paid as (
+    update payment p
+       set state = 'pending'
+      from payment_attempt a
+     where a.merchant_id = :merchant_id and a.live = :live and a.id = :attempt_id
+       and a.state in ('processing', 'challenged')
+       and p.merchant_id = a.merchant_id and p.live = a.live and p.id = a.payment_id
+       and p.attempt_id = a.id and p.state in ('processing', 'challenged')
+ returning p.merchant_id, p.live, p.attempt_id
+), expected as (
+    update hosted_page h
+       set sure_by = :until::timestamptz + side_clock(h.live, m.test_clock)
+      from paid
+      join merchant m on m.id = paid.merchant_id
+     where h.merchant_id = paid.merchant_id and h.live = paid.live and h.attempt_id = paid.attempt_id
+)
+update payment_attempt a
+   set state = 'pending', acquirer_reference = :acquirer_reference, lookup_at = :lookup_at, lookups = 0,
+       leased_until = null
+  from paid
+ where a.merchant_id = paid.merchant_id and a.live = paid.live and a.id = paid.attempt_id
+returning a.id;
 
 -- name: name_instruments(merchant_ids, lives, attempt_ids, brands, last4s, wallets, stored_references, exp_months, exp_years)!
 -- What was paid with on the acquirer's page is known once it is paid; the attempt's card has been empty until then.

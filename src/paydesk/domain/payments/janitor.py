@@ -19,10 +19,12 @@ from paydesk.adapters.acquirers.interface import (
     Declined,
     DeclineReason,
     Finding,
+    FollowsTestClocks,
     KeyUsed,
     NoSuchPage,
     NothingHeld,
     OutcomeUnknown,
+    Pending,
     Voided,
     is_earlier,
 )
@@ -37,7 +39,7 @@ from paydesk.domain.payments import metrics
 from paydesk.domain.payments.asking_pages import OpenedPage, end_page, find_page
 from paydesk.domain.payments.card_guard import count_declines
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.payments.forgotten_purchases import hold, is_of_its_terms, take_up, took
+from paydesk.domain.payments.forgotten_purchases import by_key, hold, is_of_its_terms, take_up, took
 from paydesk.domain.payments.hosting import open_again
 from paydesk.domain.payments.lookups import (
     CHALLENGE_LIFETIME,
@@ -58,8 +60,9 @@ from paydesk.domain.payments.outcomes import (
     record_approvals,
     record_challenge,
     record_endings,
+    record_pending,
 )
-from paydesk.domain.payments.states import PAGE_LEFT, AttemptState
+from paydesk.domain.payments.states import NOT_PAID, PAGE_LEFT, UNSETTLED, AttemptState
 from paydesk.domain.payments.undoing import GivenUp, undo
 from paydesk.loops.repeating import repeat
 
@@ -93,10 +96,12 @@ async def settle_due(desk: Desk, *, now: datetime, most: int = 100) -> int:
     findings = await asyncio.gather(*(_find(desk, lookup, now=now) for lookup in lookups))
     found = list(zip(lookups, findings, strict=True))
     settled = await _record_open(desk, found, now=now) | await _record_challenges(desk, found, now=now)
+    settled |= await _record_pending(desk, found, now=now)
     settled |= await _undo_late(desk, found, now=now)
     over = {lookup.attempt_id for lookup, finding in found if _is_over(lookup, finding)}
     left = [lookup for lookup in lookups if lookup.attempt_id not in settled]
-    await _ask_later(desk, left, over, now=now)
+    pending = {lookup.attempt_id for lookup, finding in found if isinstance(finding, Pending)}
+    await _ask_later(desk, left, over, pending, now=now)
     return len(lookups)
 
 
@@ -134,6 +139,8 @@ async def _of_page(desk: Desk, acquirer: Acquirer, lookup: Lookup, page: OpenedP
     Until its address is known it is asked for again. One that nobody waits for, or is to pay on any
     more, is ended. One that its acquirer does not know is waited for until its end is past.
     """
+    if lookup.state is AttemptState.PENDING:
+        return await _of_pending(desk, acquirer, lookup, page, now=now)
     if not page.reference:
         return await _of_unknown_page(desk, acquirer, lookup, page, now=now)
     is_left = lookup.state is AttemptState.ABANDONED or lookup.page_ending
@@ -171,6 +178,35 @@ async def _of_lost_page(desk: Desk, acquirer: Acquirer, lookup: Lookup, page: Op
     return Voided()
 
 
+async def _of_pending(desk: Desk, acquirer: Acquirer, lookup: Lookup, page: OpenedPage, *, now: datetime) -> Finding:
+    """What the bank says by now of a payment by a slow method. Raises: OutcomeUnknown.
+
+    One whose page was forgotten is asked for by its key. Moves (simulated) money where its shop's
+    test clock has come to the day.
+    """
+    is_time = lookup.sure_at is not None and now >= lookup.sure_at
+    if is_time and not lookup.shop.live and isinstance(acquirer, FollowsTestClocks):
+        await acquirer.pass_time(page.key)
+    return await (find_page(desk, page) if page.reference else _by_its_key(desk, acquirer, lookup))
+
+
+async def _by_its_key(desk: Desk, acquirer: Acquirer, lookup: Lookup) -> Finding:
+    """What an older purchase under the key of an attempt has come to, if it is of the same sum.
+    Moves no money. Raises: OutcomeUnknown.
+    """
+    earlier = await acquirer.look_back(lookup.key)
+    if earlier is None or isinstance(earlier.finding, Challenged):
+        raise OutcomeUnknown("the acquirer does not say what an older purchase has come to")
+    if not isinstance(earlier.finding, Approved | Pending):
+        return earlier.finding
+    if not took(earlier, lookup.amount, lookup.currency, capture=lookup.capture):
+        await hold(desk.database, lookup.shop, lookup.attempt_id, earlier)
+        raise OutcomeUnknown("an older purchase under its key took other money")
+    await take_up(desk.database, lookup.shop, lookup.attempt_id, earlier)
+    found = by_key(earlier.finding)
+    return replace(found, until=None) if isinstance(found, Approved) else found
+
+
 async def _of_unknown_page(
     desk: Desk, acquirer: Acquirer, lookup: Lookup, page: OpenedPage, *, now: datetime
 ) -> Finding:
@@ -188,7 +224,8 @@ async def _of_unknown_page(
         finding: Finding = await open_again(desk, page.shop, page.attempt_id, acquirer)
     except OutcomeUnknown as error:
         if now > final and isinstance(error.__cause__, KeyUsed):
-            return NothingHeld()
+            older = await _by_its_key(desk, acquirer, lookup)
+            return older if isinstance(older, Approved | Pending) else NothingHeld()
         raise
     if (now > final or lookup.page_ending) and isinstance(finding, Challenged):
         return await end_page(desk, replace(page, reference=finding.reference))
@@ -210,7 +247,7 @@ async def _of_older(desk: Desk, acquirer: Acquirer, lookup: Lookup, finding: Fin
     earlier = await acquirer.look_back(lookup.key)
     if earlier is None:
         return None
-    is_open = lookup.state in (AttemptState.PROCESSING, AttemptState.CHALLENGED)
+    is_open = lookup.state in UNSETTLED
     database, shop, attempt_id = desk.database, lookup.shop, lookup.attempt_id
     is_the_sum = took(earlier, lookup.amount, lookup.currency, capture=lookup.capture)
     if is_open and is_the_sum and await is_of_its_terms(database, shop, attempt_id, earlier):
@@ -237,9 +274,7 @@ async def _record_open(desk: Desk, found: list[tuple[Lookup, Finding | None]], *
     settled: set[int] = set()
     for clock in {lookup.clock for lookup, _ in found}:
         still_open = [
-            (lookup, finding)
-            for lookup, finding in found
-            if lookup.clock == clock and lookup.state in (AttemptState.PROCESSING, AttemptState.CHALLENGED)
+            (lookup, finding) for lookup, finding in found if lookup.clock == clock and lookup.state in UNSETTLED
         ]
         approvals = [
             Approval(lookup.shop, lookup.attempt_id, finding)
@@ -272,6 +307,10 @@ def _ending(lookup: Lookup, finding: Finding | None, *, now: datetime) -> Ending
     """How an attempt ended without money, or None while it may still be approved."""
     if isinstance(finding, Declined):
         state, reason = AttemptState.DECLINED, str(finding.reason)
+    elif lookup.state is AttemptState.PENDING:
+        if not isinstance(finding, Voided):
+            return None
+        state, reason = AttemptState.FAILED, NOT_PAID
     elif isinstance(finding, Voided) or (isinstance(finding, NothingHeld) and now > lookup.not_after + GRACE):
         state, reason = AttemptState.FAILED, str(DeclineReason.PROCESSING_ERROR)
         if lookup.state is AttemptState.CHALLENGED:
@@ -301,6 +340,24 @@ async def _record_challenges(desk: Desk, found: list[tuple[Lookup, Finding | Non
     return {attempt_id for attempt_id in worked.results if attempt_id is not None}
 
 
+async def _record_pending(desk: Desk, found: list[tuple[Lookup, Finding | None]], *, now: datetime) -> set[int]:
+    """Record payments by slow methods whose customers did not come back."""
+    pending = [
+        (lookup, finding)
+        for lookup, finding in found
+        if lookup.state in (AttemptState.PROCESSING, AttemptState.CHALLENGED) and isinstance(finding, Pending)
+    ]
+
+    async def record(one: tuple[Lookup, Pending]) -> int | None:
+        lookup, finding = one
+        moved = await record_pending(desk.database, lookup.shop, lookup.attempt_id, finding, now=now)
+        return lookup.attempt_id if moved else None
+
+    worked = await side_by_side(pending, record)
+    await set_aside(desk.database, worked, lambda one: _named(one[0]), doing="that it is pending can't be recorded")
+    return {attempt_id for attempt_id in worked.results if attempt_id is not None}
+
+
 def _named(lookup: Lookup) -> tuple[Shop, str]:
     """What an attempt is called in the operator's list."""
     return lookup.shop, f"attempt {lookup.attempt_id}"
@@ -326,9 +383,9 @@ async def _undo_late(desk: Desk, found: list[tuple[Lookup, Finding | None]], *, 
     return {attempt_id for attempt_id in worked.results if attempt_id is not None}
 
 
-async def _ask_later(desk: Desk, lookups: list[Lookup], over: set[int], *, now: datetime) -> None:
-    """Give back what stayed open, each with its next date, if it is not `over`;
-    what is open too long is an alarm.
+async def _ask_later(desk: Desk, lookups: list[Lookup], over: set[int], pending: set[int], *, now: datetime) -> None:
+    """Give back what stayed open, each with its next date, if it is not `over`; `pending` is what
+    the acquirer says so of. What is open too long is an alarm.
     """
     if not lookups:
         return
@@ -342,7 +399,10 @@ async def _ask_later(desk: Desk, lookups: list[Lookup], over: set[int], *, now: 
         attempt_ids=[lookup.attempt_id for lookup in lookups],
         states=[str(lookup.state) for lookup in lookups],
         claimed_ats=[lookup.due_at for lookup in lookups],
-        lookup_ats=[None if lookup.attempt_id in over else next_look(lookup, now) for lookup in lookups],
+        lookup_ats=[
+            None if lookup.attempt_id in over else next_look(lookup, now, still_pending=lookup.attempt_id in pending)
+            for lookup in lookups
+        ],
         alerted_ats=[now if is_alarming(lookup, now) else None for lookup in lookups],
     )
 

@@ -57,6 +57,9 @@ ENDING_LOOK = timedelta(minutes=1)
 UNKNOWN_THERE = timedelta(minutes=10)
 """How long after its end a page that its acquirer does not know may turn up, or its payment."""
 
+PENDING_LOOK = timedelta(hours=1)
+"""How often an acquirer is asked for a pending payment, once it has been so for two hours."""
+
 UNDO_AGAIN = timedelta(minutes=5)
 """The longest pause before a second charge that could not be undone is undone again."""
 
@@ -77,6 +80,9 @@ class Lookup:
     been moved since, so that they are reckoned back too far: `not_after`, always in real time, says
     how far at most. `due_at` is when it was to be asked about. `page_ending` is whether nobody is
     to pay on its page any more. `unattended`: its customer is not there to be asked anything.
+
+    `sure_by` is the shop's own time, too: a test clock that passes it lets the days of a slow
+    method be over.
     """
 
     shop: Shop
@@ -100,6 +106,8 @@ class Lookup:
     page_ends_at: datetime | None = None
     page_ending: bool = False
     due_at: datetime | None = None
+    slow: bool = False
+    sure_by: datetime | None = None
 
     @property
     def page(self) -> OpenedPage | None:
@@ -115,7 +123,13 @@ class Lookup:
             self.amount,
             self.currency,
             self.page_ends_at,
+            self.slow,
         )
+
+    @property
+    def sure_at(self) -> datetime | None:
+        """When the bank of a pending one knows at the latest, in real time."""
+        return self.sure_by and self.sure_by - self.clock
 
 
 class _Row(msgspec.Struct, frozen=True):
@@ -142,6 +156,8 @@ class _Row(msgspec.Struct, frozen=True):
     lookup_at: datetime
     page_ends_at: datetime | None
     page_ending: bool
+    slow: bool
+    sure_by: datetime | None
     clock: timedelta
 
 
@@ -174,17 +190,23 @@ def _lookup(row: _Row) -> Lookup:
         page_ends_at=row.page_ends_at,
         page_ending=row.page_ending,
         due_at=row.lookup_at,
+        slow=row.slow,
+        sure_by=row.sure_by,
     )
 
 
-def next_look(lookup: Lookup, now: datetime) -> datetime | None:
+def next_look(lookup: Lookup, now: datetime, *, still_pending: bool = False) -> datetime | None:
     """When to ask again: after 5 s, 1 min, 5 min, 1 h, then hourly,
     and when "not found" becomes final.
 
     An attempt that was given up is asked for every few minutes for a day, so that a second charge
     is undone within minutes of turning up, then hourly, and never again once it has stayed quiet
-    for a week.
+    for a week; one whose customer's bank has yet to say whether it pays until that has.
     """
+    if lookup.state is AttemptState.PENDING:
+        return _next_look_at_pending(lookup, now)
+    if still_pending:
+        return _next_round(now, PENDING_LOOK)
     if lookup.page is not None and lookup.state is not AttemptState.VOIDING:
         return _next_look_at(lookup, lookup.page, now)
     if lookup.state in (AttemptState.FAILED, AttemptState.ABANDONED):
@@ -213,12 +235,23 @@ def _next_look_at(lookup: Lookup, page: OpenedPage, now: datetime) -> datetime |
         if not page.reference:
             return None
         if now > over:
-            return next((_next_round(now, pause) for until, pause in LATE_LOOKS if now - over <= until), None)
+            quiet = now - max(over, lookup.finished_at or over)
+            return next((_next_round(now, pause) for until, pause in LATE_LOOKS if quiet <= until), None)
     if lookup.page_ending and now <= over:
         return min(now + ENDING_LOOK, over + timedelta(seconds=1))
     since = now - (lookup.finished_at or lookup.created_at)
     pause = next((pause for until, pause in PAGE_LOOKS if since <= until), PAGE_LOOKS[-1][1])
     return now + pause if now > over else min(now + pause, over + timedelta(seconds=1))
+
+
+def _next_look_at_pending(lookup: Lookup, now: datetime) -> datetime:
+    """When to ask again for a pending payment: often at first, for some methods take minutes,
+    then hourly, and when its bank is to know.
+    """
+    since = now - lookup.created_at
+    pause = next((pause for until, pause in PAGE_LOOKS[:2] if since <= until), PENDING_LOOK)
+    sure = lookup.sure_at
+    return now + pause if sure is None or sure <= now else min(now + pause, sure + timedelta(seconds=1))
 
 
 def _next_round(now: datetime, pause: timedelta) -> datetime:
@@ -228,6 +261,8 @@ def _next_round(now: datetime, pause: timedelta) -> datetime:
 
 def is_alarming(lookup: Lookup, now: datetime) -> bool:
     """Whether money may hang on an attempt that has been open for too long."""
+    if lookup.state is AttemptState.PENDING:
+        return lookup.sure_at is not None and now - lookup.sure_at > ALERT_AFTER
     if lookup.page is not None and lookup.state in (AttemptState.CHALLENGED, AttemptState.ABANDONED):
         return now - lookup.page.expires_at > ALERT_AFTER
     return lookup.state in (AttemptState.PROCESSING, AttemptState.VOIDING) and now - lookup.created_at > ALERT_AFTER

@@ -13,6 +13,7 @@ from paydesk.adapters.acquirers.interface import (
     Finding,
     NothingHeld,
     OutcomeUnknown,
+    Pending,
     Voided,
 )
 from paydesk.database.pool import Database
@@ -25,7 +26,7 @@ async def charge_unattended(database: Database, acquirer: Acquirer, wish: Wish) 
     Raises: OutcomeUnknown, AcquirerRefused.
     """
     said, asked = await under_its_key(database, acquirer, wish, acquirer.charge_stored)
-    return await end_challenge(acquirer, asked.key) if isinstance(said, Challenged) else said
+    return _decided(await end_challenge(acquirer, asked.key) if isinstance(said, Challenged) else said)
 
 
 async def find_unattended(acquirer: Acquirer, key: str, not_after: datetime) -> Finding:
@@ -47,4 +48,11 @@ async def end_challenge(acquirer: Acquirer, key: str) -> Approved | Declined:
         return Declined(DeclineReason.AUTHENTICATION_FAILED)
     if isinstance(ended, NothingHeld | Challenged):
         raise OutcomeUnknown("the bank asked for a customer who is not there, and its question can't be ended")
-    return ended
+    return _decided(ended)
+
+
+def _decided(said: Approved | Declined | Pending) -> Approved | Declined:
+    """An answer that is one by now. Raises: OutcomeUnknown."""
+    if isinstance(said, Pending):
+        raise OutcomeUnknown("the bank takes some days over it")
+    return said

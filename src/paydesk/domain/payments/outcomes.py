@@ -11,7 +11,7 @@ from functools import partial
 
 import msgspec
 
-from paydesk.adapters.acquirers.interface import Approved, Challenged, DeclineReason
+from paydesk.adapters.acquirers.interface import Approved, Challenged, DeclineReason, Pending
 from paydesk.core.money import FeePlan, Split, split_payment
 from paydesk.core.payment_systems import payment_system
 from paydesk.database.pool import Database
@@ -43,6 +43,9 @@ PAGE_LOOK = timedelta(minutes=1)
 """When the janitor first asks of a page of the acquirer's: its customer may pay there,
 and not come back.
 """
+
+LONGEST_WAIT = timedelta(days=14)
+"""How long a slow method may take of which its acquirer does not say how long it takes."""
 
 READ_AGAIN = 5
 """How often a subscription that others change at the same moment is read again."""
@@ -95,7 +98,7 @@ async def record_approvals(database: Database, approvals: Sequence[Approval], *,
     be recorded is missing too, waits in the operator's list and is the janitor's; it stops
     no other.
     """
-    await _name_instruments(database, approvals)
+    await _name_instruments(database, [(one.shop, one.attempt_id, one.answer) for one in approvals])
     recorded: set[int] = set()
     aside: Worked[Approval, _Try] = Worked()
     left = list(approvals)
@@ -115,23 +118,25 @@ async def record_approvals(database: Database, approvals: Sequence[Approval], *,
     return recorded
 
 
-async def _name_instruments(database: Database | Connection, approvals: Sequence[Approval]) -> None:
-    """Write down what was paid with where only the acquirer saw it, for those who are told then.
-    Moves no money.
+async def _name_instruments(
+    database: Database | Connection, paid: Sequence[tuple[Shop, int, Approved | Pending]]
+) -> None:
+    """Write down what attempts were paid with where only the acquirer saw it, for those who are
+    told then. Moves no money.
     """
-    named = [(one, one.answer.instrument) for one in approvals if one.answer.instrument is not None]
+    named = [(shop, attempt_id, told.instrument) for shop, attempt_id, told in paid if told.instrument is not None]
     if named:
         await hosted.name_instruments(
             database,
-            merchant_ids=[one.shop.merchant_id for one, _ in named],
-            lives=[one.shop.live for one, _ in named],
-            attempt_ids=[one.attempt_id for one, _ in named],
-            brands=[shown_brand(instrument) for _, instrument in named],
-            last4s=[instrument.last4 for _, instrument in named],
-            wallets=[instrument.wallet for _, instrument in named],
-            stored_references=[instrument.reference for _, instrument in named],
-            exp_months=[instrument.exp_month for _, instrument in named],
-            exp_years=[instrument.exp_year for _, instrument in named],
+            merchant_ids=[shop.merchant_id for shop, _, _ in named],
+            lives=[shop.live for shop, _, _ in named],
+            attempt_ids=[attempt_id for _, attempt_id, _ in named],
+            brands=[shown_brand(instrument) for _, _, instrument in named],
+            last4s=[instrument.last4 for _, _, instrument in named],
+            wallets=[instrument.wallet for _, _, instrument in named],
+            stored_references=[instrument.reference for _, _, instrument in named],
+            exp_months=[instrument.exp_month for _, _, instrument in named],
+            exp_years=[instrument.exp_year for _, _, instrument in named],
         )
 
 
@@ -142,7 +147,7 @@ async def record_within(connection: Connection, approval: Approval, *, subscript
     A subscription that it begins gets `subscription_id`, if that is given: the one that its shop
     was told before.
     """
-    await _name_instruments(connection, [approval])
+    await _name_instruments(connection, [(approval.shop, approval.attempt_id, approval.answer)])
     (row,) = await _reports(connection, [approval])
     if subscription_id and row.fresh_subscription_id is not None:
         row = msgspec.structs.replace(row, fresh_subscription_id=subscription_id)
@@ -310,6 +315,33 @@ async def record_challenge(
         attempt_id=attempt_id,
         acquirer_reference=answer.reference,
         challenge_url=answer.url,
+        lookup_at=now + look_in,
+    )
+    return row is not None
+
+
+async def record_pending(
+    database: Database | Connection,
+    shop: Shop,
+    attempt_id: int,
+    answer: Pending,
+    *,
+    look_in: timedelta = PAGE_LOOK,
+    now: datetime,
+) -> bool:
+    """Record that the customer has paid by a slow method; false if the attempt has moved on.
+    Moves no money.
+
+    `now` is real time (UTC): the janitor asks the acquirer by it.
+    """
+    await _name_instruments(database, [(shop, attempt_id, answer)])
+    row = await hosted.record_pending(
+        database,
+        merchant_id=shop.merchant_id,
+        live=shop.live,
+        attempt_id=attempt_id,
+        acquirer_reference=answer.reference,
+        until=answer.until or now + LONGEST_WAIT,
         lookup_at=now + look_in,
     )
     return row is not None

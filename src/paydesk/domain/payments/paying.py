@@ -24,6 +24,7 @@ from paydesk.adapters.acquirers.interface import (
     NothingHeld,
     Outcome,
     OutcomeUnknown,
+    Pending,
     Purchase,
     Voided,
     is_earlier,
@@ -47,6 +48,7 @@ from paydesk.domain.payments.outcomes import (
     record_approvals,
     record_challenge,
     record_endings,
+    record_pending,
 )
 from paydesk.domain.payments.refusals import authorize
 from paydesk.domain.payments.returning import Way, way_back
@@ -103,7 +105,7 @@ class ConfirmWithBank:
 
 @dataclass(frozen=True, slots=True)
 class Unsettled:
-    """The outcome is not known yet; the janitor will find it."""
+    """The outcome is not known yet, or the money not sure; the janitor will find it."""
 
 
 Result = Paid | Refused | ConfirmWithBank | Unsettled
@@ -292,6 +294,9 @@ async def record_answer(
         return await _record_approval(desk, Approval(shop, attempt_id, answer), now=now)
     if isinstance(answer, Declined):
         return await _record_ending(desk, Ending(shop, attempt_id, AttemptState.DECLINED, answer.reason), now=now)
+    if isinstance(answer, Pending):
+        await record_pending(desk.database, shop, attempt_id, answer, now=utc_now())
+        return Unsettled()
     asked = await record_challenge(desk.database, shop, attempt_id, answer, look_in=look_in, now=utc_now())
     return ConfirmWithBank(answer.url) if asked else Unsettled()
 
@@ -373,7 +378,7 @@ async def _record_finding(
     # no answer.
     if isinstance(finding, Challenged | NothingHeld):
         return Unsettled()
-    if isinstance(finding, Approved | Declined):
+    if isinstance(finding, Approved | Declined | Pending):
         result = await record_answer(desk, checkout, attempt.id, finding, now=now)
         if isinstance(finding, Approved):
             counts = card_guard.address_counts(desk.vault, attempt.client_address)

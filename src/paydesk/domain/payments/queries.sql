@@ -31,6 +31,7 @@ select c.merchant_id, c.live, c.id, encode(c.request_digest, 'hex') as seed, c.m
        a.id as attempt_id, a.idempotency_key, a.acquirer, a.not_after, a.decline_reason, a.challenge_url, a.client_address,
        a.amount as attempt_amount, a.currency as attempt_currency, a.acquirer_reference, h.expires_at as page_ends_at,
        h.looked_at as page_looked_at,
+       coalesce(h.slow, false) as slow, h.sure_by,
        m.shipped_goods, m.saves_cards, m.email as merchant_email,
        case when jsonb_typeof(c.parameters -> 'later_charges') = 'string' then c.parameters ->> 'later_charges' end
            as charge_for,
@@ -235,8 +236,8 @@ with outcome as (
                                                                              where m.id = a.merchant_id)))
                 end as ship_by) waits
      where p.merchant_id = o.merchant_id and p.live = o.live and p.id = a.payment_id
-       and p.attempt_id = a.id and coalesce(p.state in ('processing', 'challenged'), false)
-       and coalesce(a.state in ('processing', 'challenged'), false)
+       and p.attempt_id = a.id and coalesce(p.state in ('processing', 'challenged', 'pending'), false)
+       and coalesce(a.state in ('processing', 'challenged', 'pending'), false)
        and (o.subscription_id is null
             or exists (select from writable w
                         where w.merchant_id = o.merchant_id and w.live = o.live and w.id = o.subscription_id))
@@ -328,7 +329,8 @@ select merchant_id, live, id as payment_id, attempt_id from paid;
 -- name: record_declines(merchant_ids, lives, attempt_ids, states, reasons, lookup_ats, now)
 -- Attempts end without money: the payment is open for another attempt. state is 'declined' (the bank said no), 'failed'
 -- (the acquirer never saw it) or 'abandoned' (a challenge that the customer left); the last two are looked up again.
--- The card's number, which is there if it was to pay for a subscription, is erased.
+-- The card's number, which is there if it was to pay for a subscription, is erased. Whose payment was pending waits for
+-- word, and gets a mail.
 with outcome as (
     select *
       from unnest(:merchant_ids::bigint[], :lives::boolean[], :attempt_ids::bigint[], :states::text[],
@@ -340,9 +342,10 @@ with outcome as (
       from outcome o
       join payment_attempt a on a.merchant_id = o.merchant_id and a.live = o.live and a.id = o.attempt_id
      where p.merchant_id = o.merchant_id and p.live = o.live and p.id = a.payment_id
-       and p.attempt_id = a.id and coalesce(p.state in ('processing', 'challenged'), false)
-       and coalesce(a.state in ('processing', 'challenged'), false)
- returning p.merchant_id, p.live, p.id, p.attempt_id, o.state as ended_as, o.reason, o.lookup_at
+       and p.attempt_id = a.id and coalesce(p.state in ('processing', 'challenged', 'pending'), false)
+       and coalesce(a.state in ('processing', 'challenged', 'pending'), false)
+ returning p.merchant_id, p.live, p.id, p.attempt_id, o.state as ended_as, o.reason, o.lookup_at,
+           a.state = 'pending' as was_pending
 ), ended as (
     update payment_attempt a
        set state = refused.ended_as, decline_reason = refused.reason, finished_at = :now,
@@ -350,6 +353,12 @@ with outcome as (
       from refused
      where a.merchant_id = refused.merchant_id and a.live = refused.live and a.id = refused.attempt_id
  returning a.merchant_id, a.live, a.card_id
+), to_tell as (
+    update hosted_page h
+       set mailed = false
+      from refused
+     where refused.was_pending and h.merchant_id = refused.merchant_id and h.live = refused.live
+       and h.attempt_id = refused.attempt_id
 ), card_forgotten as (
     update card c
        set number_sealed = null, erased_at = :now
@@ -393,7 +402,7 @@ with due as materialized (
        set looked_at = :now
       from due
      where h.merchant_id = due.merchant_id and h.attempt_id = due.id
- returning h.merchant_id, h.attempt_id, h.expires_at, h.ending
+ returning h.merchant_id, h.attempt_id, h.expires_at, h.ending, h.slow, h.sure_by
 )
 update payment_attempt a
    set leased_until = clock_timestamp() + :lease::interval, lookups = a.lookups + 1
@@ -404,6 +413,7 @@ update payment_attempt a
 returning a.merchant_id, a.live, a.id as attempt_id, a.payment_id, a.checkout_id, a.state, a.idempotency_key,
           a.acquirer, a.not_after, a.created_at, a.finished_at, a.lookups, a.alerted_at, a.amount, a.currency,
           a.capture, a.acquirer_reference, a.lookup_at, h.expires_at as page_ends_at,
+          coalesce(h.slow, false) as slow, h.sure_by,
           coalesce(h.ending, false) or a.live and m.suspended_at is not null as page_ending,
           coalesce((select p.renewal from payment p
                      where p.merchant_id = a.merchant_id and p.live = a.live and p.id = a.payment_id), false) as renewal,

@@ -15,6 +15,8 @@ class PaymentState(StrEnum):
     """An attempt is committed and its outcome is not known yet."""
     CHALLENGED = "challenged"
     """The customer is asked to confirm with their bank (3-D Secure)."""
+    PENDING = "pending"
+    """The customer has paid by a slow method: their bank will say in some days whether it pays."""
     DECLINED = "declined"
     """The last attempt took nothing; the customer may try again."""
     AUTHORIZED = "authorized"
@@ -34,9 +36,18 @@ class PaymentState(StrEnum):
 
 PAYMENT_TRANSITIONS: Mapping[PaymentState, frozenset[PaymentState]] = {
     PaymentState.PROCESSING: frozenset(
-        {PaymentState.CAPTURED, PaymentState.AUTHORIZED, PaymentState.DECLINED, PaymentState.CHALLENGED}
+        {
+            PaymentState.CAPTURED,
+            PaymentState.AUTHORIZED,
+            PaymentState.DECLINED,
+            PaymentState.CHALLENGED,
+            PaymentState.PENDING,
+        }
     ),
-    PaymentState.CHALLENGED: frozenset({PaymentState.CAPTURED, PaymentState.AUTHORIZED, PaymentState.DECLINED}),
+    PaymentState.CHALLENGED: frozenset(
+        {PaymentState.CAPTURED, PaymentState.AUTHORIZED, PaymentState.DECLINED, PaymentState.PENDING}
+    ),
+    PaymentState.PENDING: frozenset({PaymentState.CAPTURED, PaymentState.DECLINED}),
     PaymentState.DECLINED: frozenset({PaymentState.PROCESSING}),
     PaymentState.AUTHORIZED: frozenset({PaymentState.CAPTURED, PaymentState.VOIDED}),
     PaymentState.CAPTURED: frozenset(
@@ -77,10 +88,13 @@ class AttemptState(StrEnum):
     """The intent is committed; the acquirer may or may not have acted."""
     CHALLENGED = "challenged"
     """The acquirer waits for the customer."""
+    PENDING = "pending"
+    """The acquirer waits for the customer's bank, for some days."""
     APPROVED = "approved"
     DECLINED = "declined"
     FAILED = "failed"
-    """The acquirer holds nothing under the key, and can't accept it any more."""
+    """The acquirer holds nothing under the key, and can't accept it any more; or what was pending
+    has come to nothing."""
     ABANDONED = "abandoned"
     """A challenge ended: the customer chose another way to pay, or did not come back."""
     VOIDING = "voiding"
@@ -93,11 +107,26 @@ PAGE_LEFT = "page_left"
 while that was open: no bank has declined anything.
 """
 
+NOT_PAID = "not_paid"
+"""Why a pending attempt failed: its customer's bank has not sent the money after all."""
+
+UNSETTLED = frozenset({AttemptState.PROCESSING, AttemptState.CHALLENGED, AttemptState.PENDING})
+"""Attempts that hold their payment, and whose outcome the janitor finds."""
+
 ATTEMPT_TRANSITIONS: Mapping[AttemptState, frozenset[AttemptState]] = {
     AttemptState.PROCESSING: frozenset(
-        {AttemptState.APPROVED, AttemptState.DECLINED, AttemptState.CHALLENGED, AttemptState.FAILED}
+        {
+            AttemptState.APPROVED,
+            AttemptState.DECLINED,
+            AttemptState.CHALLENGED,
+            AttemptState.PENDING,
+            AttemptState.FAILED,
+        }
     ),
-    AttemptState.CHALLENGED: frozenset({AttemptState.APPROVED, AttemptState.DECLINED, AttemptState.ABANDONED}),
+    AttemptState.CHALLENGED: frozenset(
+        {AttemptState.APPROVED, AttemptState.DECLINED, AttemptState.PENDING, AttemptState.ABANDONED}
+    ),
+    AttemptState.PENDING: frozenset({AttemptState.APPROVED, AttemptState.DECLINED, AttemptState.FAILED}),
     AttemptState.FAILED: frozenset({AttemptState.VOIDING}),
     AttemptState.ABANDONED: frozenset({AttemptState.VOIDING}),
     AttemptState.VOIDING: frozenset({AttemptState.VOIDED}),

@@ -141,7 +141,7 @@ select array(select id from subscription
            and state = 'due') as due,
        (select count(*) from payment_attempt
          where merchant_id = :merchant_id and live = :live and id = any(:attempts::bigint[])
-           and state in ('processing', 'challenged', 'voiding'))
+           and state in ('processing', 'challenged', 'pending', 'voiding'))
        + (select count(*) from movement
            where merchant_id = :merchant_id and live = :live and id = any(:movements::bigint[])
              and state = 'processing')

@@ -142,16 +142,19 @@ class HeldUp(Held):
 
 @dataclass(frozen=True, slots=True)
 class _Due:
-    """When the next charge, expiry, deadline of an authorization and pingback fall due."""
+    """When the next charge, expiry, deadline of an authorization and pingback fall due,
+    and when a slow method will have come to its end.
+    """
 
     charge: datetime
     expiry: datetime
     shipping: datetime
     sending: datetime
+    sure: datetime
 
     @property
     def first(self) -> datetime:
-        return min(self.charge, self.expiry, self.shipping, self.sending)
+        return min(self.charge, self.expiry, self.shipping, self.sending, self.sure)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +165,7 @@ class _DueRow:
     expire_at: datetime | None
     ship_at: datetime | None
     send_at: datetime | None
+    sure_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +278,7 @@ class _Journey:
         await self._settle(self.at)
         while (due := await self._next_due()).first <= self._target:
             at = max(due.first, self.at)
-            if min(due.charge, due.shipping) <= at:
+            if min(due.charge, due.shipping, due.sure) <= at:
                 await self._desk.gate.require()
             await self._clock.move_to(at)
             self.at = at
@@ -288,11 +292,12 @@ class _Journey:
 
     async def _next_due(self) -> _Due:
         row = record_of(_DueRow, await queries.next_due(self._desk.database, merchant_id=self._merchant_id))
-        return _Due(row.charge_at or NEVER, row.expire_at or NEVER, row.ship_at or NEVER, row.send_at or NEVER)
+        whens = (row.charge_at, row.expire_at, row.ship_at, row.send_at, row.sure_at)
+        return _Due(*(when or NEVER for when in whens))
 
     async def _act(self, due: _Due, at: datetime) -> int:
-        """Charge, expire, void and send what is due at a moment; returns how much that was.
-        Moves money.
+        """Charge, expire, void, hear of slow methods and send what is due at a moment;
+        returns how much that was. Moves money.
         """
         database, merchant_id = self._desk.database, self._merchant_id
         done = 0
@@ -302,6 +307,10 @@ class _Journey:
             done += await expire_due(database, real_now=utc_now(), merchant_id=merchant_id, at=at)
         if due.shipping <= at:
             done += await act_on_due(self._desk, real_now=utc_now(), merchant_id=merchant_id, at=at)
+        if due.sure <= at:
+            real_now = utc_now()
+            await queries.ask_for_pending(database, merchant_id=merchant_id, at=at, real_now=real_now)
+            done += await settle_attempts(self._desk, now=real_now)
         if done or due.sending <= at:
             done += await self._sender.send_due_once(at, merchant_id=merchant_id)
         return done

@@ -1,6 +1,6 @@
 -- name: next_due(merchant_id)^
--- When the test side's next charge, expiry, deadline of an authorization and pingback fall due (null: never); only what
--- nobody has in hand.
+-- When the test side's next charge, expiry, deadline of an authorization and pingback fall due, and when a slow method
+-- will have come to its end (null: never); only what nobody has in hand.
 select (select min(date_next)
           from subscription
          where merchant_id = :merchant_id and live = false and date_next is not null and charging_attempt_id is null
@@ -21,7 +21,20 @@ select (select min(date_next)
            and (m.went_live_at is null or m.test_pingback_url is not null)
          order by p.due_at
          limit 1
-       ) as send_at;
+       ) as send_at,
+       (select min(h.sure_by)
+          from hosted_page h
+          join payment_attempt a on a.merchant_id = h.merchant_id and a.live = h.live and a.id = h.attempt_id
+         where h.merchant_id = :merchant_id and h.live = false and h.sure_by is not null and a.state = 'pending'
+       ) as sure_at;
+
+-- name: ask_for_pending(merchant_id, at, real_now)!
+-- The payments whose slow method has come to its end by :at: the bank may be asked at once.
+update payment_attempt a
+   set lookup_at = :real_now
+  from hosted_page h
+ where a.merchant_id = :merchant_id and a.live = false and a.state = 'pending' and a.lookup_at > :real_now
+   and h.merchant_id = a.merchant_id and h.live = a.live and h.attempt_id = a.id and h.sure_by <= :at;
 
 -- name: in_hand(merchant_id)^
 -- What of the test side is under way: payments without an outcome, and pingbacks that a sender holds.

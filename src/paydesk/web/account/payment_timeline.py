@@ -17,7 +17,7 @@ from paydesk.domain.business.payments_for_team import (
 )
 from paydesk.domain.chargebacks.states import ChargebackState
 from paydesk.domain.deliveries.timeline import SeenDelivery
-from paydesk.domain.payments.states import AttemptState, MovementKind, MovementState
+from paydesk.domain.payments.states import NOT_PAID, AttemptState, MovementKind, MovementState
 from paydesk.domain.pingbacks.states import PingbackState
 from paydesk.web.account.delivery_words import DELIVERY_STATUSES
 from paydesk.web.account.payment_words import decline_words, instrument_words
@@ -82,8 +82,13 @@ class _Teller:
         if one.challenged and not one.hosted:
             asked = self._say(mark("3-D Secure: the bank asked the customer to confirm"))
             yield TimelineEntry(one.created_at, "shield-lock", "yellow", asked)
+        if one.state is AttemptState.PENDING:
+            waits = self._say(mark("Waits for the customer’s bank, which takes some days"))
+            yield TimelineEntry(one.created_at, "clock", "yellow", waits, self._say(mark("with %(card)s"), card=card))
         if one.finished_at is not None and one.state in _OUTCOMES:
             sign, tone, title = (_OF_PAGES if one.hosted else {}).get(one.state, _OUTCOMES[one.state])
+            if one.decline_reason == NOT_PAID and one.state is AttemptState.FAILED:
+                title = _NOT_PAID
             if one.state is AttemptState.APPROVED and not one.capture:
                 title = _AUTHORIZED
             reason = self._say(decline_words(one.decline_reason)) if one.decline_reason else ""
@@ -182,6 +187,8 @@ def _opened(one: SeenChargeback) -> str:
 
 _PASSED = mark("3-D Secure passed")
 _AUTHORIZED = mark("Authorized: the money is held, not taken")
+
+_NOT_PAID = mark("The customer’s bank did not send the money; nothing was taken")
 
 _OUTCOMES = {
     AttemptState.APPROVED: ("circle-check", "green", mark("Paid")),

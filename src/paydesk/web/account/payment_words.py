@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from paydesk.adapters.acquirers.interface import DeclineReason
 from paydesk.core.cards import BRAND_RULES, Brand
 from paydesk.core.payment_systems import wallet_name
-from paydesk.domain.payments.states import PAGE_LEFT, TAKEN, PaymentState
+from paydesk.domain.payments.states import NOT_PAID, PAGE_LEFT, TAKEN, PaymentState
 from paydesk.web.texts import mark
 
 Badge = tuple[str, str]
@@ -24,6 +24,7 @@ PAYMENT_STATES: Mapping[PaymentState, Badge] = {
     PaymentState.VOIDED: (mark("Voided"), "secondary"),
     PaymentState.DECLINED: (mark("Declined"), "red"),
     PaymentState.CHALLENGED: (mark("3-D Secure"), "yellow"),
+    PaymentState.PENDING: (mark("Pending"), "yellow"),
     PaymentState.PROCESSING: (mark("Processing"), "yellow"),
 }
 
@@ -50,7 +51,11 @@ DECLINES: Mapping[DeclineReason, str] = {
 }
 
 
-METHODS = {"bank": mark("Bank payment"), "other": mark("Another method")}
+METHODS = {
+    "bank": mark("Bank payment"),
+    "slow_bank": mark("Bank transfer or direct debit"),
+    "other": mark("Another method"),
+}
 """What was paid with instead of a card, by the name that stands in place of its brand."""
 
 
@@ -58,6 +63,8 @@ def decline_words(reason: str) -> str:
     """Why a bank said no, to be translated; a reason that is not known stands as it came."""
     if reason == PAGE_LEFT:
         return mark("The customer left the payment page without paying")
+    if reason == NOT_PAID:
+        return mark("The customer’s bank did not send the money")
     known = DECLINES[DeclineReason(reason)] if reason in set(DeclineReason) else ""
     return known or reason.replace("_", " ").capitalize()
 

@@ -78,6 +78,7 @@ class PaymentParameters(ListParameters):
             "successful",
             "processing",
             "challenged",
+            "pending",
             "declined",
             "reversal_refunded",
             "reversal_refunded_partially",

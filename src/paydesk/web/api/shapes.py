@@ -43,14 +43,20 @@ class PaymentOrder(msgspec.Struct, frozen=True):
 
     id: int
     merchant_order_id: Annotated[str, Meta(description="Your order reference; a renewal's is `<first>:<n>`.")]
-    payment_system: Annotated[int, Meta(description="1: card; 2: bank account; 3: another method.")]
+    payment_system: Annotated[
+        int,
+        Meta(
+            description="1: card; 2: bank account; 3: another method; 4: bank transfer or direct debit that takes days."
+        ),
+    ]
     status: Annotated[
         str,
         Meta(
             description="`successful`: paid. `processing`: the outcome is not known yet. `challenged`: the customer "
-            "confirms with their bank. `declined`: nothing was taken. `reversal_refunded`: all was given back, or the "
-            "hold was let go. `reversal_refunded_partially`: a part was given back. `reversal_chargeback`: the "
-            "customer's bank took it back."
+            "confirms with their bank. `pending`: paid by a slow method, the money is sure in some days. `declined`: "
+            "nothing was taken. `reversal_refunded`: all was given back, or the hold was let go. "
+            "`reversal_refunded_partially`: a part was given back. `reversal_chargeback`: the customer's bank took it "
+            "back."
         ),
     ]
     paid_amount: Annotated[Decimal, Meta(description="0 unless paid.")]
@@ -85,7 +91,8 @@ class Attempt(msgspec.Struct, frozen=True):
     status: Annotated[
         str,
         Meta(
-            description="`approved`, `declined`, `processing`, `challenged`, `failed` (the bank never saw it), "
+            description="`approved`, `declined`, `processing`, `challenged`, `pending` (waits for the customer's "
+            "bank), `failed` (the bank never saw it, or did not send the money of a pending one), "
             "`abandoned` (the customer did not confirm), `voiding` or `voided` (taken back)."
         ),
     ]

@@ -20,6 +20,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from babel import Locale
+from babel.dates import format_date
 from markupsafe import Markup, escape
 from starlette.responses import HTMLResponse, JSONResponse
 
@@ -228,6 +229,16 @@ def checking_page(view: CheckoutView, texts: Texts, *, status_url: str) -> HTMLR
     """
     html = _PAGES.render("checking.html", texts, view=view, offer=_offer(view, texts), status_url=status_url)
     return secured(html, form_action=view.form_action)
+
+
+def pending_page(view: CheckoutView, texts: Texts, *, sure_by: datetime | None) -> HTMLResponse:
+    """The page of a checkout whose order was paid by a slow method: nobody pays it again meanwhile.
+
+    `sure_by` is when the bank will know at the latest, None if nobody can say.
+    """
+    until = format_date(sure_by.astimezone(UTC), "long", texts.date_locale) if sure_by else ""
+    offer, home = _offer(view, texts), _home(view)
+    return secured(_PAGES.render("pending.html", texts, view=view, offer=offer, until=until, home=home))
 
 
 def already_paid_page(view: CheckoutView, texts: Texts) -> HTMLResponse:

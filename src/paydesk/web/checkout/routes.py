@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
@@ -48,6 +49,9 @@ from paydesk.web.texts import Texts
 from paydesk.web.visits import base_path, client_address, in_sandbox, read_form_body, wants_json
 
 LARGEST_BODY = 16 * 1024
+
+WAITING = (Standing.PROCESSING, Standing.PENDING)
+"""Nothing can be paid either, as long as nobody knows what becomes of the last try."""
 
 OVER = (Standing.CLOSED, Standing.REVERSED, Standing.EXPIRED, Standing.SUSPENDED)
 """Nothing can be paid at a checkout that stands so."""
@@ -227,7 +231,7 @@ async def submit(request: Request) -> Response:
     standing = visit.checkout.standing
     if standing is Standing.PAID:
         return await visit.thank()
-    if standing is Standing.PROCESSING:
+    if standing in WAITING:
         return visit.go(f"{visit.path}/result")
     if standing in OVER or not visit.capabilities.cards:
         return visit.go(visit.path) if wants_json(request) else _ended(visit) or visit.go(visit.path)
@@ -259,7 +263,7 @@ async def go_on(request: Request) -> Response:
     standing, services = visit.checkout.standing, visit.services
     if standing is Standing.PAID:
         return await visit.thank()
-    if standing is Standing.PROCESSING:
+    if standing in WAITING:
         return visit.go(f"{visit.path}/result")
     if standing in OVER or not visit.has_page:
         return _ended(visit) or visit.go(visit.path)
@@ -316,6 +320,8 @@ async def show_result(request: Request) -> Response:
             return visit.again(200, notice=_left_open(visit))
         if not isinstance(result, Unsettled):
             return await follow(visit, result)
+        visit = await find_visit(request)
+        checkout = visit.checkout
     if checkout.standing in (Standing.PROCESSING, Standing.CHALLENGED):
         # A page that the customer has come back from must not be led to again.
         waits = "?waits" if checkout.standing is Standing.CHALLENGED and visit.is_on_page else ""
@@ -354,11 +360,19 @@ async def show_status(request: Request) -> Response:
     return JSONResponse({"state": "done", "url": url}, headers={"Cache-Control": "no-store"})
 
 
+def _sure_by(checkout: Checkout) -> datetime | None:
+    """When the bank of a pending payment will know, as far as that is still to come."""
+    at = checkout.attempt.sure_by if checkout.attempt is not None else None
+    return at if at is not None and at > checkout.now else None
+
+
 def _ended(visit: CheckoutVisit) -> Response | None:
-    """The page of a checkout that can't be paid any more, or None."""
+    """The page of a checkout that can't be paid any more, or not now, or None."""
     match visit.checkout.standing:
         case Standing.PAID:
             return pages.already_paid_page(visit.view(), visit.texts)
+        case Standing.PENDING:
+            return pages.pending_page(visit.view(), visit.texts, sure_by=_sure_by(visit.checkout))
         case Standing.REVERSED:
             return pages.reversed_page(visit.view(), visit.texts)
         case Standing.CLOSED:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from paydesk.adapters.acquirers.interface import DeclineReason
-from paydesk.domain.payments.states import PAGE_LEFT
+from paydesk.domain.payments.states import NOT_PAID, PAGE_LEFT
 from paydesk.web.texts import mark
 
 FIELDS = ("email", "number", "expiry", "cvc", "holder", "country")
@@ -82,6 +82,7 @@ NOTICES: dict[str, str] = {
     PAGE_LEFT: mark(
         "You have not paid yet, and you have not been charged. Go on where you left off, or pay another way."
     ),
+    NOT_PAID: mark("Your bank did not send the money, so the order is not paid. You can pay it again here."),
     "challenge_closed": mark(
         "You left your bank’s confirmation, so the payment was not made. You have not been charged. Try again when you "
         "are ready."

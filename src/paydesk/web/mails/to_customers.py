@@ -130,6 +130,27 @@ def subscription_cancelled(telling: MailMatter) -> Content:
     )
 
 
+def payment_failed(telling: MailMatter) -> Content:
+    """A payment by a slow method that came to nothing."""
+    say = telling.say
+    return Content(
+        say(mark("Your payment to %(merchant)s did not arrive"), merchant=telling.merchant),
+        (
+            say(
+                mark("Your bank did not send your payment of %(amount)s to %(merchant)s, so the order is not paid."),
+                amount=telling.money(),
+                merchant=telling.merchant,
+            ),
+            say(mark("To pay it again, go back to the shop.")),
+        ),
+        known(
+            (say(mark("Order")), telling.fact("merchant_order_id")),
+            (say(mark("Description")), telling.fact("description")),
+            (say(mark("Amount")), telling.money()),
+        ),
+    )
+
+
 def refund(telling: MailMatter) -> Content:
     """Money that was given back."""
     say = telling.say

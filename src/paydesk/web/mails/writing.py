@@ -28,6 +28,7 @@ KINDS: Mapping[MailKind, Callable[[MailMatter], Content]] = {
     MailKind.renewal_failed: to_customers.renewal_failed,
     MailKind.subscription_stopped: to_customers.subscription_stopped,
     MailKind.subscription_cancelled: to_customers.subscription_cancelled,
+    MailKind.payment_failed: to_customers.payment_failed,
     MailKind.refund: to_customers.refund,
     MailKind.shipment: to_customers.shipment,
     MailKind.shopper_code: to_customers.shopper_code,

@@ -17,6 +17,7 @@ STATES: dict[SubscriptionState, str] = {
 PAYMENTS: dict[PaymentState, str] = {
     PaymentState.PROCESSING: mark("being checked"),
     PaymentState.CHALLENGED: mark("being checked"),
+    PaymentState.PENDING: mark("on its way"),
     PaymentState.DECLINED: mark("failed"),
     PaymentState.AUTHORIZED: mark("reserved"),
     PaymentState.CAPTURED: mark("paid"),

@@ -80,6 +80,10 @@ class SimulatedAcquirer:
         """The bank signs nothing: its address has a token. Raises: NoticeRefused."""
         raise NoticeRefused("the simulated bank signs nothing: it is told an address with a token")
 
+    async def pass_time(self, key: str) -> None:
+        """Let the days of a transfer be over. Moves money."""
+        await self._ask(partial(self.bank.pages.pass_time, key))
+
     async def capture(self, key: str, reference: str, amount: Decimal, currency: str) -> None:
         """Take what an authorization holds. Moves money. Raises: AcquirerRefused."""
         await self._ask(partial(self.bank.capture, key, reference, amount, currency))

@@ -140,11 +140,13 @@ class Bank:
 
     def find(self, key: str) -> Finding:
         """What became of the purchase under `key`. Moves no money."""
+        self.pages.pass_time(key, only_if_over=True)
         standing = remembering.listed(self.record, key)
         return remembering.told(self.record, standing, standing.finding()) if standing else NothingHeld()
 
     def look_back(self, key: str) -> Earlier | None:
         """The purchase ever made under `key`; Voided for one only used up. Moves no money."""
+        self.pages.pass_time(key, only_if_over=True)
         return remembering.look_back(self.record, key)
 
     def list_purchases(self, since: datetime, after: str) -> PurchasePage:

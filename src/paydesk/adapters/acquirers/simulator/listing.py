@@ -20,6 +20,7 @@ PAGE: Final = 100
 _ASKED: Final = (Kind.AUTHORIZE, Kind.CHARGE, Kind.CHALLENGE, Kind.PAGE)
 _STATES: Final = {
     Status.CHALLENGED: PurchaseState.OPEN,
+    Status.PENDING: PurchaseState.PENDING,
     Status.DECLINED: PurchaseState.DECLINED,
     Status.VOIDED: PurchaseState.ENDED,
     Status.BLOCKED: PurchaseState.ENDED,

@@ -1,8 +1,9 @@
 """The simulated bank's own pages: each is made, paid and ended in one transaction of its record.
 
 A page takes a card, a simulated wallet, and a bank that confirms at once; the bank takes the money
-at once, so that a page whose money is only to be held does not offer it. While the customer is with
-their bank the page can't be ended: nobody could tell what the bank will say.
+at once, so that a page whose money is only to be held does not offer it. Where slow methods are
+wanted, it takes transfers too, which last two days, and of which one sort comes to nothing. While
+the customer is with their bank the page can't be ended: nobody could tell what the bank will say.
 """
 
 from __future__ import annotations
@@ -35,9 +36,17 @@ from paydesk.core.cards import detect_brand
 
 WALLET = Instrument(InstrumentKind.CARD, "visa", "4242", "test_wallet")
 BANK = Instrument(InstrumentKind.BANK)
+TRANSFER = Instrument(InstrumentKind.SLOW_BANK)
+
+TRANSFER_TAKES = timedelta(days=2)
+"""How long a transfer takes, if nobody lets the time pass before."""
 
 _LEAST_LEFT = timedelta(minutes=30)
-_STATES = {Status.APPROVED: PageState.PAID, Status.CHALLENGED: PageState.OPEN}
+_STATES = {
+    Status.APPROVED: PageState.PAID,
+    Status.CHALLENGED: PageState.OPEN,
+    Status.PENDING: PageState.PENDING,
+}
 
 
 class Way(StrEnum):
@@ -46,6 +55,11 @@ class Way(StrEnum):
     CARD = "card"
     WALLET = "wallet"
     BANK = "bank"
+    TRANSFER = "transfer"
+    FAILING_TRANSFER = "failing_transfer"
+
+
+SLOW_WAYS = (Way.TRANSFER, Way.FAILING_TRANSFER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +137,16 @@ class Pages:
         not_over = tuple(one for one in listed if one.page.state is not PageState.ENDED)
         return PageList(not_over, listing.place_after(lines))
 
+    def pass_time(self, key: str, *, only_if_over: bool = False) -> None:
+        """Let the days of a transfer be over, or see whether they are. Moves money."""
+        if (standing := remembering.listed(self._record, key)) is None or standing.status is not Status.PENDING:
+            return
+        with self._record.transaction():
+            done = self._record.of_purchase(standing.key)
+            now = standing_of(done)
+            if now is not None and now.status is Status.PENDING and not (only_if_over and not self._is_over(done)):
+                self._arrive(now, Way(_left_for(done).result))
+
     def show(self, reference: str) -> Shown | None:
         """What a customer sees of a page, None if there is none."""
         if not self._record.page(reference):
@@ -136,7 +160,7 @@ class Pages:
             return None
         with self._record.transaction():
             standing, asks, _ = self._standing(reference)
-            if standing.status is Status.CHALLENGED and not asks and way in _ways(standing):
+            if standing.status is Status.CHALLENGED and not asks and way in self._ways(reference, standing):
                 self._choose(standing, way, number, authenticate=self._asked(reference).authenticate)
             return self._shown(reference)
 
@@ -198,6 +222,8 @@ class Pages:
             return self._take(standing, WALLET)
         if way is Way.BANK:
             return self._leave(standing, BANK)
+        if way in SLOW_WAYS:
+            return self._write(standing, Kind.PAGE_PENDING, way, reference=new_reference("payment"))
         sample = BY_NUMBER.get(number, ANY_OTHER)
         card = Instrument(InstrumentKind.CARD, str(detect_brand(number)), number[-4:])
         if sample.at_checkout == CHALLENGED or (sample.at_checkout == APPROVED and authenticate):
@@ -206,11 +232,18 @@ class Pages:
             return self._take(standing, card)
         return self._write(standing, Kind.PAGE_DECLINED, sample.at_checkout)
 
+    def _arrive(self, standing: Standing, way: Way) -> None:
+        """Let a transfer arrive, or come to nothing."""
+        if way is Way.TRANSFER:
+            return self._take(standing, TRANSFER)
+        return self._write(standing, Kind.END, "the transfer came to nothing")
+
     def _take(self, standing: Standing, instrument: Instrument) -> None:
         """Take the money of a page with an instrument, and keep that if the page is for it."""
         if self._asks_to_keep(standing):
             instrument = self._kept(standing, instrument)
-        self._write(standing, Kind.APPROVE, APPROVED, reference=new_reference("payment"), last4=instrument.last4)
+        reference = standing.reference if standing.status is Status.PENDING else new_reference("payment")
+        self._write(standing, Kind.APPROVE, APPROVED, reference=reference, last4=instrument.last4)
         self._record.write_instrument(standing.key, msgspec.json.encode(instrument).decode())
         disputing.dispute_if_asked(self._record, standing.key, at=self._now())
 
@@ -236,27 +269,36 @@ class Pages:
         """
         opened = self._record.named(reference, Kind.PAGE)
         assert opened is not None
-        done = self._record.of_purchase(opened.of_key or "")
+        done = [one for one in self._record.of_purchase(opened.of_key or "") if one.kind is not Kind.REFUSE]
         standing = standing_of(done)
         assert standing is not None
         if standing.status is Status.CHALLENGED and self._now() > self._asked(reference).expires_at:
             self._write(standing, Kind.END, "its time was over")
             return self._standing(reference)
+        if standing.status is Status.PENDING and self._is_over(done):
+            self._arrive(standing, Way(_left_for(done).result))
+            return self._standing(reference)
         return standing, done[-1].kind is Kind.PAGE_LEFT, done[-1]
+
+    def _is_over(self, done: list[Operation]) -> bool:
+        """Whether the days of a pending transfer are over, by the bank's own clock."""
+        return self._now() >= _left_for(done).at + TRANSFER_TAKES
 
     def _page(self, reference: str) -> Page:
         """A page as Paydesk is told of it."""
-        standing, _, _ = self._standing(reference)
-        told = self._record.instrument(standing.key)
+        standing, _, last = self._standing(reference)
+        told, is_pending = self._record.instrument(standing.key), standing.status is Status.PENDING
+        instrument = msgspec.json.decode(told, type=Instrument) if told else None
         return Page(
             reference=reference,
             state=_STATES.get(standing.status, PageState.ENDED),
             key=remembering.key_of(standing.key),
             amount=standing.amount,
             currency=standing.currency,
-            payment=standing.reference if standing.status is Status.APPROVED else "",
-            instrument=msgspec.json.decode(told, type=Instrument) if told else None,
+            payment=standing.reference if standing.status is Status.APPROVED or is_pending else "",
+            instrument=TRANSFER if is_pending else instrument,
             hold_until=hold_until(self._record, standing),
+            until=last.at + TRANSFER_TAKES if is_pending else None,
         )
 
     def _shown(self, reference: str) -> Shown:
@@ -270,11 +312,17 @@ class Pages:
             amount=asked.amount,
             currency=asked.currency,
             return_url=asked.return_url,
-            ways=_ways(standing),
+            ways=self._ways(reference, standing),
             asks=asks,
             declined=last.result if last.kind is Kind.PAGE_DECLINED else "",
             keep=asked.keep,
         )
+
+    def _ways(self, reference: str, standing: Standing) -> tuple[Way, ...]:
+        """How a page may be paid: money that is to be held comes from what holds it."""
+        if not standing.capture:
+            return Way.CARD, Way.WALLET
+        return (Way.CARD, Way.WALLET, Way.BANK, *(SLOW_WAYS if self._asked(reference).slow else ()))
 
     def _asked(self, reference: str) -> PageRequest:
         return msgspec.json.decode(self._record.page(reference), type=PageRequest)
@@ -310,6 +358,6 @@ class Pages:
         return error(reason)
 
 
-def _ways(standing: Standing) -> tuple[Way, ...]:
-    """How a page may be paid: money that is to be held comes from what holds it."""
-    return tuple(Way) if standing.capture else (Way.CARD, Way.WALLET)
+def _left_for(done: list[Operation]) -> Operation:
+    """The choice of the transfer that a purchase waits for."""
+    return next(one for one in reversed(done) if one.kind is Kind.PAGE_PENDING)

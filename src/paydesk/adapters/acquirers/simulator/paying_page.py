@@ -46,7 +46,7 @@ def _answer(shown: Shown | None, *, done: bool = False) -> Response:
     """The page, or the way back once it is paid."""
     if shown is None:
         return page_of("page.html", status=404, page=None, amount="")
-    if done and shown.state is PageState.PAID:
+    if done and shown.state in (PageState.PAID, PageState.PENDING):
         return RedirectResponse(shown.return_url, status_code=303, headers=HEADERS)
     status = 200 if shown.state is PageState.OPEN else 410
     status = 402 if done and shown.declined else status

@@ -17,6 +17,7 @@ from paydesk.adapters.acquirers.interface import (
     Finding,
     NothingHeld,
     Outcome,
+    Pending,
     Voided,
 )
 from paydesk.adapters.acquirers.simulator.record import Kind, Operation
@@ -32,6 +33,7 @@ class Status(StrEnum):
 
     BLOCKED = "blocked"
     CHALLENGED = "challenged"
+    PENDING = "pending"
     APPROVED = "approved"
     DECLINED = "declined"
     VOIDED = "voided"
@@ -81,6 +83,8 @@ class Standing:
             return approval(self.reference)
         if self.status is Status.CHALLENGED:
             return Challenged(self.reference, url="")
+        if self.status is Status.PENDING:
+            return Pending(self.reference)
         return Voided() if self.status is Status.VOIDED else NothingHeld()
 
 
@@ -112,17 +116,24 @@ def _after(standing: Standing | None, operation: Operation) -> Standing | None:
             taken = standing.amount if standing.capture else Decimal(0)
             last4 = operation.last4 or standing.last4
             return replace(standing, status=Status.APPROVED, reference=operation.reference, captured=taken, last4=last4)
-        case Kind.REJECT:
-            return replace(standing, status=Status.DECLINED, reason=DeclineReason.AUTHENTICATION_FAILED)
+        case Kind.PAGE_PENDING | Kind.REJECT:
+            return _after_customer(standing, operation)
         case Kind.CAPTURE:
             return replace(standing, captured=operation.amount)
         case Kind.REFUND:
             return replace(standing, refunded=standing.refunded + operation.amount)
         case Kind.REFUND_FAILED:
             return replace(standing, refunded=standing.refunded - operation.amount)
-        case Kind.VOID | Kind.END if standing.status in {Status.APPROVED, Status.CHALLENGED}:
+        case Kind.VOID | Kind.END if standing.status in {Status.APPROVED, Status.CHALLENGED, Status.PENDING}:
             return replace(standing, status=Status.VOIDED, captured=Decimal(0))
     return _after_dispute(standing, operation)
+
+
+def _after_customer(standing: Standing, operation: Operation) -> Standing:
+    """The standing after its customer chose a transfer, or said no."""
+    if operation.kind is Kind.PAGE_PENDING:
+        return replace(standing, status=Status.PENDING, reference=operation.reference)
+    return replace(standing, status=Status.DECLINED, reason=DeclineReason.AUTHENTICATION_FAILED)
 
 
 def _after_dispute(standing: Standing, operation: Operation) -> Standing:

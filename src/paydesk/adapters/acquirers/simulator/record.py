@@ -93,6 +93,8 @@ class Kind(StrEnum):
     """The customer went from the page to their bank, to confirm."""
     PAGE_DECLINED = "page_declined"
     """A try to pay on the page failed; the page stays."""
+    PAGE_PENDING = "page_pending"
+    """The customer chose a method that takes days; the result says which way."""
     APPROVE = "approve"
     REJECT = "reject"
     CLOSE = "close"

@@ -134,6 +134,10 @@ class RemoteSimulator:
         """The bank signs nothing: its address has a token. Raises: NoticeRefused."""
         raise NoticeRefused("the simulated bank signs nothing: it is told an address with a token")
 
+    async def pass_time(self, key: str) -> None:
+        """Let the days of a transfer be over. Moves money. Raises: OutcomeUnknown."""
+        await self._ask("pass_time", AboutKey(key))
+
     async def capture(self, key: str, reference: str, amount: Decimal, currency: str) -> None:
         """Take what an authorization holds. Moves money.
 

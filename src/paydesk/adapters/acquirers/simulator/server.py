@@ -125,11 +125,16 @@ def _page_questions(acquirer: SimulatedAcquirer) -> list[Route]:
     async def pages(asked: Since) -> PageList:
         return await acquirer.list_pages(asked.since, asked.cursor)
 
+    async def pass_time(asked: AboutKey) -> Answer:
+        await acquirer.pass_time(asked.of_key)
+        return Answer(DONE)
+
     return [
         _question("/open_page", PageRequest, open_page),
         _question("/find_page", AboutPage, find_page),
         _question("/end_page", AboutPage, end_page),
         _question("/pages", Since, pages),
+        _question("/pass_time", AboutKey, pass_time),
     ]
 
 

@@ -23,6 +23,7 @@ from paydesk.adapters.acquirers.interface import (
     Moved,
     MovementFinding,
     NothingHeld,
+    Pending,
     Refused,
     Release,
     UnderWay,
@@ -161,6 +162,8 @@ def answer_of(finding: Release) -> Answer:
             return Answer("declined", reason=reason, until=until)
         case Challenged(reference, _, until):
             return Answer("challenged", reference, until=until)
+        case Pending(reference, until):
+            return Answer("pending", reference, until=until)
         case Voided():
             return Answer("voided")
         case NothingHeld():
@@ -180,6 +183,8 @@ def finding_of(answer: Answer) -> Finding:
             return Declined(reason, answer.until)
         case Answer(kind="challenged"):
             return Challenged(answer.reference, url="", until=answer.until)
+        case Answer(kind="pending"):
+            return Pending(answer.reference, answer.until)
         case Answer(kind="voided"):
             return Voided()
         case Answer(kind="not_found"):

@@ -213,6 +213,9 @@ class StripeAcquirer:
         intent = await self._looking.ever(key)
         if intent is None:
             return await self._sessions.expired(key, self._now()) if self.capabilities.pages else None
+        if intent.status == "processing":
+            # What it waits for is told of the payment alone.
+            intent = await self._looking.intent(intent.id) or intent
         finding = finding_of(intent, voided=await self._looking.is_voided(intent))
         if KEY not in intent.metadata:
             finding = Voided()

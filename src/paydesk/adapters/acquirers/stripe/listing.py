@@ -98,6 +98,8 @@ def _paid_with(intent: Intent) -> Instrument:
 def _state(intent: Intent) -> PurchaseState:
     if intent.status == "requires_payment_method" and intent.last_payment_error is not None:
         return PurchaseState.DECLINED
+    if intent.waits_for is not None:
+        return PurchaseState.PENDING
     return _STATES.get(intent.status, PurchaseState.OPEN)
 
 

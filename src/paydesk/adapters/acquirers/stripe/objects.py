@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import msgspec
 
@@ -17,6 +17,7 @@ from paydesk.adapters.acquirers.interface import (
     Finding,
     NothingHeld,
     OutcomeUnknown,
+    Pending,
     Voided,
 )
 from paydesk.adapters.acquirers.marks import Mark, fitting, packed, unpacked
@@ -47,6 +48,19 @@ BANKS = frozenset({"bancontact", "blik", "eps", "fpx", "giropay", "ideal", "p24"
 """Methods that pay from a bank account, at once."""
 
 _BRANDS = {"amex", "diners", "discover", "jcb", "mastercard", "unionpay", "visa"}
+
+DEBITS = {
+    "acss_debit": timedelta(days=10),
+    "au_becs_debit": timedelta(days=7),
+    "bacs_debit": timedelta(days=10),
+    "nz_bank_account": timedelta(days=7),
+    "sepa_debit": timedelta(days=21),
+    "us_bank_account": timedelta(days=10),
+}
+"""Slow methods that may be offered, direct debits, and in how many days Stripe knows at the latest:
+up to 14 business days, for SEPA (docs.stripe.com/payments/sepa-debit).
+"""
+
 _MOST_OF_A_FIELD = 500
 
 
@@ -188,6 +202,15 @@ class Intent(msgspec.Struct, frozen=True):
         return f"{self.customer}/{name}" if self.customer and name else ""
 
     @property
+    def waits_for(self) -> timedelta | None:
+        """How long the direct debit may take at most on which it waits; None if it waits for none,
+        or that was not asked for.
+        """
+        charge = self.latest_charge
+        method = charge.payment_method_details if isinstance(charge, Charge) else None
+        return DEBITS.get(method.type) if self.status == "processing" and method is not None else None
+
+    @property
     def may_have_refunds(self) -> bool:
         """Whether it is worth asking for its refunds."""
         return isinstance(self.latest_charge, Charge) and self.latest_charge.amount_refunded > 0
@@ -268,6 +291,8 @@ def _method(intent: Intent | None) -> PaymentMethod | None:
 
 def _shown(method: PaymentMethod) -> Instrument:
     """A method in our words."""
+    if method.type in DEBITS:
+        return Instrument(InstrumentKind.SLOW_BANK)
     if method.card is None:
         return Instrument(InstrumentKind.BANK if method.type in BANKS else InstrumentKind.OTHER)
     brand, wallet = method.card.brand or "", method.card.wallet.type if method.card.wallet else ""
@@ -286,6 +311,8 @@ def finding_of(intent: Intent, *, voided: bool) -> Finding:
         return Approved(intent.id, intent.network_reference, until, hold_until=intent.hold_until)
     if intent.status == "requires_action":
         return Challenged(intent.id, intent.challenge_url, until)
+    if (debit := intent.waits_for) is not None:
+        return Pending(intent.id, datetime.fromtimestamp(intent.created, UTC) + debit)
     problem = intent.last_payment_error or intent.last_setup_error
     if intent.status == "requires_payment_method" and problem is not None:
         return Declined(decline_reason(problem.code, problem.decline_code), until)

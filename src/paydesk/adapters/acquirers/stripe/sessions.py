@@ -3,10 +3,11 @@ key, as its reference, and in the metadata of the payment that it makes.
 
 So its payment is found, refunded and disputed as any other. Everything that would make the customer
 pay another amount, or in another currency, is off; which methods are offered is the account's own
-setting, but for those whose money is not sure for days, and, where the money is only to be held,
-those that take it at once: Stripe leaves these out by itself, and they are named all the same. What
-is to be charged again is kept with a customer of Stripe's, by the payment, or in setup mode where
-nothing is paid.
+setting, but for those whose money is not sure for days (of which direct debits are offered where
+slow ones are wanted), and, where the money is only to be held, those that take it at once: Stripe
+leaves these out by itself, and they are named all the same. What waits for the customer to go and
+pay somewhere is never offered: the order would be held by it. What is to be charged again is kept
+with a customer of Stripe's, by the payment, or in setup mode where nothing is paid.
 
 Source: docs.stripe.com/api/checkout/sessions; docs.stripe.com/payments/checkout/fulfillment,
     "Delayed notification payment methods"; docs.stripe.com/payments/save-during-payment;
@@ -30,6 +31,7 @@ from paydesk.adapters.acquirers.stripe.calls import Calls, KeyTaken, Missing, Re
 from paydesk.adapters.acquirers.stripe.looking import Looking
 from paydesk.adapters.acquirers.stripe.objects import (
     ALWAYS_AUTHENTICATE,
+    DEBITS,
     KEY,
     Intent,
     Named,
@@ -53,7 +55,7 @@ SLOW: Final = (
     "sofort",
     "us_bank_account",
 )
-"""Methods whose money is not sure for days: they are not offered."""
+"""Methods whose money is not sure for days: they are not offered, but for `DEBITS` if wanted."""
 
 KEPT_AS_DEBITS: Final = ("bancontact", "ideal")
 """Methods that pay at once, but are kept as direct debits, whose money is not sure for days: they
@@ -260,8 +262,9 @@ class Sessions:
             currency=currency,
             url=session.url or "",
             payment=intent.id if intent is not None else "",
-            instrument=instrument_of(intent) if state is PageState.PAID else None,
+            instrument=instrument_of(intent) if state in (PageState.PAID, PageState.PENDING) else None,
             hold_until=intent.hold_until if intent is not None else None,
+            until=_until(intent) if state is PageState.PENDING else None,
         )
 
 
@@ -292,7 +295,7 @@ def _asked(wanted: PageRequest, customer: str) -> dict[str, Any]:
 
 def _excluded(wanted: PageRequest) -> tuple[str, ...]:
     """The methods that are not offered for what is asked."""
-    return SLOW + (KEPT_AS_DEBITS if wanted.keep else ()) + (() if wanted.capture else AT_ONCE)
+    return _too_slow(wanted) + (KEPT_AS_DEBITS if wanted.keep else ()) + (() if wanted.capture else AT_ONCE)
 
 
 def _payment(wanted: PageRequest) -> dict[str, Any]:
@@ -315,6 +318,11 @@ def _payment(wanted: PageRequest) -> dict[str, Any]:
         "automatic_tax": {"enabled": False},
         "submit_type": "pay",
     }
+
+
+def _too_slow(wanted: PageRequest) -> tuple[str, ...]:
+    """The methods that are not offered because their money is not sure at once."""
+    return tuple(method for method in SLOW if not (wanted.slow and method in DEBITS))
 
 
 def _locale(language: str) -> str:
@@ -343,3 +351,9 @@ def _state(session: Session, intent: Intent | None) -> PageState:
         case "complete", "unpaid":
             return PageState.PENDING
     raise OutcomeUnknown(f"Stripe's session {session.id} is {session.status}, {session.payment_status}")
+
+
+def _until(intent: Intent | None) -> datetime | None:
+    """When Stripe knows at the latest whether a direct debit was paid; None if nobody can say."""
+    takes = intent.waits_for if intent is not None else None
+    return datetime.fromtimestamp(intent.created, UTC) + takes if intent is not None and takes else None
