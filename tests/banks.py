@@ -181,44 +181,34 @@ class ObedientBank(OwnBank):
 
 
 class HeardBank(LyingAcquirer):
-    """An honest bank that keeps what it was asked: `purchases`, by a customer or again by us."""
+    """An honest bank that keeps what it was asked: `purchases`, by a customer or again by us.
 
-    def __init__(self, honest: Acquirer) -> None:
+    One that is `held` decides at once, and `asked` says so; its answer waits until `let_go`.
+    """
+
+    def __init__(self, honest: Acquirer, *, held: bool = False) -> None:
         super().__init__(honest, Lies())
         self.purchases: list[Purchase] = []
-
-    async def authorize(self, purchase: Purchase) -> Outcome:
-        self.purchases.append(purchase)
-        return await super().authorize(purchase)
-
-    async def charge_stored(self, purchase: Purchase) -> Outcome:
-        self.purchases.append(purchase)
-        return await super().charge_stored(purchase)
-
-
-class HeldBank(LyingAcquirer):
-    """Decides at once, and `asked` says so; its answer waits until `let_go`."""
-
-    def __init__(self, honest: Acquirer) -> None:
-        super().__init__(honest, Lies())
         self.asked, self.let_go = asyncio.Event(), asyncio.Event()
+        if not held:
+            self.let_go.set()
 
     async def authorize(self, purchase: Purchase) -> Outcome:
-        return await self._late(await super().authorize(purchase))
+        return await self._heard(purchase, super().authorize(purchase))
 
     async def charge_stored(self, purchase: Purchase) -> Outcome:
-        return await self._late(await super().charge_stored(purchase))
+        return await self._heard(purchase, super().charge_stored(purchase))
 
-    async def _late(self, answer: Outcome) -> Outcome:
+    async def _heard(self, purchase: Purchase, deciding: Awaitable[Outcome]) -> Outcome:
+        self.purchases.append(purchase)
+        answer = await deciding
         self.asked.set()
         await self.let_go.wait()
         return answer
 
 
-class LiveBank(SimulatedAcquirer):
+def live_bank_of(bank: Bank) -> SimulatedAcquirer:
     """The simulated bank under another name: it stands in for a real one."""
-
-    name = "live bank"
-
-    def __init__(self, bank: Bank) -> None:
-        super().__init__(bank, base_url="http://pay.test")
+    made = SimulatedAcquirer(bank, base_url="http://pay.test")
+    made.name = "live bank"
+    return made

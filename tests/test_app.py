@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 from structlog.testing import capture_logs
-from tests.banks import HeldBank
+from tests.banks import HeardBank
 from tests.shopfront import open_page, press_pay
 
 from paydesk import app as application
@@ -131,7 +131,7 @@ async def test_a_payment_under_way_is_finished_before_the_service_stops(
     lifespan: Any = app.router.lifespan_context(app)
     state = dict(await lifespan.__aenter__())
     services = state["checkout"]
-    held = HeldBank(services.desk.acquirers["simulator"])
+    held = HeardBank(services.desk.acquirers["simulator"], held=True)
     state["checkout"] = replace(services, desk=replace(services.desk, acquirers={"simulator": held}))
 
     async def with_state(scope: Any, receive: Any, send: Any) -> None:

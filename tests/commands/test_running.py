@@ -22,7 +22,7 @@ import psutil
 import pytest
 from tests.commands.conftest import Refusal, one_line
 from tests.lengths import long
-from tests.processes import PATIENCE, environment, eventually, free_port
+from tests.processes import PATIENCE, environment, eventually, free_port, lives
 
 from paydesk.adapters.vault import Vault, generate_key_setting, generate_secret
 from paydesk.core.clock import utc_now
@@ -103,12 +103,6 @@ class Program:
                 with suppress(psutil.NoSuchProcess):
                     one.kill()
         await self.process.wait()
-
-
-def lives(process: psutil.Process) -> bool:
-    with suppress(psutil.NoSuchProcess):
-        return bool(process.status() != psutil.STATUS_ZOMBIE)
-    return False
 
 
 @asynccontextmanager

@@ -11,11 +11,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
-import psutil
 from tests.faults import supervising
 from tests.faults.stage import Stage
 from tests.faults.supervising import answering, supervised
-from tests.processes import Kept, eventually
+from tests.processes import Kept, eventually, lives
 
 AT_ONCE = 16
 AHEAD = 24
@@ -90,13 +89,6 @@ async def _orphan(web: Kept) -> None:
     web.ready.clear()
     web.kill(web.pid)
     await eventually(lambda: not any(map(lives, children)), "the orphans end by themselves", web.tail)
-
-
-def lives(process: psutil.Process) -> bool:
-    """Whether a process is still there."""
-    with suppress(psutil.NoSuchProcess):
-        return bool(process.status() != psutil.STATUS_ZOMBIE)
-    return False
 
 
 async def _kill_work(stage: Stage, kills: Kills, killed: Callable[[], None]) -> None:

@@ -11,14 +11,13 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tests.faults.killing import lives
 from tests.faults.plays import EACH_FATE, OF_THE_WEB, OF_THE_WORKERS, PAYS, Fate, perform, play, played, shared_out
 from tests.faults.settling import settle
 from tests.faults.stage import PAYDESK, Cast, Stage, staged
 from tests.faults.supervising import Outage
 from tests.faults.verifying import contradictions, hear
 from tests.lengths import long
-from tests.processes import Kept, eventually
+from tests.processes import Kept, eventually, lives
 
 pytestmark = pytest.mark.faults
 

@@ -49,15 +49,6 @@ PINGBACK_PATIENCE = 60.0
 no pingback is sent again half an hour on."""
 
 
-@dataclass(frozen=True, slots=True)
-class Processes:
-    """The web service and the worker of one release."""
-
-    code: Code
-    web: Kept
-    worker: Kept
-
-
 @dataclass(slots=True)
 class Deployment:
     """Everything but the code; `all_processes` are those that ever ran."""
@@ -108,7 +99,7 @@ class Deployment:
         shop = ("--name", "Socks", "--email", "owner@shop.example", "--pingback-url", url, "--json")
         return ("merchant", "create", *shop)
 
-    async def begin(self, code: Code) -> Processes:
+    async def begin(self, code: Code) -> tuple[Kept, Kept]:
         """Start a release's web service and worker; once both work, customers come to them, too."""
         port = free_port()
         web_env = {**self.env, **code.env, "PAYDESK_PORT": str(port)}
@@ -120,12 +111,11 @@ class Deployment:
             await self.stack.enter_async_context(kept.running())
         await eventually(lambda: bool(web.ready and worker.ready), f"{code.name} code works", web.tail, worker.tail)
         self.balancer.behind[code.name] = port
-        return Processes(code, web, worker)
+        return web, worker
 
-    async def end(self, processes: Processes) -> None:
+    async def end(self, code: Code, both: tuple[Kept, Kept]) -> None:
         """Send no more customers to a release, and stop it in good order."""
-        self.balancer.behind.pop(processes.code.name, None)
-        both = (processes.web, processes.worker)
+        self.balancer.behind.pop(code.name, None)
         for kept, status in zip(both, await asyncio.gather(*(kept.stop() for kept in both)), strict=True):
             assert (status, kept.starts) == (0, 1), f"{kept.name} died: {kept.tail()}"
 

@@ -70,15 +70,15 @@ async def test_an_upgrade_and_the_way_back_stop_nobody_who_pays(tmp_path: Path) 
             after = await here.begin(NEW)
             await here.sold(SOME)
             assert min(here.balancer.answered(name) for name in ("old", "new")) > 0, "both serve side by side"
-            await here.end(before)
+            await here.end(old, before)
             await here.sold(SOME)
             last = after
             if WHOLE:
                 last = await here.begin(old)
-                await here.end(after)
+                await here.end(NEW, after)
                 await here.sold(SOME)
         await everything_ends(here)
-        await here.end(last)
+        await here.end(old, last)
         await nobody_noticed(here, old)
         await contracted(here, old)
         print(

@@ -9,7 +9,7 @@ from decimal import Decimal
 
 import pytest
 from tests import breaking, set_back
-from tests.banks import HeardBank, HeldBank, ObedientBank
+from tests.banks import HeardBank, ObedientBank
 from tests.proving import check
 from tests.shopfront import MONTHLY
 from tests.sweeping import database, database_url
@@ -250,7 +250,7 @@ async def test_a_charge_in_flight_stands_when_it_is_cancelled_and_nothing_follow
 ) -> None:
     subscription = await club.subscribe()
     assert subscription.date_next is not None
-    held = HeldBank(obedient)
+    held = HeardBank(obedient, held=True)
     charging = asyncio.create_task(club.at(held).charge(subscription.date_next))
     await held.asked.wait()
     ended = await cancel(club.desk.database, club.shop, subscription.id, by="customer", now=subscription.date_next)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests import breaking, set_back, shopfront
-from tests.banks import HeldBank, answering, ending_in
+from tests.banks import HeardBank, answering, ending_in
 from tests.links import newest_portal
 from tests.shopfront import MONTHLY
 from tests.standings import standings
@@ -292,7 +292,7 @@ async def test_two_tabs_replace_the_card_one_after_the_other_or_not_at_all(holde
 
 
 async def test_a_cancel_during_the_check_wins_and_nothing_is_charged(failing: Till, charges: Charges) -> None:
-    gate = HeldBank(failing.desk.acquirers["simulator"])
+    gate = HeardBank(failing.desk.acquirers["simulator"], held=True)
     giving = asyncio.create_task(give(failing.at(gate), VISA))
     await gate.asked.wait()
     await cancel(failing.desk.database, failing.shop, (await now_of(failing)).id, by="customer", now=utc_now())
@@ -313,7 +313,7 @@ async def test_a_charge_in_flight_counts_whatever_card_is_given_meanwhile(
 ) -> None:
     holder = await subscribe(desk, shop, number)
     due = (await now_of(holder)).date_next
-    gate = HeldBank(desk.acquirers["simulator"])
+    gate = HeardBank(desk.acquirers["simulator"], held=True)
     charging = asyncio.create_task(holder.at(gate).charge(due))
     await gate.asked.wait()
     assert await give(holder, MASTERCARD) == Replaced()

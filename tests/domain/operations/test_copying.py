@@ -14,14 +14,14 @@ from pydantic import SecretStr
 from tests import breaking, set_back
 from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from tests.adapters.mail.post_offices import PostOffice, post_office
-from tests.banks import LiveBank
+from tests.banks import live_bank_of
 from tests.conftest import OpenWeb, SignedForm, accept_waiting, submit_profile
 from tests.domain.mail.rounds import send_due
 from tests.domain.pingbacks.receiver import Receiver, receiving
 from tests.proving import check
 from tests.till import Till
 
-from paydesk.adapters.acquirers.simulator import Bank
+from paydesk.adapters.acquirers.simulator import Bank, SimulatedAcquirer
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, SetupError
@@ -104,7 +104,7 @@ class Deployment:
 
     settings: Settings
     desk: Desk
-    live_bank: LiveBank
+    live_bank: SimulatedAcquirer
     bank: Bank
     receiver: Receiver
     office: PostOffice
@@ -137,7 +137,7 @@ class Deployment:
 async def deployment(
     settings: Settings, desk: Desk, bank: Bank, shop: Shop, receiver: Receiver, office: PostOffice
 ) -> AsyncIterator[Deployment]:
-    live_bank = LiveBank(bank)
+    live_bank = live_bank_of(bank)
     live = replace(desk, acquirers={**desk.acquirers, live_bank.name: live_bank}, live_acquirer=live_bank.name)
     made = Deployment(settings, live, live_bank, bank, receiver, office, replace(shop, live=True))
     await _fill(made)

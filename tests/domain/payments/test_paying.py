@@ -8,7 +8,7 @@ from typing import Any
 
 import asyncpg
 import pytest
-from tests.banks import HeldBank, answering, ending_in
+from tests.banks import HeardBank, answering, ending_in
 from tests.shopfront import payer
 
 from paydesk.adapters.acquirers.interface import AcquirerRefused, KeyUsed
@@ -29,11 +29,13 @@ NO_FUNDS = "4000000000009995"
 
 
 @pytest.fixture
-def held(till: Any) -> HeldBank:
-    return HeldBank(till.desk.acquirers["simulator"].honest)
+def held(till: Any) -> HeardBank:
+    return HeardBank(till.desk.acquirers["simulator"].honest, held=True)
 
 
-async def test_the_intent_is_committed_before_the_bank_is_called(till: Any, held: HeldBank, database: Database) -> None:
+async def test_the_intent_is_committed_before_the_bank_is_called(
+    till: Any, held: HeardBank, database: Database
+) -> None:
     slow = till.at(held)
     paid = asyncio.create_task(slow.pay(await till.order(), VISA))
     await held.asked.wait()
@@ -46,7 +48,7 @@ async def test_the_intent_is_committed_before_the_bank_is_called(till: Any, held
 
 
 async def test_a_customer_who_goes_away_does_not_stop_the_outcome_from_being_recorded(
-    till: Any, held: HeldBank
+    till: Any, held: HeardBank
 ) -> None:
     slow = till.at(held)
     paying_ = asyncio.create_task(slow.pay(await till.order(), VISA))
@@ -104,7 +106,7 @@ async def test_a_key_that_was_used_before_is_looked_up_and_never_declined(till: 
     assert await till.attempt_states() == ["processing"]
 
 
-async def test_what_the_janitor_recorded_first_stands(till: Any, held: HeldBank, charges: Charges) -> None:
+async def test_what_the_janitor_recorded_first_stands(till: Any, held: HeardBank, charges: Charges) -> None:
     paid = asyncio.create_task(till.at(held).pay(await till.order(), VISA))
     await held.asked.wait()
     await till.settle(seconds=6)

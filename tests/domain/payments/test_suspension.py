@@ -12,7 +12,7 @@ from decimal import Decimal
 
 import pytest
 from tests import set_back
-from tests.banks import HeldBank, LiveBank, answering, ending_in
+from tests.banks import HeardBank, answering, ending_in, live_bank_of
 from tests.domain.ledger.paying_out import record_payout
 from tests.proving import check
 from tests.shopfront import go_on
@@ -21,7 +21,7 @@ from tests.till import Till
 from paydesk.adapters.acquirers.hosted_pages import Page as BankPage
 from paydesk.adapters.acquirers.hosted_pages import PageRequest, PageState
 from paydesk.adapters.acquirers.interface import Acquirer, OutcomeUnknown
-from paydesk.adapters.acquirers.simulator import Bank
+from paydesk.adapters.acquirers.simulator import Bank, SimulatedAcquirer
 from paydesk.adapters.acquirers.simulator.own_pages import Way
 from paydesk.adapters.acquirers.simulator.record import Kind
 from paydesk.core.clock import utc_now
@@ -41,14 +41,14 @@ APPROVED = "4242424242424242"
 
 
 @pytest.fixture
-async def live_bank(bank: Bank) -> AsyncIterator[LiveBank]:
-    live_bank = LiveBank(bank)
+async def live_bank(bank: Bank) -> AsyncIterator[SimulatedAcquirer]:
+    live_bank = live_bank_of(bank)
     yield live_bank
     await live_bank.close()
 
 
 @pytest.fixture
-def live_till(desk: Desk, shop: Shop, live_bank: LiveBank) -> Till:
+def live_till(desk: Desk, shop: Shop, live_bank: SimulatedAcquirer) -> Till:
     """The merchant's live side."""
     acquirers = {**desk.acquirers, live_bank.name: live_bank}
     return Till(replace(desk, acquirers=acquirers, live_acquirer=live_bank.name), replace(shop, live=True))
@@ -86,9 +86,9 @@ async def test_an_open_checkout_closes_until_the_suspension_is_lifted(live_till:
 
 
 async def test_a_charge_that_the_bank_has_when_its_shop_is_suspended_is_recorded(
-    live_till: Till, live_bank: LiveBank
+    live_till: Till, live_bank: SimulatedAcquirer
 ) -> None:
-    held, token = HeldBank(live_bank), await live_till.order()
+    held, token = HeardBank(live_bank, held=True), await live_till.order()
     paying = asyncio.create_task(at_live(live_till, held).pay(token, APPROVED))
     await held.asked.wait()
     await suspend(live_till)
@@ -103,9 +103,9 @@ NOT_BEGUN = (Refused("suspended"), Refused("too_many_attempts"))
 
 
 async def test_suspending_amid_payments_loses_none_and_begins_none_afterwards(
-    live_till: Till, live_bank: LiveBank
+    live_till: Till, live_bank: SimulatedAcquirer
 ) -> None:
-    held = HeldBank(live_bank)
+    held = HeardBank(live_bank, held=True)
     held.let_go.set()
     live_till = at_live(live_till, held)
     tokens = [await live_till.order() for _ in range(60)]
