@@ -26,6 +26,8 @@ from tests.lengths import at_length, long
 
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import AWAY
+from paydesk.domain.payments.stored_cards import CARD_NUMBER
+from paydesk.equipment import vault_of
 from paydesk_client.calls import ApiError
 
 _PAUSE = 0.05
@@ -164,6 +166,56 @@ async def _ship(stage: Stage, order: Order) -> None:
     await _call(partial(deliveries.confirm, number, "order_shipped", carrier_type="DHL", carrier_tracking_id=parcel))
 
 
+_SAVE = """
+with paid as (
+    select a.merchant_id, a.live, a.id, a.card_id
+      from payment p
+      join payment_attempt a on a.merchant_id = p.merchant_id and a.id = p.attempt_id
+     where p.merchant_order_id = $1
+), seen as (
+    update payment_attempt a set challenge_url = 'seen by their bank' from paid where a.id = paid.id
+), sealed as (
+    update card c set number_sealed = $2, vault_key_id = $3 from paid where c.id = paid.card_id
+), known as (
+    insert into shopper (merchant_id, live, email, proved_at)
+    select merchant_id, live, $1 || '@people.example', now() from paid
+ returning id
+)
+insert into saved_instrument (merchant_id, live, shopper_id, card_id, attempt_id, acquirer, charge_wording,
+                              charge_agreed_at, charge_limit, charge_currency, created_at, used_at)
+select paid.merchant_id, paid.live, known.id, paid.card_id, paid.id, 'simulator', 'agreed', now(), 1000000, 'USD',
+       now(), now()
+  from paid cross join known
+returning id
+"""
+
+
+async def _have_saved(stage: Stage, order: Order) -> None:
+    """A customer has saved the card of an order before, and may be charged without them."""
+    first = Order(f"{order.name}-first", Plan((APPROVED,)))
+    stage.expect(first)
+    await have_paid(stage, first)
+    card = (
+        "select a.card_id from payment p join payment_attempt a on a.id = p.attempt_id where p.merchant_order_id = $1"
+    )
+    merchant = await _ask(stage, "select merchant_id from payment where merchant_order_id = $1", first)
+    bound = {"merchant_id": merchant, "row_id": await _ask(stage, card, first)}
+    sealed = vault_of(stage.settings).seal(APPROVED.encode(), purpose=CARD_NUMBER, **bound)
+    await _ask(stage, _SAVE, first, sealed.blob, sealed.key_id)
+
+
+async def _charge(stage: Stage, order: Order) -> None:
+    """The shop charges the order to the saved card; its customer finds that it is paid."""
+    task = stage.staff.tasks[order.name]
+    saved = (
+        "select s.id from saved_instrument s join payment p on p.attempt_id = s.attempt_id"
+        " where p.merchant_order_id = $1 || '-first'"
+    )
+    number = await _ask(stage, saved, order)
+    charge = partial(task.gateway.payments().charge, number, order.name, task.price, "USD", "Later")
+    await _call(partial(charge, idempotency_key=f"{order.name}-charge"))
+
+
 async def _call(call: Callable[[], object]) -> None:
     """Make a merchant's call in a thread; any number of them may stand still."""
     await asyncio.get_running_loop().run_in_executor(_THREADS, call)
@@ -229,6 +281,7 @@ IS_LOOKED_UP = Deed("is looked up", _look_up, _have_lost_the_answer)
 IS_FINISHED = Deed("is finished", _finish, _have_asked)
 IS_FORGOTTEN = Deed("is forgotten", _forget, have_paid)
 IS_TOLD = Deed("is told", _pay)
+CHARGES = Deed("charges", _charge, _have_saved)
 
 KEPT = ("socks", Wish.KEEP)
 PART_BACK = ("socks", Wish.GIVE_BACK_A_PART)
@@ -273,6 +326,12 @@ OF_THE_WEB = (
     play(PAYS, "before bank.end_page", plan=_CHANGES_MIND),
     play(PAYS, "after bank.end_page", plan=_CHANGES_MIND),
     play(PAYS, "after payments.record_declines", plan=_CHANGES_MIND),
+    play(CHARGES, "before charging_saved.begin_charge"),
+    play(CHARGES, "after charging_saved.begin_charge"),
+    play(CHARGES, "before bank.charge_stored"),
+    play(CHARGES, "after bank.charge_stored"),
+    play(CHARGES, "after payments.record_approvals"),
+    play(CHARGES, "after idempotent_calls.keep_answer"),
     play(GIVES_BACK, "before movements.begin_refund", PART_BACK),
     play(GIVES_BACK, "after movements.begin_refund", PART_BACK),
     play(GIVES_BACK, "after bank.refund", PART_BACK),
