@@ -67,3 +67,8 @@ async def refusing(database: Database, table: str, condition: str) -> AsyncItera
         yield
     finally:
         await database.execute(f"alter table {table} drop constraint odd")
+
+
+async def no_accounts(database: Database) -> None:
+    """No account at an acquirer was ever added."""
+    await database.execute("delete from acquirer_account")

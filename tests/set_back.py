@@ -218,3 +218,19 @@ async def session_used_long_ago(database: Database, merchant_id: int, ago: timed
 async def no_codes_counted(database: Database) -> None:
     """Nobody has asked for codes lately."""
     await database.execute("delete from shopper_count")
+
+
+async def accounts_serve(database: Database) -> None:
+    """Every process has known for a while which accounts at acquirers there are."""
+    await database.execute("update acquirer_account set serves_from = now() - interval '1 second'")
+
+
+async def account(database: Database, merchant_id: int | None, vault_key_id: str) -> int:
+    """An account at an acquirer whose key rests under a key of the vault, and can't be opened."""
+    account_id: int = await database.fetchval(
+        "insert into acquirer_account (name, kind, live, for_merchant_id, key_sealed, vault_key_id, created_at)"
+        " values ('account-' || gen_random_uuid(), 'stripe', true, $1, '\\x00', $2, now()) returning id",
+        merchant_id,
+        vault_key_id,
+    )
+    return account_id

@@ -8,6 +8,7 @@ import os
 import signal
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -33,6 +34,7 @@ from paydesk.domain.payments.hold_gate import MoneyGate
 from paydesk.domain.payments.receiving import Reception
 from paydesk.domain.pingbacks.sending import PingbackSender
 from paydesk.equipment import (
+    accounts_open,
     gate_of,
     history_of,
     history_watched,
@@ -108,6 +110,8 @@ def create_app(settings: Settings) -> FastAPI:
             services = checkout_services(settings, database, vault, acquirer, live, gate=history.gate)
             gate = gate_of(settings, console_database, vault)
             console_desk = payment_desk(settings, console_database, vault, acquirer, live, gate=history.gate)
+            console_desk = replace(console_desk, acquirers=services.desk.acquirers)
+            await stack.enter_async_context(accounts_open(services.desk))
             for desk in (services.desk, console_desk):
                 stack.push_async_callback(desk.finish)
             await stack.enter_async_context(history_watched(settings, console_desk, history))

@@ -32,6 +32,7 @@ COMMANDS = {
 GROUPS = {
     "hold": ("holding", "app"),
     "merchant": ("merchants", "app"),
+    "acquirer": ("acquirers", "app"),
     "fees": ("fees", "app"),
     "profile": ("profiles", "app"),
     "operator": ("operators", "app"),

@@ -5,8 +5,8 @@ and the watch over the database's history.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, nullcontext, suppress
 from pathlib import Path
 
 from paydesk.adapters.acquirers.gated import GatedAcquirer
@@ -16,9 +16,11 @@ from paydesk.adapters.mail import FolderMailbox, Mailer, SmtpMailer, parse_smtp_
 from paydesk.adapters.outbound import OutboundClient
 from paydesk.adapters.vault import Vault
 from paydesk.core.errors import SetupError
-from paydesk.database.pool import Database
+from paydesk.database.pool import AWAY, Database
 from paydesk.domain.accounts.access_needs import Gate
 from paydesk.domain.accounts.passwords import BreachedPasswords, Passwords
+from paydesk.domain.acquirers.accounts import print_of
+from paydesk.domain.acquirers.opening import AccountToOpen, Open, OpenAcquirers
 from paydesk.domain.operations.copying import is_a_copy
 from paydesk.domain.operations.history import History
 from paydesk.domain.operations.holding import QUIET, beat, watch_history
@@ -80,6 +82,48 @@ def live_acquirer(settings: Settings) -> Acquirer | None:
     )
 
 
+def account_opener(settings: Settings, held: Callable[[], str]) -> Open:
+    """What opens accounts that were added; one for live payments only where the settings name a
+    live acquirer, whose safeguards are its own, too.
+    """
+
+    def open_account(account: AccountToOpen) -> Acquirer | None:
+        if account.kind == "simulator":
+            return GatedAcquirer(RemoteSimulator(account.address), held, name=account.name)
+        if account.kind != "stripe" or not settings.live_acquirer:
+            return None
+        from paydesk.adapters.acquirers.stripe import StripeAcquirer
+
+        stripe = StripeAcquirer(
+            account.key,
+            api_base=settings.stripe_api_base,
+            hosts_pages=account.hosts_pages,
+            checkout_domain=account.page_domain,
+        )
+        return GatedAcquirer(stripe, held, name=account.name)
+
+    return open_account
+
+
+@asynccontextmanager
+async def accounts_open(desk: Desk) -> AsyncIterator[None]:
+    """Keep the accounts that were added open for a block, as they are changed meanwhile."""
+    known = desk.acquirers
+    if not isinstance(known, OpenAcquirers):
+        yield
+        return
+    stop = asyncio.Event()
+    with suppress(*AWAY):
+        await known.look(desk.database)
+    looking = asyncio.create_task(known.run(desk.database, stop), name="acquirer accounts")
+    try:
+        yield
+    finally:
+        stop.set()
+        await looking
+        await known.close()
+
+
 def card_limits(settings: Settings) -> Limits:
     """The operator's limits against card testing."""
     return Limits(
@@ -109,20 +153,28 @@ def payment_desk(
     """
     limits, secret = card_limits(settings), settings.idempotency_secret.get_secret_value().strip()
     passed = gate or MoneyGate()
+    usual = {each.name: GatedAcquirer(each, passed.held) for each in (acquirer, live) if each is not None}
     return Desk(
         database,
         vault,
-        {each.name: GatedAcquirer(each, passed.held) for each in (acquirer, live) if each is not None},
+        OpenAcquirers(vault, usual, account_opener(settings, passed.held)),
         gate=passed,
         test_acquirer=acquirer.name,
         live_acquirer=live.name if live is not None else None,
         limits=limits,
         test_limits=in_test_mode(limits),
         pads=pads_of(secret.encode()) if secret else b"",
+        usual_prints=_prints(settings, vault),
         adopts=settings.adopt_forgotten,
         gives_back_paid_twice=settings.give_back_paid_twice,
         slow_methods=settings.slow_methods,
     )
+
+
+def _prints(settings: Settings, vault: Vault) -> frozenset[bytes]:
+    """By what it is seen that an account is that of the settings once more."""
+    named = (settings.stripe_secret_key.get_secret_value(), settings.simulator_url)
+    return frozenset(print_of(vault, one) for one in named if one)
 
 
 def history_of(settings: Settings) -> History:

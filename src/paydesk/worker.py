@@ -47,7 +47,14 @@ from paydesk.domain.pingbacks.sending import PingbackSender
 from paydesk.domain.sealing.hiding_links import hide_left_links
 from paydesk.domain.shoppers.instruments import remove_unneeded
 from paydesk.domain.shoppers.sessions import forget_past
-from paydesk.equipment import holds_without_standby, mailer_of, needs_standby, outbound_client, sender_settings
+from paydesk.equipment import (
+    accounts_open,
+    holds_without_standby,
+    mailer_of,
+    needs_standby,
+    outbound_client,
+    sender_settings,
+)
 from paydesk.loops.repeating import due_work_held, repeat
 from paydesk.settings import PREFIX, Settings
 from paydesk.web.checkout.page_watching import run_page_watch
@@ -81,7 +88,7 @@ async def work(
     clock = ClockWatch(database, "work")
     try:
         with due_work_held(lambda: clock.holds_due_work):
-            async with asyncio.TaskGroup() as tasks:
+            async with accounts_open(desk), asyncio.TaskGroup() as tasks:
                 tasks.create_task(clock.run(stop), name="clock")
                 tasks.create_task(standby_watch(settings, desk).run(stop), name="standbys")
                 file, often = memory_file(settings.data_dir), timedelta(seconds=EVERY * 0.9)

@@ -22,6 +22,7 @@ from typer.testing import CliRunner
 from paydesk.adapters.vault import generate_key_setting, generate_secret
 from paydesk.cli import command_line
 from paydesk.commands import (
+    acquirers,
     alarms,
     chargebacks,
     checking,
@@ -100,6 +101,7 @@ def paydesk(environment: dict[str, str], _nothing_stays_held: None) -> Iterator[
     app.command()(ledger.balance)
     app.add_typer(profiles.app, name="profile")
     app.add_typer(vault.app, name="vault")
+    app.add_typer(acquirers.app, name="acquirer")
     app.add_typer(customers.app, name="customer")
     app.add_typer(fees.app, name="fees")
     app.command()(refunds.refund)

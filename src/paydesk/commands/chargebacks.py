@@ -37,7 +37,7 @@ from paydesk.domain.merchants.test_clock import shop_time
 from paydesk.domain.operations.chargebacks import list_waiting
 from paydesk.domain.operations.chargebacks import reckon as reckon_chargeback
 from paydesk.domain.payments.desk import Desk
-from paydesk.equipment import live_acquirer, payment_desk, test_acquirer
+from paydesk.equipment import accounts_open, live_acquirer, payment_desk, test_acquirer
 
 app = typer.Typer(help="See chargebacks and give evidence; open and close them in test mode.", no_args_is_help=True)
 
@@ -215,7 +215,8 @@ async def _bank(here: Deployment, *, with_live: bool = False) -> AsyncIterator[t
     live = live_acquirer(settings) if with_live else None
     desk = payment_desk(settings, here.database, here.vault, acquirer, live)
     try:
-        yield desk, acquirer
+        async with accounts_open(desk):
+            yield desk, acquirer
     finally:
         for each in desk.acquirers.values():
             await each.close()

@@ -19,7 +19,7 @@ from paydesk.core.periods import parse_period
 from paydesk.domain.operations.differences import Adopted, Difference, Reconciled
 from paydesk.domain.operations.reconciling import reconcile as compare
 from paydesk.domain.payments.desk import Desk
-from paydesk.equipment import live_acquirer, payment_desk, test_acquirer
+from paydesk.equipment import accounts_open, live_acquirer, payment_desk, test_acquirer
 
 EXAMPLE = "Example: paydesk reconcile --since 7d --fix"
 
@@ -76,7 +76,8 @@ async def acquirers_of(here: Deployment) -> AsyncIterator[Desk]:
     banks = (test_acquirer(here.settings), live_acquirer(here.settings))
     desk = payment_desk(here.settings, here.database, here.vault, *banks)
     try:
-        yield desk
+        async with accounts_open(desk):
+            yield desk
     finally:
         for each in desk.acquirers.values():
             await each.close()

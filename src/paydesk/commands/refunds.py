@@ -24,7 +24,7 @@ from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.for_api import SeenPayment, find_payment
 from paydesk.domain.payments.refunding import Refund, RefundStatus, shop_of_payment
 from paydesk.domain.payments.refunding import refund as give_back
-from paydesk.equipment import history_watched, live_acquirer, payment_desk, test_acquirer
+from paydesk.equipment import accounts_open, history_watched, live_acquirer, payment_desk, test_acquirer
 
 EXAMPLE = "Examples: paydesk refund 13330, paydesk refund 13330 --amount 4.00 --json"
 
@@ -86,6 +86,7 @@ async def _desk(here: Deployment) -> AsyncIterator[Desk]:
             if one is not None:
                 stack.push_async_callback(one.close)
         desk = payment_desk(here.settings, here.database, here.vault, acquirer, live, gate=here.history.gate)
+        await stack.enter_async_context(accounts_open(desk))
         await stack.enter_async_context(history_watched(here.settings, desk, here.history))
         yield desk
 

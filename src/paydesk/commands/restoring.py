@@ -19,7 +19,7 @@ from paydesk.domain.operations.copying import is_a_copy, make_harmless
 from paydesk.domain.operations.history import read
 from paydesk.domain.operations.holding import hold_restored, lift_if_whole
 from paydesk.domain.operations.restoring import GAP
-from paydesk.equipment import live_acquirer, payment_desk, test_acquirer
+from paydesk.equipment import accounts_open, live_acquirer, payment_desk, test_acquirer
 
 EXAMPLE = "Examples: paydesk restored --since 3d, paydesk restored --copy"
 _QUESTION = "Make this database a copy for staging? It never takes live payments again, and nothing takes that back"
@@ -69,7 +69,8 @@ async def _differs_now(here: Deployment) -> bool:
         here.settings, here.database, here.vault, test_acquirer(here.settings), live_acquirer(here.settings)
     )
     try:
-        return bool(await lift_if_whole(desk, await read(here.database)))
+        async with accounts_open(desk):
+            return bool(await lift_if_whole(desk, await read(here.database)))
     finally:
         for each in desk.acquirers.values():
             await each.close()

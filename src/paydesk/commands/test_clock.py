@@ -24,7 +24,14 @@ from paydesk.domain.pingbacks.sending import PingbackSender
 from paydesk.domain.test_clock.advancing import MOST_EVENTS, Progress, Report, Summary
 from paydesk.domain.test_clock.advancing import advance as advance_clock
 from paydesk.domain.test_clock.resetting import IN_ORDER, reset_test_side
-from paydesk.equipment import history_watched, outbound_client, payment_desk, sender_settings, test_acquirer
+from paydesk.equipment import (
+    accounts_open,
+    history_watched,
+    outbound_client,
+    payment_desk,
+    sender_settings,
+    test_acquirer,
+)
 
 app = typer.Typer(help="Move a merchant's test clock. Live data has none.", no_args_is_help=True)
 
@@ -84,7 +91,7 @@ async def _advance(here: Deployment, merchant_id: int, by: Period, events: int, 
     try:
         desk = payment_desk(settings, here.database, here.vault, acquirer, gate=here.history.gate)
         sender = PingbackSender(here.database, here.vault, outbound, sender_settings(settings))
-        async with history_watched(settings, desk, here.history):
+        async with accounts_open(desk), history_watched(settings, desk, here.history):
             return await advance_clock(desk, sender, merchant_id, by, report=report, most_events=events)
     finally:
         await outbound.close()

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 import secrets
+from collections.abc import AsyncIterator
 
 import pytest
-from tests import breaking
+from tests import breaking, set_back
 
 from paydesk.adapters.vault import Vault, generate_key_setting, generate_secret
 from paydesk.core.clock import utc_now
@@ -17,6 +18,13 @@ from paydesk.domain.mail.queueing import seal_fact
 from paydesk.domain.merchants.merchant import Merchant, create_merchant
 from paydesk.domain.sealing.needed_keys import keys_needed, queries, require_vault_keys
 from paydesk.domain.sealing.resealing import PLACES, held, reseal
+
+
+@pytest.fixture(autouse=True)
+async def _no_accounts_left(database: Database) -> AsyncIterator[None]:
+    """Accounts are the deployment's: every process would open them."""
+    yield
+    await breaking.no_accounts(database)
 
 
 async def rest_everywhere(database: Database, vault: Vault) -> None:
@@ -50,6 +58,7 @@ async def rest_everywhere(database: Database, vault: Vault) -> None:
         " values ($1, 'reset', 'a@shop.example', 'en', $2, 'reset', now(), now())",
         merchant.id, json.dumps({"token": seal_fact(vault, "secret", row_id=1)}),
     )  # fmt: skip
+    await set_back.account(database, None, key)
 
 
 async def test_every_key_in_every_place_is_found(
@@ -82,6 +91,7 @@ async def test_a_start_without_a_key_names_it_and_says_what_to_do(own_database_u
             await require_vault_keys(database, Vault.from_settings(new, secret), lost=frozenset({"another"}))
         await reseal(database, Vault.from_settings(f"{new},{old}", secret))
         await database.execute("delete from card; delete from profile_change; delete from business_profile")
+        await breaking.no_accounts(database)
         await breaking.say(database, "person", {}, totp_sealed=None)
         await require_vault_keys(database, Vault.from_settings(new, secret))
 

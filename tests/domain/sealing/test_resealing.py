@@ -54,6 +54,13 @@ def newer(new_key: str, deployment_keys: dict[str, str]) -> Vault:
 
 
 @pytest.fixture(autouse=True)
+async def _no_accounts_left(database: Database) -> AsyncIterator[None]:
+    """Accounts are the deployment's: every process would open them."""
+    yield
+    await breaking.no_accounts(database)
+
+
+@pytest.fixture(autouse=True)
 async def _sealed_as_before(database: Database, new_key: str, deployment_keys: dict[str, str]) -> AsyncIterator[None]:
     """What other tests have sealed opens for them afterwards."""
     yield
@@ -82,6 +89,9 @@ async def whole(database: Database, merchant: Merchant, vault: Vault, shop: Shop
         " values ($1, 'reset', 'a@shop.example', 'en', $2, 'reset', now(), now())",
         merchant.id, json.dumps(facts),
     )  # fmt: skip
+    account = await set_back.account(database, None, vault.current_key_id)
+    key = vault.seal(b"sk_live_1", purpose="acquirer key", merchant_id=0, row_id=account)
+    await breaking.say(database, "acquirer_account", {"id": account}, key_sealed=key.blob)
     return club
 
 
@@ -128,7 +138,7 @@ async def test_who_needs_what_is_kept(database: Database, whole: Till, merchant:
             f"select count({place.column}) from {place.table} where merchant_id = $1", merchant.id
         )
         for place in PLACES
-        if place.table != "person"
+        if place.table not in ("person", "acquirer_account")
     }
     assert counts == dict.fromkeys(
         ("private_keys", "card_numbers", "bank_accounts", "proposed_accounts", "mail_facts"), 1
@@ -171,6 +181,9 @@ async def test_everything_moves_to_the_newest_key_and_still_opens(
     card = await database.fetchrow("select * from card where merchant_id = $1", merchant.id)
     bound = {"purpose": "card number", "merchant_id": merchant.id, "row_id": card["id"]}
     assert alone.open(Sealed(card["vault_key_id"], card["number_sealed"]), **bound) == NUMBER.encode()
+    account = await database.fetchrow("select * from acquirer_account order by id desc limit 1")
+    bound = {"purpose": "acquirer key", "merchant_id": 0, "row_id": account["id"]}
+    assert alone.open(Sealed(account["vault_key_id"], account["key_sealed"]), **bound) == b"sk_live_1"
     facts = json.loads(await database.fetchval("select facts from mail where merchant_id = $1", merchant.id))
     assert open_facts(alone, facts) == {"link": "token", "name": "Ada", "count": 3}
     assert (PURPOSE, set(facts["link"])) == ("mail", {"sealed", "vault_key_id", "row_id"})

@@ -21,8 +21,10 @@ class GatedAcquirer(PassingAcquirer):
     acquirer never saw the key, and what was wanted is tried again. Look-ups and lists go on.
     """
 
-    def __init__(self, honest: Acquirer, held: Callable[[], str]) -> None:
+    def __init__(self, honest: Acquirer, held: Callable[[], str], *, name: str = "") -> None:
+        """Stand before an acquirer; `name` is that of the account that it is asked for."""
         super().__init__(honest)
+        self.name = name or honest.name
         self._held = held
 
     async def _move(self, key: str, call: Callable[[], Awaitable[_Answer]]) -> _Answer:

@@ -92,6 +92,8 @@ class Action(StrEnum):
     card_guard_changed = "card_guard_changed"
     card_pause_lifted = "card_pause_lifted"
     card_tries_forgotten = "card_tries_forgotten"
+    acquirer_added = "acquirer_added"
+    acquirer_changed = "acquirer_changed"
     hold_accepted = "hold_accepted"
     purchase_given_back = "purchase_given_back"
 

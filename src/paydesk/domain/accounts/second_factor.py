@@ -159,6 +159,24 @@ async def pass_second_factor(gate: Gate, session: Session, code: str, *, now: da
     return token
 
 
+async def ask_again(gate: Gate, session: Session, code: str, *, now: datetime) -> None:
+    """Have the person of an open session prove the second factor once more, beside the password.
+
+    Wrong codes lead to growing lock-outs. Raises: Malformed if the code is wrong or was used;
+    TooMany.
+    """
+    whom = await guesser(gate, session.person.id, session.client)
+    await lockout.count_try(gate, lockout.SECOND_FACTOR, whom, now=now)
+    async with gate.database.acquire() as connection, connection.transaction():
+        right = await _use_code(connection, gate, session, code, now)
+        if right:
+            await lockout.forgive_all(connection, gate, lockout.SECOND_FACTOR, whom)
+        else:
+            await record(connection, session.actor, Action.second_factor_failed, now=now)
+    if not right:
+        raise Malformed("this code is wrong or was used already; wait for the next one", "code")
+
+
 async def new_recovery_codes(gate: Gate, session: Session, *, now: datetime) -> tuple[str, ...]:
     """Replace all recovery codes; returns the new ones, which are shown this once.
 

@@ -119,8 +119,7 @@ async def replace_card(
     challenged = change is not None and change.state is CardChangeState.CHALLENGED
     if change and challenged and isinstance(await leave_challenge(desk, change, now=now), Unsettled):
         return Unsettled()
-    require_cards(desk, subscription)
-    acquirer = desk.acquirer_for(live=subscription.live)
+    acquirer = await acquirer_for_cards(desk, subscription)
     intent = await _commit_intent(desk, subscription, new, acquirer, now=now)
     if isinstance(intent, Refused):
         return intent
@@ -131,13 +130,18 @@ async def replace_card(
     return await asyncio.shield(call)
 
 
-def require_cards(desk: Desk, subscription: Subscription) -> None:
-    """Make sure that a card's number may be typed on our page at all.
+async def acquirer_for_cards(desk: Desk, subscription: Subscription) -> Acquirer:
+    """The acquirer that checks a subscription's new card, and charges it from then on.
 
-    Raises: Unavailable if the acquirer takes cards on its own page alone.
+    Raises: Unavailable if cards are taken on an acquirer's own page alone.
     """
-    if not desk.acquirer_for(live=subscription.live).capabilities.cards:
+    shop = Shop(subscription.merchant_id, subscription.live)
+    for each in await desk.serving(shop, subscription.package.terms.currency):
+        if each.capabilities.cards:
+            return each
+    if not subscription.live or desk.live_acquirer is not None:
         raise Unavailable("a subscription's card can't be replaced here: cards are taken on the acquirer's own page")
+    return desk.acquirer_for(live=True)
 
 
 async def _commit_intent(

@@ -11,6 +11,8 @@ from paydesk.adapters.acquirers.interface import Acquirer
 from paydesk.adapters.vault import Vault
 from paydesk.core.errors import Unavailable
 from paydesk.database.pool import Database
+from paydesk.domain.acquirers.choosing import choose, serving
+from paydesk.domain.acquirers.opening import OpenAcquirers
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import card_guard
 from paydesk.domain.payments.card_guard import Limits, in_test_mode
@@ -40,6 +42,8 @@ class Desk:
     pads: bytes = b""
     """What acquirers' keys are made with (`keying.pads_of`);
     without, it comes of the vault's secret, for test data."""
+    usual_prints: frozenset[bytes] = frozenset()
+    """The accounts of the settings, by `acquirers.accounts.print_of`: none is added once more."""
     adopts: bool = True
     """Whether workers write down what acquirers know and our books have forgotten."""
     gives_back_paid_twice: bool = False
@@ -79,12 +83,40 @@ class Desk:
         """The limits of a side; a developer's own tests meet hardly any."""
         return self.limits if shop.live else self.test_limits
 
+    def usual_for(self, *, live: bool) -> str | None:
+        """The acquirer of the settings for a side, if it has one."""
+        return self.live_acquirer if live else self.test_acquirer
+
+    def is_for_tests(self, name: str) -> bool:
+        """Whether an acquirer takes test payments alone."""
+        added = isinstance(self.acquirers, OpenAcquirers) and self.acquirers.is_for_tests(name)
+        return added or name == self.test_acquirer
+
     def acquirer_for(self, *, live: bool) -> Acquirer:
-        """The acquirer of new payments.
+        """The acquirer of the settings for new payments.
 
         Raises: Unavailable if there is none for live payments.
         """
-        name = self.live_acquirer if live else self.test_acquirer
+        return self._named(self.usual_for(live=live))
+
+    async def choose(self, shop: Shop, order: str, currency: str) -> Acquirer:
+        """The acquirer of the next attempt to pay an order.
+
+        Raises: Unavailable if there is none, or it must not be another one than before.
+        """
+        usual, known = self.usual_for(live=shop.live), self.acquirers
+        if isinstance(known, OpenAcquirers) and known.are_added:
+            usual = await choose(self.database, shop, order, currency, usual=usual, known=set(known), pads=self.pads)
+        return self._named(usual)
+
+    async def serving(self, shop: Shop, currency: str) -> list[Acquirer]:
+        """The acquirers that take new payments of a shop, in the order in which they are asked."""
+        usual, known = self.usual_for(live=shop.live), self.acquirers
+        if isinstance(known, OpenAcquirers) and known.are_added:
+            return [known[name] for name in await serving(self.database, shop, currency, usual, set(known))]
+        return [] if usual is None else [known[usual]]
+
+    def _named(self, name: str | None) -> Acquirer:
         if name is None:
             raise Unavailable("live payments need a live acquirer, and none is configured")
         return self.acquirers[name]

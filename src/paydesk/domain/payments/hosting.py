@@ -127,7 +127,7 @@ async def go_to_page(desk: Desk, checkout: Checkout, guest: Guest, *, base: str,
             raise Gone("this checkout has expired")
     elif checkout.standing is not Standing.OPEN:
         raise Conflict(f"this checkout is {checkout.standing}")
-    acquirer = desk.acquirer_for(live=checkout.shop.live)
+    acquirer = await desk.choose(checkout.shop, checkout.merchant_order_id, checkout.currency)
     require_pages(acquirer, checkout)
     intent = await _commit_intent(desk, checkout, guest, acquirer, base=base, now=now)
     if isinstance(intent, Refused):

@@ -142,7 +142,7 @@ async def pay(desk: Desk, checkout: Checkout, payer: Payer, *, return_url: str, 
             raise Gone("this checkout has expired")
     elif checkout.standing is not Standing.OPEN:
         raise Conflict(f"this checkout is {checkout.standing}")
-    acquirer = desk.acquirer_for(live=checkout.shop.live)
+    acquirer = await desk.choose(checkout.shop, checkout.merchant_order_id, checkout.currency)
     intent = await _commit_intent(desk, checkout, payer, acquirer, return_url=return_url, now=now)
     if isinstance(intent, Refused):
         return intent

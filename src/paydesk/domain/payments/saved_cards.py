@@ -33,7 +33,8 @@ async def pay_with_saved(
     Raises: as `pay`; NotFound if this shopper has no such card at this shop; Conflict if it may not
         be paid so.
     """
-    if shopper.shop != checkout.shop or not takes_saved(checkout, desk.acquirer_for(live=checkout.shop.live)):
+    acquirer = await desk.choose(checkout.shop, checkout.merchant_order_id, checkout.currency)
+    if shopper.shop != checkout.shop or not takes_saved(checkout, acquirer):
         raise Conflict("this checkout can't be paid with a saved card")
     await desk.gate.require()
     saved = await find_to_pay_with(desk.database, shopper, instrument_id, now=now)

@@ -4,7 +4,7 @@
 with recursive step (place, key_id) as (
     select place, ''
       from unnest(array['private_keys', 'card_numbers', 'second_factors', 'bank_accounts', 'proposed_accounts',
-                        'mail_facts']) as named (place)
+                        'acquirer_keys', 'mail_facts']) as named (place)
      union all
     select step.place, next.key_id
       from step
@@ -37,6 +37,12 @@ with recursive step (place, key_id) as (
             from profile_change
            where step.place = 'proposed_accounts' and status = 'waiting' and iban_sealed is not null
              and vault_key_id > step.key_id
+           order by vault_key_id
+           limit 1)
+          union all
+         (select vault_key_id
+            from acquirer_account
+           where step.place = 'acquirer_keys' and key_sealed is not null and vault_key_id > step.key_id
            order by vault_key_id
            limit 1)
           union all

@@ -44,6 +44,32 @@ with moved as (
 )
 select count(*) from moved;
 
+-- name: count_acquirer_keys()
+select vault_key_id as key_id, count(*) as values
+  from acquirer_account
+ where key_sealed is not null
+ group by vault_key_id;
+
+-- name: read_acquirer_keys(after_merchant, after_id, key_id, most)
+-- Accounts are the deployment's, whomever they serve: their merchant is 0.
+select 0::bigint as merchant_id, id, key_sealed as was, vault_key_id as key_id
+  from acquirer_account
+ where key_sealed is not null and vault_key_id <> :key_id
+   and (0, id) > (:after_merchant::bigint, :after_id::bigint)
+ order by id
+ limit :most;
+
+-- name: write_acquirer_keys(merchant_ids, ids, were, blobs, key_id)$
+with moved as (
+    update acquirer_account c
+       set key_sealed = o.blob, vault_key_id = :key_id
+      from unnest(:merchant_ids::bigint[], :ids::bigint[], :were::bytea[], :blobs::bytea[])
+        as o (merchant_id, id, was, blob)
+     where c.id = o.id and c.key_sealed = o.was
+ returning 1
+)
+select count(*) from moved;
+
 -- name: count_second_factors()
 select vault_key_id as key_id, count(*) as values from person where totp_sealed is not null group by vault_key_id;
 

@@ -17,6 +17,7 @@ from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.accounts import second_factor
+from paydesk.domain.acquirers import accounts
 from paydesk.domain.business import profiles
 from paydesk.domain.mail.queueing import reseal_facts, sealed_under
 from paydesk.domain.merchants import keys
@@ -61,6 +62,7 @@ PLACES: Final = (
     SealedColumn(
         "proposed_accounts", "profile_change", "iban_sealed", profiles.PURPOSE, "to accept merchants' other accounts"
     ),
+    SealedColumn("acquirer_keys", "acquirer_account", "key_sealed", accounts.PURPOSE, "to ask acquirers for payments"),
     SealedColumn("mail_facts", "mail", "facts", None, "to write links into mails that are not sent yet"),
 )
 """Every column in which the vault's values rest; a test compares them with the schema."""

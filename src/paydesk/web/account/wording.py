@@ -51,6 +51,8 @@ _ACTIONS: dict[Action, str] = {
     Action.card_guard_changed: mark("Changed the limits against card testing"),
     Action.card_pause_lifted: mark("Lifted a pause for card testing"),
     Action.card_tries_forgotten: mark("Forgot the tries with test cards"),
+    Action.acquirer_added: mark("Added an account at an acquirer"),
+    Action.acquirer_changed: mark("Changed an account at an acquirer"),
     Action.hold_accepted: mark("Lifted the hold, and took what was left"),
     Action.purchase_given_back: mark("Gave back a purchase that our books don't have"),
 }

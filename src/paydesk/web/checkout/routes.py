@@ -68,6 +68,7 @@ class CheckoutVisit:
     checkout: Checkout
     texts: Texts
     token: str
+    acquirer: Acquirer | None = None
     known: Known | None = None
 
     @property
@@ -76,16 +77,9 @@ class CheckoutVisit:
         return f"{base_path(self.request)}/checkout/{self.token}"
 
     @property
-    def acquirer(self) -> Acquirer | None:
-        """Who would take the checkout's money, None if nobody would."""
-        desk, live = self.services.desk, self.checkout.shop.live
-        name = desk.live_acquirer if live else desk.test_acquirer
-        return desk.acquirers[name] if name else None
-
-    @property
     def capabilities(self) -> Capabilities:
-        """What that can do."""
-        return self.acquirer.capabilities if self.acquirer else Capabilities()
+        """What the acquirer can do that would take the checkout's money."""
+        return self.acquirer.capabilities if self.acquirer is not None else Capabilities()
 
     @property
     def saves_cards(self) -> bool:
@@ -93,6 +87,17 @@ class CheckoutVisit:
         if self.acquirer is None or not self.capabilities.cards:
             return False
         return takes_saved(self.checkout, self.acquirer)
+
+    @property
+    def origins(self) -> set[str]:
+        """Where its customer may be led to: by the acquirer that would take the money, by that of
+        the settings, and by the one of the last attempt. Other merchants' are nobody's business.
+        """
+        desk, attempt = self.services.desk, self.checkout.attempt
+        names = {desk.test_acquirer, desk.live_acquirer, attempt.acquirer if attempt else None}
+        usual = [desk.acquirers[name] for name in names if name is not None and name in desk.acquirers]
+        chosen = [self.acquirer] if self.acquirer is not None else []
+        return {origin for each in (*chosen, *usual) for origin in each.challenge_origins}
 
     @property
     def has_page(self) -> bool:
@@ -117,7 +122,7 @@ class CheckoutVisit:
             place.email, name, place.country, place.city, place.postal_code, asks_place=card_form.asks_place(checkout)
         )
         known, merchant = (self.known, checkout.merchant_name) if self.saves_cards else (None, "")
-        acquirers, way = self.services.desk.acquirers.values(), way_back(checkout)
+        way = way_back(checkout)
         return pages.CheckoutView(
             merchant_name=checkout.merchant_name,
             brand=brand_address(checkout.shop.merchant_id, checkout.branded_at),
@@ -135,7 +140,7 @@ class CheckoutVisit:
             payment_id=checkout.attempt.payment_id if checkout.attempt else None,
             form_action=pages.form_action_for(
                 checkout.success_url if way is Way.ITSELF else "",
-                *(origin for acquirer in acquirers for origin in acquirer.challenge_origins),
+                *sorted(self.origins),
             ),
             expires_at=checkout.expires_at,
             entered=customer,
@@ -200,7 +205,15 @@ async def find_visit(request: Request, *, renew: bool = False) -> CheckoutVisit:
         raise NotFound("this link is incomplete or wrong")
     texts = pages.texts_for(request.headers.get("accept-language", ""))
     known = await find_known(request, services, checkout, renew=renew) if checkout.saves_cards else None
-    return CheckoutVisit(request, services, checkout, texts, token, known)
+    return CheckoutVisit(request, services, checkout, texts, token, await _chosen(services, checkout), known)
+
+
+async def _chosen(services: CheckoutServices, checkout: Checkout) -> Acquirer | None:
+    """The acquirer that would take the checkout's money now, None if there is none."""
+    try:
+        return await services.desk.choose(checkout.shop, checkout.merchant_order_id, checkout.currency)
+    except Unavailable:
+        return None
 
 
 async def show(request: Request) -> Response:

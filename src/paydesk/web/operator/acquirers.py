@@ -1,5 +1,5 @@
-"""Acquirers: which are configured, for what, and how their recent answers went.
-No secret is shown.
+"""Acquirers: which are configured, for what, and how their recent answers went; and the accounts
+that were added beside that of the settings. No secret is shown.
 """
 
 from __future__ import annotations
@@ -9,13 +9,20 @@ from datetime import timedelta
 from babel.numbers import format_decimal, format_percent
 from starlette.responses import Response
 
+from paydesk.core.errors import Conflict, Malformed, NotFound
+from paydesk.domain.accounts.second_factor import ask_again
+from paydesk.domain.acquirers.accounts import KINDS, list_accounts
+from paydesk.domain.operations.acquirer_accounts import NewAccount, add_account, set_currencies, set_enabled, set_key
 from paydesk.domain.operations.machinery import acquirer_health
-from paydesk.web.console.guards import Access, Section
+from paydesk.web.console.guards import Access, Section, field_errors
 from paydesk.web.console.visit import Visit
 from paydesk.web.operator.face import FACE
 
 section = Section(FACE)
 _ACQUIRERS = "/operator/acquirers"
+_NEW = f"{_ACQUIRERS}/new"
+_ONE = f"{_ACQUIRERS}/{{name}}"
+_FIELDS = ("name", "kind", "key", "address", "currencies", "for_merchant", "page_domain", "code")
 PERIODS = {"hour": timedelta(hours=1), "day": timedelta(hours=24)}
 """Over what the figures are, as the address has it."""
 
@@ -28,6 +35,7 @@ async def show_acquirers(visit: Visit) -> Response:
     found = await acquirer_health(visit.database, since=visit.now - PERIODS[asked])
     return visit.page(
         "acquirers.html",
+        accounts=await list_accounts(visit.database),
         names=sorted({*desk.acquirers, *found}),
         configured=desk.acquirers,
         test_one=desk.test_acquirer,
@@ -41,3 +49,73 @@ async def show_acquirers(visit: Visit) -> Response:
         count=lambda number: format_decimal(number, locale=locale),
         share=lambda part, whole: format_percent(part / whole, "#,##0.0 %", locale=locale) if whole else "–",
     )
+
+
+@section.page(_NEW, needs=Access.operator, recent=True)
+async def show_new(visit: Visit) -> Response:
+    """The form for another account; the password is asked for again before."""
+    return _form(visit, {})
+
+
+@section.action(_NEW, needs=Access.operator, recent=True)
+async def add(visit: Visit) -> Response:
+    """Add an account, once the second factor is proved again."""
+    form = visit.form
+    typed = NewAccount(
+        form.text("name", 40).strip(),
+        form.text("kind", 20),
+        form.text("key", 400),
+        form.text("address", 300),
+        form.text("currencies", 2000),
+        form.text("for_merchant", 20),
+        form.has("hosts_pages"),
+        form.text("page_domain", 200).strip(),
+    )
+    try:
+        await ask_again(visit.gate, visit.session, form.text("code", 40), now=visit.now)
+        await add_account(visit.services.desk, visit.session.operator, typed, now=visit.now)
+    except (Malformed, Conflict, NotFound) as error:
+        errors = field_errors(error, *_FIELDS) if isinstance(error, Malformed) else {"": error.message}
+        return _form(visit, errors, typed, error.status)
+    return visit.go(_ACQUIRERS, visit.texts.get("Added. It takes payments within a minute."))
+
+
+def _form(visit: Visit, errors: dict[str, str], typed: NewAccount | None = None, status: int = 200) -> Response:
+    """The form, with all that was typed but the key and the code."""
+    return visit.page(
+        "acquirer_new.html",
+        status=status,
+        typed=typed or NewAccount("", "stripe"),
+        kinds=[(kind, kind) for kind in KINDS],
+        errors=errors,
+    )
+
+
+@section.page(_ONE, needs=Access.operator, recent=True)
+async def show_account(visit: Visit) -> Response:
+    """One account that was added, with the forms to change it."""
+    return await _account(visit, {})
+
+
+@section.action(_ONE, needs=Access.operator, recent=True)
+async def change(visit: Visit) -> Response:
+    """Change one thing of an account, once the second factor is proved again."""
+    desk, actor, name = visit.services.desk, visit.session.operator, visit.request.path_params["name"]
+    try:
+        await ask_again(visit.gate, visit.session, visit.form.text("code", 40), now=visit.now)
+        if visit.form.text("key", 400).strip():
+            await set_key(desk, actor, name, visit.form.text("key", 400), now=visit.now)
+        await set_currencies(desk, actor, name, visit.form.text("currencies", 2000), now=visit.now)
+        await set_enabled(desk, actor, name, enabled=visit.form.has("enabled"), now=visit.now)
+    except (Malformed, Conflict) as error:
+        errors = field_errors(error, *_FIELDS) if isinstance(error, Malformed) else {"": error.message}
+        return await _account(visit, errors, error.status)
+    return visit.go(_ACQUIRERS, visit.texts.get("Saved."))
+
+
+async def _account(visit: Visit, errors: dict[str, str], status: int = 200) -> Response:
+    name = visit.request.path_params["name"]
+    account = next((one for one in await list_accounts(visit.database) if one.name == name), None)
+    if account is None:
+        raise NotFound("there is no such account")
+    return visit.page("acquirer_account.html", status=status, account=account, errors=errors)

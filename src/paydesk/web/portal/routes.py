@@ -17,7 +17,7 @@ from starlette.routing import Route
 from paydesk.core.errors import Conflict, NotFound
 from paydesk.core.urls import as_header
 from paydesk.domain.billing.for_customer import Holding, find_holding, past_payments
-from paydesk.domain.billing.replacing_cards import NewCard, Result, replace_card, require_cards, settle_challenge
+from paydesk.domain.billing.replacing_cards import NewCard, Result, acquirer_for_cards, replace_card, settle_challenge
 from paydesk.domain.merchants.customer_links import LinkTo, open_link
 from paydesk.domain.payments.paying import ConfirmWithBank, Refused
 from paydesk.domain.payments.receiving import read_form
@@ -139,7 +139,7 @@ async def show_card(visit: PortalVisit) -> Response:
         return visit.go(visit.path)
     if _change_state(visit) is CardChangeState.PROCESSING:
         return visit.go(f"{visit.path}/card/result")
-    require_cards(visit.services.desk, visit.holding.subscription)
+    await acquirer_for_cards(visit.services.desk, visit.holding.subscription)
     return visit.card_form(notice="challenge_closed" if _change_state(visit) is CardChangeState.CHALLENGED else None)
 
 

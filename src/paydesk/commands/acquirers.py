@@ -1,0 +1,145 @@
+"""`paydesk acquirer`: accounts at acquirers beside the one of the settings."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from paydesk.commands.connecting import command, deployment
+from paydesk.commands.printing import AsJson, note, show_facts, show_json, show_table
+from paydesk.commands.reconciling import acquirers_of
+from paydesk.core.clock import utc_now
+from paydesk.core.errors import Malformed
+from paydesk.domain.accounts.audit import COMMAND_LINE
+from paydesk.domain.acquirers.accounts import KINDS, AcquirerAccount, list_accounts
+from paydesk.domain.operations import acquirer_accounts
+from paydesk.domain.operations.acquirer_accounts import NewAccount
+
+app = typer.Typer(help="Add, list, change and disable accounts at acquirers.", no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The account's name.")]
+Currencies = Annotated[
+    str, typer.Option(metavar="CODES", help="In which it takes payments, like EUR,CHF; empty for all.")
+]
+
+
+@app.command(epilog="Example: paydesk acquirer add stripe-eu --currencies EUR,CHF < key.txt")
+@command
+async def add(
+    name: Name,
+    kind: Annotated[str, typer.Option(help=f"What it is: {', '.join(KINDS)}.")] = "stripe",
+    currencies: Currencies = "",
+    merchant: Annotated[str, typer.Option(metavar="ID", help="The only merchant that it serves.")] = "",
+    pages: Annotated[bool, typer.Option("--pages", help="Customers pay on its own page.")] = False,
+    page_domain: Annotated[str, typer.Option(help="The account's own domain of that page.")] = "",
+    address: Annotated[str, typer.Option(help="Where a simulated bank is.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Add an account, which takes payments before the settings' own; its key is asked for, or read
+    from stdin, and never shown again.
+
+    The processes notice it without a restart, and it takes payments some 15 seconds later.
+    """
+    key = "" if kind == "simulator" else _key()
+    typed = NewAccount(name, kind, key, address, currencies, merchant, pages, page_domain)
+    async with deployment() as here, acquirers_of(here) as desk:
+        account = await acquirer_accounts.add_account(desk, COMMAND_LINE, typed, now=utc_now())
+    _show(account, as_json=as_json)
+
+
+@app.command("list", epilog="Example: paydesk acquirer list --json")
+@command
+async def list_(as_json: AsJson = False) -> None:
+    """List all accounts that were added, in the order in which they are asked."""
+    async with deployment() as here:
+        found = await list_accounts(here.database)
+    if as_json:
+        show_json([_facts(one) for one in found])
+        return
+    rows = [
+        (one.name, one.kind, _side(one), one.for_merchant_id or "all", " ".join(one.currencies) or "all", _state(one))
+        for one in found
+    ]
+    show_table(("name", "kind", "side", "merchant", "currencies", "new payments"), rows)
+
+
+@app.command(epilog="Example: paydesk acquirer disable stripe-eu")
+@command
+async def disable(name: Name, as_json: AsJson = False) -> None:
+    """Let an account take no new payments; what it took is captured, refunded and renewed there."""
+    async with deployment() as here, acquirers_of(here) as desk:
+        account = await acquirer_accounts.set_enabled(desk, COMMAND_LINE, name, enabled=False, now=utc_now())
+    _show(account, as_json=as_json)
+
+
+@app.command(epilog="Example: paydesk acquirer enable stripe-eu")
+@command
+async def enable(name: Name, as_json: AsJson = False) -> None:
+    """Let an account take new payments again."""
+    async with deployment() as here, acquirers_of(here) as desk:
+        account = await acquirer_accounts.set_enabled(desk, COMMAND_LINE, name, enabled=True, now=utc_now())
+    _show(account, as_json=as_json)
+
+
+@app.command(epilog="Example: paydesk acquirer currencies stripe-eu EUR,CHF")
+@command
+async def currencies(
+    name: Name,
+    codes: Annotated[str, typer.Argument(metavar="[CODES]", help="Like EUR,CHF; left out: all.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Say in which currencies an account takes new payments."""
+    async with deployment() as here, acquirers_of(here) as desk:
+        account = await acquirer_accounts.set_currencies(desk, COMMAND_LINE, name, codes, now=utc_now())
+    _show(account, as_json=as_json)
+
+
+@app.command(epilog="Example: paydesk acquirer key stripe-eu < key.txt")
+@command
+async def key(name: Name, as_json: AsJson = False) -> None:
+    """Give an account another key of the same account; the older one may end a minute later."""
+    typed = _key()
+    async with deployment() as here, acquirers_of(here) as desk:
+        account = await acquirer_accounts.set_key(desk, COMMAND_LINE, name, typed, now=utc_now())
+    _show(account, as_json=as_json)
+    note("every process asks by the new key within seconds")
+
+
+def _key() -> str:
+    """The secret key, typed unseen, or the first line of stdin. Raises: Malformed without one."""
+    if sys.stdin.isatty():
+        return str(typer.prompt("Secret key", hide_input=True, err=True))
+    typed = sys.stdin.readline().strip()
+    if not typed:
+        raise Malformed("the account's secret key is read from stdin: paydesk acquirer add NAME < key.txt")
+    return typed
+
+
+def _facts(account: AcquirerAccount) -> dict[str, object]:
+    return {
+        "name": account.name,
+        "kind": account.kind,
+        "live": account.live,
+        "merchant": account.for_merchant_id,
+        "currencies": list(account.currencies),
+        "pages": account.hosts_pages,
+        "enabled": account.enabled,
+        "created_at": account.created_at,
+    }
+
+
+def _side(account: AcquirerAccount) -> str:
+    return "live" if account.live else "test"
+
+
+def _state(account: AcquirerAccount) -> str:
+    return "takes" if account.enabled else "none"
+
+
+def _show(account: AcquirerAccount, *, as_json: bool) -> None:
+    if as_json:
+        show_json(_facts(account))
+    else:
+        show_facts([(name, value) for name, value in _facts(account).items()])

@@ -1,0 +1,66 @@
+"""The accounts at acquirers that were added beside the one of the settings."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from paydesk.adapters.vault import Vault
+from paydesk.database.pool import Database
+from paydesk.database.records import record_if_any, records_of
+from paydesk.database.statements import Connection, load_statements
+
+queries = load_statements(__package__ or "")
+
+PURPOSE: Final = "acquirer key"
+"""What the secret keys of accounts are sealed for."""
+
+KINDS: Final = {"simulator": False, "stripe": True}
+"""The kinds of accounts, and whether such a one takes live payments."""
+
+_PRINT: Final = "account at an acquirer"
+
+NAME: Final = re.compile(r"[a-z][a-z0-9-]{1,30}[a-z0-9]")
+"""Names of accounts; that of a kind is the one of the settings."""
+
+
+@dataclass(frozen=True, slots=True)
+class AcquirerAccount:
+    """An account at an acquirer; its key is not in here.
+
+    `for_merchant_id` is the only merchant that it serves, None for all; no `currencies` means all.
+    """
+
+    id: int
+    name: str
+    kind: str
+    live: bool
+    for_merchant_id: int | None
+    currencies: tuple[str, ...]
+    address: str
+    hosts_pages: bool
+    page_domain: str
+    enabled: bool
+    created_at: datetime
+    has_key: bool
+
+    def __post_init__(self) -> None:
+        """Keep what the database has as a list from being changed."""
+        object.__setattr__(self, "currencies", tuple(self.currencies))
+
+
+async def list_accounts(database: Database) -> list[AcquirerAccount]:
+    """All accounts, in the order in which they are asked to take a payment."""
+    return await records_of(AcquirerAccount, queries.accounts(database))
+
+
+async def account_named(database: Connection, name: str) -> AcquirerAccount | None:
+    """The account of a name, if there is one."""
+    return record_if_any(AcquirerAccount, await queries.account_named(database, name=name))
+
+
+def print_of(vault: Vault, credential: str) -> bytes:
+    """By what an account is known again, whose credential is its key, or the address of a bank."""
+    return vault.fingerprint(credential.strip().rstrip("/"), purpose=_PRINT)

@@ -1,0 +1,166 @@
+"""The acquirers that a process can ask: that of the settings, and one for each account that was
+added, opened as soon as it is known and again when its key changed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final
+
+import structlog
+
+from paydesk.adapters.acquirers.interface import Acquirer, AcquirerRefused, OutcomeUnknown
+from paydesk.adapters.vault import Sealed, Vault
+from paydesk.core.errors import Conflict, PaydeskError
+from paydesk.database.pool import Database
+from paydesk.database.records import records_of
+from paydesk.domain.acquirers.accounts import PURPOSE, queries
+from paydesk.loops.repeating import repeat
+
+log = structlog.get_logger()
+
+EVERY: Final = 2.0
+"""Seconds between two looks for changed accounts; a new one serves after several of them."""
+
+
+_LATELY: Final = timedelta(minutes=1)
+"""How far back the list goes that shows whether an account answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class AccountToOpen:
+    """What an account is opened with; `key` is empty for a kind that needs none."""
+
+    name: str
+    kind: str
+    address: str
+    hosts_pages: bool
+    page_domain: str
+    key: str = field(repr=False)
+
+
+Open = Callable[[AccountToOpen], Acquirer | None]
+"""Opens an account; None if this deployment does not serve such a one."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Revision:
+    name: str
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class _SealedAccount:
+    """An account as it rests."""
+
+    id: int
+    name: str
+    kind: str
+    live: bool
+    address: str
+    hosts_pages: bool
+    page_domain: str
+    revision: int
+    key_sealed: bytes | None = field(repr=False)
+    vault_key_id: str | None
+
+    def opened(self, vault: Vault) -> AccountToOpen:
+        """What it is opened with. Raises: VaultError."""
+        key = ""
+        if self.key_sealed is not None and self.vault_key_id is not None:
+            sealed = Sealed(self.vault_key_id, self.key_sealed)
+            key = vault.open(sealed, purpose=PURPOSE, merchant_id=0, row_id=self.id).decode()
+        return AccountToOpen(self.name, self.kind, self.address, self.hosts_pages, self.page_domain, key)
+
+
+class OpenAcquirers(Mapping[str, Acquirer]):
+    """Acquirers by the names that payments keep of them."""
+
+    def __init__(self, vault: Vault, settled: Mapping[str, Acquirer], open_account: Open) -> None:
+        """Begin with those of the settings, which stay."""
+        self._vault = vault
+        self._settled = dict(settled)
+        self._open = open_account
+        self._added: dict[str, Acquirer] = {}
+        self._revisions: dict[str, int] = {}
+        self._replaced: list[Acquirer] = []
+        self._for_tests: set[str] = set()
+
+    def __getitem__(self, name: str) -> Acquirer:
+        """The acquirer of this name. Raises: KeyError."""
+        return self._settled[name] if name in self._settled else self._added[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """The names, those of the settings first; what is added meanwhile is not among them."""
+        return iter([*self._settled, *self._added])
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._settled) + len(self._added)
+
+    @property
+    def are_added(self) -> bool:
+        """Whether there is any beside those of the settings, taking payments or not."""
+        return bool(self._revisions)
+
+    def is_for_tests(self, name: str) -> bool:
+        """Whether an account that was added takes test payments alone."""
+        return name in self._for_tests
+
+    async def answers(self, account: AccountToOpen, *, now: datetime) -> bool:
+        """Whether an acquirer answers to what an account is opened with. Moves no money.
+
+        Raises: Conflict if this deployment serves no such account.
+        """
+        acquirer = self._open(account)
+        if acquirer is None:
+            raise Conflict("live payments need a live acquirer in the settings first: PAYDESK_LIVE_ACQUIRER")
+        try:
+            await acquirer.list_purchases(now - _LATELY, "")
+        except (AcquirerRefused, OutcomeUnknown):
+            return False
+        finally:
+            await acquirer.close()
+        return True
+
+    async def look(self, database: Database) -> None:
+        """Open what was added, and again what was changed. Raises: one of AWAY."""
+        now = {one.name: one.revision for one in await records_of(_Revision, queries.revisions(database))}
+        changed = [name for name, revision in now.items() if self._revisions.get(name) != revision]
+        if changed:
+            rows = await records_of(_SealedAccount, queries.sealed_accounts(database, names=changed))
+            for row in rows:
+                self._take(row)
+
+    def _take(self, row: _SealedAccount) -> None:
+        try:
+            acquirer = self._open(row.opened(self._vault))
+        except PaydeskError as error:
+            log.error("an account can't be opened", account=row.name, why=error.message)
+            return
+        self._revisions[row.name] = row.revision
+        if not row.live:
+            self._for_tests.add(row.name)
+        if acquirer is None:
+            return
+        if row.name in self._added:
+            # Whoever is asking by it goes on with it.
+            self._replaced.append(self._added[row.name])
+        self._added[row.name] = acquirer
+
+    async def run(self, database: Database, stop: asyncio.Event) -> None:
+        """Look again and again, until told to stop."""
+
+        async def turn() -> None:
+            await self.look(database)
+
+        await repeat("acquirer accounts", turn, stop, rest=EVERY)
+
+    async def close(self) -> None:
+        """Let go of all that was added; those of the settings are their maker's."""
+        while self._added or self._replaced:
+            each = self._replaced.pop() if self._replaced else self._added.popitem()[1]
+            await each.close()

@@ -1,0 +1,86 @@
+-- name: accounts()
+-- All accounts, in the order in which they are asked to take a payment.
+select id, name, kind, live, for_merchant_id, currencies, address, hosts_pages, page_domain, enabled, created_at,
+       key_sealed is not null as has_key
+  from acquirer_account
+ order by for_merchant_id nulls last, id;
+
+-- name: revisions()
+select name, revision from acquirer_account;
+
+-- name: sealed_accounts(names)
+-- What opens accounts.
+select id, name, kind, live, address, hosts_pages, page_domain, revision, key_sealed, vault_key_id
+  from acquirer_account
+ where name = any(:names::text[]);
+
+-- name: next_id()$
+select nextval('acquirer_account_id_seq');
+
+-- name: add_account(id, name, kind, live, for_merchant_id, currencies, address, hosts_pages, page_domain, key_sealed, vault_key_id, key_print, now)$
+insert into acquirer_account (id, name, kind, live, for_merchant_id, currencies, address, hosts_pages, page_domain,
+                              key_sealed, vault_key_id, key_print, created_at)
+values (:id, :name, :kind, :live, :for_merchant_id, :currencies, :address, :hosts_pages, :page_domain, :key_sealed,
+        :vault_key_id, :key_print, :now)
+    on conflict do nothing
+returning id;
+
+-- name: account_named(name)^
+select id, name, kind, live, for_merchant_id, currencies, address, hosts_pages, page_domain, enabled, created_at,
+       key_sealed is not null as has_key
+  from acquirer_account
+ where name = :name;
+
+-- name: set_enabled(name, enabled)$
+-- One that is enabled serves at once: every process has known it, enabled or not.
+update acquirer_account set enabled = :enabled where name = :name and enabled <> :enabled returning id;
+
+-- name: set_currencies(name, currencies)$
+update acquirer_account set currencies = :currencies where name = :name and currencies <> :currencies returning id;
+
+-- name: key_is_taken(key_print)$
+select exists (select from acquirer_account where key_print = :key_print);
+
+-- name: set_key(name, key_sealed, vault_key_id, key_print)$
+update acquirer_account
+   set key_sealed = :key_sealed, vault_key_id = :vault_key_id, key_print = :key_print,
+       revision = nextval('acquirer_account_revision_seq')
+ where name = :name and key_sealed is not null
+   and not exists (select from acquirer_account o where o.key_print = :key_print and o.name <> :name)
+returning id;
+
+-- name: serving(merchant_id, live, currency)
+-- The accounts that take new payments of a merchant in a currency: its own first, then in the order in which they were
+-- added.
+select name
+  from acquirer_account
+ where live = :live and enabled and serves_from <= clock_timestamp()
+   and (for_merchant_id is null or for_merchant_id = :merchant_id)
+   and (currencies = '{}' or :currency = any(currencies))
+ order by for_merchant_id nulls last, id;
+
+-- name: tried_at(merchant_id, live, merchant_order_id)^
+-- Where an order was tried last, and whether it is certain that nothing was, or will be, taken there or anywhere.
+select (array_agg(a.acquirer order by a.id desc))[1] as acquirer,
+       coalesce(bool_and(a.lookup_at is null and a.state in ('declined', 'failed', 'abandoned', 'voided')), true) as is_over
+  from payment p
+  join payment_attempt a on a.merchant_id = p.merchant_id and a.live = p.live and a.payment_id = p.id
+ where p.merchant_id = :merchant_id and p.live = :live and p.merchant_order_id = :merchant_order_id and not p.renewal;
+
+-- name: was_forgotten_at(merchant_id, live, merchant_order_id, pads, names)$
+-- The account whose list had a purchase of this order that our books had forgotten.
+select named.name
+  from merchant m
+ cross join unnest(:names::text[]) with ordinality as named (name, place)
+ where m.id = :merchant_id
+   and exists (select from alarm where merchant_id = 0 and live and kind = 'not_reconciled' and settled_at is null)
+   and was_forgotten(
+           :pads, named.name,
+           'order ' || m.key_tag || ' ' || case when :live then 'live' else 'test ' || m.test_generation end || ' ',
+           coalesce((select next_attempt(p.merchant_id, p.live, p.id)
+                       from payment p
+                      where p.merchant_id = m.id and p.live = :live and p.merchant_order_id = :merchant_order_id
+                        and not p.renewal), 1),
+           ' ' || :merchant_order_id)
+ order by named.place
+ limit 1;

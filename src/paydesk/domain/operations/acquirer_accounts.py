@@ -1,0 +1,217 @@
+"""Adding and changing accounts at acquirers: by operators alone, with a line in the audit log that
+never has the key. Moves no money.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+from urllib.parse import urlsplit
+
+import asyncpg
+
+from paydesk.adapters.vault import Sealed
+from paydesk.core.errors import Conflict, Malformed, NotFound
+from paydesk.core.money import parse_currency
+from paydesk.database.statements import Connection
+from paydesk.domain.accounts.audit import Action, Actor, record
+from paydesk.domain.acquirers.accounts import KINDS, NAME, PURPOSE, AcquirerAccount, account_named, print_of, queries
+from paydesk.domain.acquirers.opening import AccountToOpen, OpenAcquirers
+from paydesk.domain.payments.desk import Desk
+
+_DOMAIN: Final = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)+")
+_LONGEST_KEY: Final = 300
+
+
+@dataclass(frozen=True, slots=True)
+class NewAccount:
+    """An account as it is typed; `for_merchant` is an id, or empty for all merchants."""
+
+    name: str
+    kind: str
+    key: str = field(default="", repr=False)
+    address: str = ""
+    currencies: str = ""
+    for_merchant: str = ""
+    hosts_pages: bool = False
+    page_domain: str = ""
+
+
+async def add_account(desk: Desk, actor: Actor, typed: NewAccount, *, now: datetime) -> AcquirerAccount:
+    """Add an account that answers; it takes payments a few seconds later, when every process knows
+    it.
+
+    Raises: Malformed, naming the field; Conflict if it is there already; NotFound without its
+        merchant.
+    """
+    _check(typed)
+    credential, currencies = typed.key.strip() or typed.address.strip(), parse_currencies(typed.currencies)
+    merchant_id = _merchant_id(typed.for_merchant)
+    await _require_another(desk, credential)
+    await _require_answer(desk, _to_open(typed), now=now)
+    account_id = int(await queries.next_id(desk.database))
+    sealed = _sealed(desk, typed.key.strip(), account_id)
+    try:
+        async with desk.database.acquire() as connection, connection.transaction():
+            added = await queries.add_account(
+                connection,
+                id=account_id,
+                name=typed.name,
+                kind=typed.kind,
+                live=KINDS[typed.kind],
+                for_merchant_id=merchant_id,
+                currencies=list(currencies),
+                address=typed.address.strip(),
+                hosts_pages=typed.hosts_pages,
+                page_domain=typed.page_domain,
+                key_sealed=sealed.blob if sealed else None,
+                vault_key_id=sealed.key_id if sealed else None,
+                key_print=print_of(desk.vault, credential),
+                now=now,
+            )
+            if added is None:
+                raise Conflict(f'there is an account "{typed.name}" already, or one with this key')
+            details: dict[str, object] = {"kind": typed.kind, "currencies": " ".join(currencies) or "all"}
+            if merchant_id is not None:
+                details["for_merchant"] = merchant_id
+            await record(connection, actor, Action.acquirer_added, now=now, subject=typed.name, details=details)
+            return await _found(connection, typed.name)
+    except asyncpg.ForeignKeyViolationError:
+        raise NotFound(f"there is no merchant {merchant_id}") from None
+
+
+async def set_enabled(desk: Desk, actor: Actor, name: str, *, enabled: bool, now: datetime) -> AcquirerAccount:
+    """Let an account take new payments, or none any more; its older ones it serves in any case.
+
+    A second call changes nothing. Raises: NotFound.
+    """
+    async with desk.database.acquire() as connection, connection.transaction():
+        await _found(connection, name)
+        if await queries.set_enabled(connection, name=name, enabled=enabled) is not None:
+            details: dict[str, object] = {"takes new payments": enabled}
+            await record(connection, actor, Action.acquirer_changed, now=now, subject=name, details=details)
+        return await _found(connection, name)
+
+
+async def set_currencies(desk: Desk, actor: Actor, name: str, typed: str, *, now: datetime) -> AcquirerAccount:
+    """Say in which currencies an account takes new payments; none named: in all.
+
+    Raises: Malformed; NotFound.
+    """
+    currencies = parse_currencies(typed)
+    async with desk.database.acquire() as connection, connection.transaction():
+        await _found(connection, name)
+        if await queries.set_currencies(connection, name=name, currencies=list(currencies)) is not None:
+            details: dict[str, object] = {"currencies": " ".join(currencies) or "all"}
+            await record(connection, actor, Action.acquirer_changed, now=now, subject=name, details=details)
+        return await _found(connection, name)
+
+
+async def set_key(desk: Desk, actor: Actor, name: str, key: str, *, now: datetime) -> AcquirerAccount:
+    """Give an account another secret key of the same account, which every process asks by soon.
+
+    Raises: Malformed; NotFound; Conflict if it needs none, or another account has it.
+    """
+    account = await _found(desk.database, name)
+    if not account.has_key:
+        raise Conflict(f'"{name}" has no key')
+    key = _checked_key(key)
+    printed = print_of(desk.vault, key)
+    if printed in desk.usual_prints:
+        raise Conflict("this key is that of the settings' own account")
+    opened = AccountToOpen(name, account.kind, account.address, account.hosts_pages, account.page_domain, key)
+    await _require_answer(desk, opened, now=now)
+    sealed = desk.vault.seal(key.encode(), purpose=PURPOSE, merchant_id=0, row_id=account.id)
+    async with desk.database.acquire() as connection, connection.transaction():
+        changed = await queries.set_key(
+            connection, name=name, key_sealed=sealed.blob, vault_key_id=sealed.key_id, key_print=printed
+        )
+        if changed is None:
+            raise Conflict("another account has this key")
+        details: dict[str, object] = {"key": "another one"}
+        await record(connection, actor, Action.acquirer_changed, now=now, subject=name, details=details)
+        return await _found(connection, name)
+
+
+def parse_currencies(typed: str) -> tuple[str, ...]:
+    """The currencies that are named, each once. Raises: Malformed."""
+    named = typed.replace(",", " ").upper().split()
+    return tuple(sorted({parse_currency(one, "currencies") for one in named}))
+
+
+def _check(typed: NewAccount) -> None:
+    """Make sure that an account may be one. Raises: Malformed, naming the field."""
+    if typed.kind not in KINDS:
+        raise Malformed(f"the kind is one of {', '.join(KINDS)}", "kind")
+    if not NAME.fullmatch(typed.name) or typed.name in KINDS:
+        reason = f"a name has 3 to 32 of a-z, 0-9 and -, begins with a letter, and is none of {', '.join(KINDS)}"
+        raise Malformed(reason, "name")
+    if typed.kind == "simulator":
+        _check_address(typed.address.strip())
+        if typed.key.strip() or typed.hosts_pages or typed.page_domain:
+            raise Malformed("a simulated bank has an address alone, and no key", "key")
+        return
+    _checked_key(typed.key)
+    if typed.address.strip():
+        raise Malformed("this kind has no address of its own", "address")
+    if typed.page_domain and not (typed.hosts_pages and _DOMAIN.fullmatch(typed.page_domain)):
+        raise Malformed("this must be a domain like pay.shop.example, of an account with pages", "page_domain")
+
+
+def _check_address(address: str) -> None:
+    """Make sure of the address of a simulated bank. Raises: Malformed."""
+    parts = urlsplit(address)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query:
+        raise Malformed("a simulated bank needs its address, like http://127.0.0.1:9001", "address")
+
+
+def _checked_key(key: str) -> str:
+    """A secret key that may be one; nothing of it is repeated. Raises: Malformed."""
+    key = key.strip()
+    if not key.startswith(("sk_", "rk_")) or not (key.isascii() and key.isprintable()) or len(key) > _LONGEST_KEY:
+        raise Malformed("this must be the account's secret key, which begins with sk_ or rk_", "key")
+    return key
+
+
+def _merchant_id(typed: str) -> int | None:
+    if not typed.strip():
+        return None
+    if not (typed.strip().isascii() and typed.strip().isdigit() and len(typed.strip()) < 16):
+        raise Malformed("this must be the merchant's id", "for_merchant")
+    return int(typed)
+
+
+def _to_open(typed: NewAccount) -> AccountToOpen:
+    return AccountToOpen(
+        typed.name, typed.kind, typed.address.strip(), typed.hosts_pages, typed.page_domain, typed.key.strip()
+    )
+
+
+def _sealed(desk: Desk, key: str, account_id: int) -> Sealed | None:
+    return desk.vault.seal(key.encode(), purpose=PURPOSE, merchant_id=0, row_id=account_id) if key else None
+
+
+async def _require_another(desk: Desk, credential: str) -> None:
+    """Make sure that an account is not there yet: its list would be read twice, and what it has
+    taken for payments that our books forgot. Raises: Conflict.
+    """
+    printed = print_of(desk.vault, credential)
+    if printed in desk.usual_prints or await queries.key_is_taken(desk.database, key_print=printed):
+        raise Conflict("this account is there already, under this very key or address")
+
+
+async def _require_answer(desk: Desk, account: AccountToOpen, *, now: datetime) -> None:
+    """Make sure that an account answers. Raises: Malformed, Conflict."""
+    known = desk.acquirers
+    if isinstance(known, OpenAcquirers) and not await known.answers(account, now=now):
+        needs = "key" if account.key else "address"
+        raise Malformed(f"the acquirer does not answer to this {needs}, or does not let its list be read", needs)
+
+
+async def _found(connection: Connection, name: str) -> AcquirerAccount:
+    account = await account_named(connection, name)
+    if account is None:
+        raise NotFound(f'there is no account "{name[:40]}" that was added')
+    return account

@@ -1,0 +1,125 @@
+"""Accounts at acquirers in the console: password and second factor are asked for again, and a key
+is never shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from tests import breaking, set_back
+from tests.web.account.conftest import SignUp, Visitor, text_of
+from tests.web.account.test_getting_in import log_in, second_factor
+
+from paydesk.database.pool import Database
+from paydesk.domain.acquirers.opening import OpenAcquirers
+
+KEY = "sk_live_51OnlyOurs"
+NEW = "/operator/acquirers/new"
+
+
+@pytest.fixture(autouse=True)
+async def _no_accounts_left(database: Database) -> AsyncIterator[None]:
+    """Accounts are the deployment's: every process would open them."""
+    yield
+    await breaking.no_accounts(database)
+
+
+@pytest.fixture(autouse=True)
+def _answering(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every key is one that an acquirer answers to."""
+
+    async def answers(*_: object, **__: object) -> bool:
+        return True
+
+    monkeypatch.setattr(OpenAcquirers, "answers", answers)
+
+
+@pytest.fixture
+async def operator(sign_up: SignUp, database: Database) -> tuple[Visitor, list[str]]:
+    """Somebody who runs the deployment, with codes of their second factor."""
+    visitor = await sign_up("Own Shop")
+    await set_back.runs_the_deployment(database, visitor.email)
+    visitor.web.cookies.delete("paydesk")
+    await log_in(visitor, visitor.email)
+    _, codes = await second_factor(visitor)
+    return visitor, codes
+
+
+async def add(visitor: Visitor, code: str, **more: str) -> Any:
+    fields = {"name": "stripe-eu", "kind": "stripe", "key": KEY, "currencies": "EUR chf", "code": code, **more}
+    return await visitor.send(NEW, **fields)
+
+
+async def audited(database: Database, visitor: Visitor) -> list[tuple[str, str]]:
+    rows = await database.fetch(
+        "select e.action, e.details::text from audit_entry e join person p on p.id = e.person_id"
+        " where p.email = $1 and e.action like 'acquirer%' order by e.id",
+        visitor.email,
+    )
+    return [tuple(row) for row in rows]
+
+
+async def test_an_account_is_added_listed_and_written_down_without_its_key(
+    operator: tuple[Visitor, list[str]], database: Database, capfd: pytest.CaptureFixture[str]
+) -> None:
+    visitor, codes = operator
+    assert (await add(visitor, codes[0])).status_code == 303
+    page = await visitor.see("/operator/acquirers")
+    assert "stripe-eu" in text_of(page)
+    assert "CHF EUR" in text_of(page)
+    ((action, details),) = await audited(database, visitor)
+    assert action == "acquirer_added"
+    one = await visitor.see("/operator/acquirers/stripe-eu")
+    stored = await database.fetchval("select a::text from acquirer_account a")
+    for said in (page.text, one.text, details, stored, "".join(capfd.readouterr())):
+        assert KEY not in said
+
+
+async def test_without_a_right_code_nothing_is_added(operator: tuple[Visitor, list[str]], database: Database) -> None:
+    visitor, _ = operator
+    refused = await add(visitor, "000000")
+    assert refused.status_code == 400
+    assert KEY not in refused.text
+    assert await database.fetchval("select count(*) from acquirer_account") == 0
+
+
+async def test_a_password_that_was_given_long_ago_is_asked_for_again(
+    operator: tuple[Visitor, list[str]], database: Database
+) -> None:
+    visitor, codes = operator
+    await set_back.password_long_ago(database, visitor.email)
+    asked = await visitor.see(NEW)
+    assert asked.status_code in (303, 403, 401)
+    assert 'name="key"' not in asked.text
+    assert codes
+
+
+async def test_pressed_twice_it_is_added_once(operator: tuple[Visitor, list[str]], database: Database) -> None:
+    visitor, codes = operator
+    await add(visitor, codes[0])
+    again = await add(visitor, codes[1], name="stripe-two")
+    assert again.status_code == 409
+    assert await database.fetchval("select count(*) from acquirer_account") == 1
+
+
+async def test_an_account_is_disabled_and_gets_another_key(
+    operator: tuple[Visitor, list[str]], database: Database
+) -> None:
+    visitor, codes = operator
+    await add(visitor, codes[0])
+    before = await database.fetchrow("select revision, key_sealed from acquirer_account")
+    page = "/operator/acquirers/stripe-eu"
+    changed = await visitor.send(page, key=f"{KEY}2", currencies="", code=codes[1])
+    assert changed.status_code == 303
+    after = await database.fetchrow("select revision, key_sealed, enabled, currencies from acquirer_account")
+    assert after["revision"] > before["revision"]
+    assert after["key_sealed"] != before["key_sealed"]
+    assert (after["enabled"], after["currencies"]) == (False, [])
+    assert [action for action, _ in await audited(database, visitor)] == ["acquirer_added"] + ["acquirer_changed"] * 3
+
+
+async def test_to_a_merchants_team_there_is_no_such_page(owner: Visitor) -> None:
+    for page in (NEW, "/operator/acquirers/stripe-eu"):
+        assert (await owner.see(page)).status_code == 404
