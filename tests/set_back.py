@@ -16,6 +16,7 @@ from tests.breaking import no_alarms, say
 
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
+from paydesk.domain.acquirers.accounts import queries as account_queries
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.subscriptions.lifecycle import Subscription
 
@@ -222,15 +223,26 @@ async def no_codes_counted(database: Database) -> None:
 
 async def accounts_serve(database: Database) -> None:
     """Every process has known for a while which accounts at acquirers there are."""
-    await database.execute("update acquirer_account set serves_from = now() - interval '1 second'")
+    await times(database, "acquirer_account", {}, serves_from=utc_now() - timedelta(minutes=1))
 
 
-async def account(database: Database, merchant_id: int | None, vault_key_id: str) -> int:
+async def account(database: Database, vault_key_id: str) -> int:
     """An account at an acquirer whose key rests under a key of the vault, and can't be opened."""
-    account_id: int = await database.fetchval(
-        "insert into acquirer_account (name, kind, live, for_merchant_id, key_sealed, vault_key_id, created_at)"
-        " values ('account-' || gen_random_uuid(), 'stripe', true, $1, '\\x00', $2, now()) returning id",
-        merchant_id,
-        vault_key_id,
+    account_id: int = await account_queries.next_id(database)
+    await account_queries.add_account(
+        database,
+        id=account_id,
+        name=f"account-{account_id}",
+        kind="stripe",
+        live=True,
+        for_merchant_id=None,
+        currencies=[],
+        address="",
+        hosts_pages=False,
+        page_domain="",
+        key_sealed=b"\0",
+        vault_key_id=vault_key_id,
+        key_print=None,
+        now=utc_now(),
     )
     return account_id

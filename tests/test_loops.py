@@ -65,6 +65,7 @@ WORK = {
     "reconciliation": "paydesk.domain.operations.reconciling:_reconcile_when_due",
     "failed refunds": "paydesk.domain.payments.failed_refunds:read_failed_refunds",
     "clock": "paydesk.domain.operations.clocks:ClockWatch.look",
+    "acquirer accounts": "paydesk.domain.acquirers.opening:OpenAcquirers.look",
     "history": "paydesk.domain.operations.history:History.refresh",
     "beat": "paydesk.domain.operations.holding:queries.beat",
     "hold": "paydesk.domain.operations.holding:_Tending.turn",

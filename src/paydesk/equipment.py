@@ -114,7 +114,7 @@ async def accounts_open(desk: Desk) -> AsyncIterator[None]:
         return
     stop = asyncio.Event()
     with suppress(*AWAY):
-        await known.look(desk.database)
+        await known.look_once(desk.database)
     looking = asyncio.create_task(known.run(desk.database, stop), name="acquirer accounts")
     try:
         yield

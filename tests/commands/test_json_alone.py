@@ -39,6 +39,12 @@ WORDS: dict[str, str] = {
     "merchant guard lift": "{merchant}",
     "merchant rejected-forms": "{merchant}",
     "merchant ignored-fields": "{merchant}",
+    "acquirer add": "second --kind simulator --address http://127.0.0.1:1",
+    "acquirer list": "",
+    "acquirer disable": "nowhere",
+    "acquirer enable": "nowhere",
+    "acquirer currencies": "nowhere EUR",
+    "acquirer key": "nowhere",
     "fees show": "{merchant}",
     "fees set": "{merchant} JPY --fixed 40 --chargeback-fee 1500",
     "fees usual": "{merchant} JPY",
@@ -81,6 +87,7 @@ WORDS: dict[str, str] = {
 """Each command that knows --json, with words that it can work on."""
 
 REFUSED = {
+    "acquirer add", "acquirer disable", "acquirer enable", "acquirer currencies", "acquirer key",
     "alarm settle", "chargeback lose", "chargeback reckon", "undo", "mail resend", "merchant go-live",
     "merchant guard lift",
     "payout account", "payout record", "pingback resend", "profile accept", "profile refuse",

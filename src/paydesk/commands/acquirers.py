@@ -100,9 +100,8 @@ async def currencies(
 @command
 async def key(name: Name, as_json: AsJson = False) -> None:
     """Give an account another key of the same account; the older one may end a minute later."""
-    typed = _key()
     async with deployment() as here, acquirers_of(here) as desk:
-        account = await acquirer_accounts.set_key(desk, COMMAND_LINE, name, typed, now=utc_now())
+        account = await acquirer_accounts.set_key(desk, COMMAND_LINE, name, _key(), now=utc_now())
     _show(account, as_json=as_json)
     note("every process asks by the new key within seconds")
 
@@ -123,7 +122,7 @@ def _facts(account: AcquirerAccount) -> dict[str, object]:
         "kind": account.kind,
         "live": account.live,
         "merchant": account.for_merchant_id,
-        "currencies": list(account.currencies),
+        "currencies": account.currencies,
         "pages": account.hosts_pages,
         "enabled": account.enabled,
         "created_at": account.created_at,

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests import set_back
@@ -42,7 +43,7 @@ class Accounts:
     banks: dict[str, Bank]
     spoilt: dict[str, Acquirer]
 
-    async def add(self, name: str, **more: str) -> None:
+    async def add(self, name: str, **more: Any) -> None:
         """Add an account that serves by now."""
         typed = NewAccount(name, "simulator", address=f"http://{name}.test", **more)
         await add_account(self.till.desk, COMMAND_LINE, typed, now=utc_now())
@@ -84,7 +85,8 @@ async def database(database_url: str) -> AsyncIterator[Database]:
 
 @pytest.fixture
 async def accounts(desk: Desk, shop: Shop, vault: Vault, bank: Bank, tmp_path: Path) -> AsyncIterator[Accounts]:
-    banks, spoilt = {"simulator": bank}, {}
+    banks: dict[str, Bank] = {"simulator": bank}
+    spoilt: dict[str, Acquirer] = {}
 
     class Stands(PassingAcquirer):
         """An account's bank, which a test may spoil meanwhile."""
@@ -137,7 +139,8 @@ async def test_another_merchants_account_takes_none_of_a_shops_payments(accounts
 
 async def test_an_account_serves_once_every_process_has_had_time_to_know_it(accounts: Accounts) -> None:
     await accounts.add("second")
-    await accounts.till.database.execute("update acquirer_account set serves_from = clock_timestamp() + interval '5 s'")
+    soon = utc_now() + timedelta(minutes=5)
+    await set_back.times(accounts.till.database, "acquirer_account", {}, serves_from=soon)
     await accounts.till.buy("early")
     assert await accounts.served_by() == ["simulator"]
 

@@ -58,7 +58,7 @@ async def rest_everywhere(database: Database, vault: Vault) -> None:
         " values ($1, 'reset', 'a@shop.example', 'en', $2, 'reset', now(), now())",
         merchant.id, json.dumps({"token": seal_fact(vault, "secret", row_id=1)}),
     )  # fmt: skip
-    await set_back.account(database, None, key)
+    await set_back.account(database, key)
 
 
 async def test_every_key_in_every_place_is_found(

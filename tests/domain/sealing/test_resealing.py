@@ -89,7 +89,7 @@ async def whole(database: Database, merchant: Merchant, vault: Vault, shop: Shop
         " values ($1, 'reset', 'a@shop.example', 'en', $2, 'reset', now(), now())",
         merchant.id, json.dumps(facts),
     )  # fmt: skip
-    account = await set_back.account(database, None, vault.current_key_id)
+    account = await set_back.account(database, vault.current_key_id)
     key = vault.seal(b"sk_live_1", purpose="acquirer key", merchant_id=0, row_id=account)
     await breaking.say(database, "acquirer_account", {"id": account}, key_sealed=key.blob)
     return club

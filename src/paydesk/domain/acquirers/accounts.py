@@ -38,17 +38,13 @@ class AcquirerAccount:
     kind: str
     live: bool
     for_merchant_id: int | None
-    currencies: tuple[str, ...]
+    currencies: list[str]
     address: str
     hosts_pages: bool
     page_domain: str
     enabled: bool
     created_at: datetime
     has_key: bool
-
-    def __post_init__(self) -> None:
-        """Keep what the database has as a list from being changed."""
-        object.__setattr__(self, "currencies", tuple(self.currencies))
 
 
 async def list_accounts(database: Database) -> list[AcquirerAccount]:

@@ -15,7 +15,7 @@ import structlog
 from paydesk.adapters.acquirers.interface import Acquirer, AcquirerRefused, OutcomeUnknown
 from paydesk.adapters.vault import Sealed, Vault
 from paydesk.core.errors import Conflict, PaydeskError
-from paydesk.database.pool import Database
+from paydesk.database.pool import AWAY, Database
 from paydesk.database.records import records_of
 from paydesk.domain.acquirers.accounts import PURPOSE, queries
 from paydesk.loops.repeating import repeat
@@ -134,6 +134,18 @@ class OpenAcquirers(Mapping[str, Acquirer]):
             rows = await records_of(_SealedAccount, queries.sealed_accounts(database, names=changed))
             for row in rows:
                 self._take(row)
+
+    async def look_once(self, database: Database) -> None:
+        """The first look, whose failure keeps no process from starting: it is repeated.
+
+        Raises: one of AWAY.
+        """
+        try:
+            await self.look(database)
+        except AWAY:
+            raise
+        except Exception:
+            log.exception("accounts at acquirers can't be read yet")
 
     def _take(self, row: _SealedAccount) -> None:
         try:

@@ -73,9 +73,8 @@ async def add_account(desk: Desk, actor: Actor, typed: NewAccount, *, now: datet
             )
             if added is None:
                 raise Conflict(f'there is an account "{typed.name}" already, or one with this key')
-            details: dict[str, object] = {"kind": typed.kind, "currencies": " ".join(currencies) or "all"}
-            if merchant_id is not None:
-                details["for_merchant"] = merchant_id
+            whose = {"for_merchant": merchant_id} if merchant_id is not None else {}
+            details: dict[str, object] = {"kind": typed.kind, "currencies": " ".join(currencies) or "all", **whose}
             await record(connection, actor, Action.acquirer_added, now=now, subject=typed.name, details=details)
             return await _found(connection, typed.name)
     except asyncpg.ForeignKeyViolationError:

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from paydesk.core.errors import Conflict, Malformed, NotFound
 from paydesk.domain.accounts.second_factor import ask_again
-from paydesk.domain.acquirers.accounts import KINDS, list_accounts
+from paydesk.domain.acquirers.accounts import KINDS, AcquirerAccount, list_accounts
 from paydesk.domain.operations.acquirer_accounts import NewAccount, add_account, set_currencies, set_enabled, set_key
 from paydesk.domain.operations.machinery import acquirer_health
 from paydesk.web.console.guards import Access, Section, field_errors
@@ -21,7 +21,7 @@ from paydesk.web.operator.face import FACE
 section = Section(FACE)
 _ACQUIRERS = "/operator/acquirers"
 _NEW = f"{_ACQUIRERS}/new"
-_ONE = f"{_ACQUIRERS}/{{name}}"
+_ONE = f"{_ACQUIRERS}/{{account_id}}"
 _FIELDS = ("name", "kind", "key", "address", "currencies", "for_merchant", "page_domain", "code")
 PERIODS = {"hour": timedelta(hours=1), "day": timedelta(hours=24)}
 """Over what the figures are, as the address has it."""
@@ -100,7 +100,7 @@ async def show_account(visit: Visit) -> Response:
 @section.action(_ONE, needs=Access.operator, recent=True)
 async def change(visit: Visit) -> Response:
     """Change one thing of an account, once the second factor is proved again."""
-    desk, actor, name = visit.services.desk, visit.session.operator, visit.request.path_params["name"]
+    desk, actor, name = visit.services.desk, visit.session.operator, (await _found(visit)).name
     try:
         await ask_again(visit.gate, visit.session, visit.form.text("code", 40), now=visit.now)
         if visit.form.text("key", 400).strip():
@@ -114,8 +114,13 @@ async def change(visit: Visit) -> Response:
 
 
 async def _account(visit: Visit, errors: dict[str, str], status: int = 200) -> Response:
-    name = visit.request.path_params["name"]
-    account = next((one for one in await list_accounts(visit.database) if one.name == name), None)
-    if account is None:
-        raise NotFound("there is no such account")
-    return visit.page("acquirer_account.html", status=status, account=account, errors=errors)
+    return visit.page("acquirer_account.html", status=status, account=await _found(visit), errors=errors)
+
+
+async def _found(visit: Visit) -> AcquirerAccount:
+    """The account that the address names. Raises: NotFound."""
+    account_id = visit.number("account_id")
+    for one in await list_accounts(visit.database):
+        if one.id == account_id:
+            return one
+    raise NotFound(f"there is no account {account_id}")
