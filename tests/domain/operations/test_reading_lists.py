@@ -112,7 +112,7 @@ async def test_what_moves_between_two_readings_is_no_difference(books: Books, mo
     assert [one for one in await books.differences() if one.what == "purchase"] == []
 
 
-async def test_an_empty_list_beside_empty_books_is_two_pages_and_nothing_else(books: Books) -> None:
+async def test_empty_lists_beside_empty_books_are_a_page_each_and_nothing_else(books: Books) -> None:
     await breaking.paid_elsewhere(books.database)
     told, now = [0], utc_now()
 
@@ -121,7 +121,7 @@ async def test_an_empty_list_beside_empty_books_is_two_pages_and_nothing_else(bo
 
     found = await reconcile(books.desk, "simulator", since=now, now=now + 2 * SETTLED, told=count)
     assert (found.purchases, found.refunds, found.foreign, found.differences, found.adopted) == (0, 0, 0, [], [])
-    assert told == [2], "one of purchases and one of refunds"
+    assert told == [3], "one of purchases, one of refunds and one of pages to pay on"
 
 
 async def test_each_page_is_compared(books: Books) -> None:
