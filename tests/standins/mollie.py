@@ -18,7 +18,6 @@ import html
 import json
 import re
 import sys
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -378,10 +377,8 @@ class Door:
         told, self.mollie.told = self.mollie.told, []
         async with aiohttp.ClientSession() as client:
             for url, name in told:
-                # Mollie would try again ten times.
-                with suppress(aiohttp.ClientError):
-                    async with client.post(url, data={"id": name}) as answer:
-                        await answer.read()
+                async with client.post(url, data={"id": name}) as answer:
+                    await answer.read()
 
     def _json(self, said: Said) -> web.Response:
         return web.Response(status=said[0], text=json.dumps(said[1]), content_type="application/hal+json")

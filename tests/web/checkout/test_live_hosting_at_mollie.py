@@ -10,7 +10,6 @@ from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
-from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -23,7 +22,6 @@ from tests.standins.json_parameters import checked
 from tests.web.checkout.test_hosting import leads_to, page_in, press_continue
 from tests.web.checkout.test_paying import SHOP
 
-from paydesk.adapters.acquirers.mollie import pages
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.merchant import Merchant, go_live, shop_of
@@ -187,31 +185,6 @@ async def test_one_that_nobody_comes_back_to_is_looked_at_until_its_own_end(
     await settle_due(live_desk, now=now + timedelta(minutes=20))
     (left, _) = await attempts(database, merchant)
     assert (left["attempt"], mollie.taken(left["key"])) == ("voided", 0)
-
-
-async def test_a_notification_hurries_the_look_and_nothing_in_it_is_believed(
-    live_web: httpx.AsyncClient,
-    live_desk: Desk,
-    signed_form: SignedForm,
-    database: Database,
-    merchant: Merchant,
-    mollie: Account,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(pages, "tells", bool)
-    path = await open_page(live_web, signed_form())
-    name = page_in(leads_to(await press_continue(live_web, path)))
-    told = urlsplit(mollie.see()["payments"][name]["webhookUrl"])
-    later = utc_now() + timedelta(seconds=6)
-    for words, status in ((f"{told.query}0", 403), ("", 400), (told.query, 200)):
-        answer = await live_web.post(f"{told.path}?{words}", data={"id": "tr_of_another"})
-        assert answer.status_code == status
-    await settle_due(live_desk, now=later)
-    assert [one["attempt"] for one in await attempts(database, merchant)] == ["challenged"]
-    mollie.do("pay", name)
-    await live_web.post(f"{told.path}?{told.query}", data={"id": name})
-    await settle_due(live_desk, now=later + timedelta(seconds=6))
-    assert [one["state"] for one in await attempts(database, merchant)] == ["captured"]
 
 
 async def test_a_payment_that_has_expired_there_lets_the_customer_go_on(

@@ -11,7 +11,9 @@ import pytest
 from tests import set_back
 from tests.sweeping import database, database_url
 
-from paydesk.adapters.acquirers.simulator import Bank
+from paydesk.adapters.acquirers.hosted_pages import Capabilities
+from paydesk.adapters.acquirers.simulator import Bank, SimulatedAcquirer
+from paydesk.adapters.acquirers.simulator.own_pages import Way
 from paydesk.adapters.vault import Sealed, Vault
 from paydesk.adapters.vault.vault import VaultError
 from paydesk.core.clock import utc_now
@@ -252,3 +254,63 @@ async def test_a_customer_in_the_sandbox_comes_back_to_the_sandbox(subscriber: A
     challenge = bank.challenge(leads_to(answer).rpartition("/")[2])
     assert challenge is not None
     assert challenge.return_url == f"http://pay.test/sandbox{subscriber.path}/card/result"
+
+
+class TestOnTheBanksPage:
+    """What is charged is replaced on a page of the acquirer's, with a way back to the portal."""
+
+    async def test_what_is_chosen_there_is_charged_from_then_on(
+        self, subscriber: Any, bank: Bank, charges: Any
+    ) -> None:
+        shown = await subscriber.page(below="/card")
+        assert "On the page of our payment service you choose" in shown
+        address = leads_to(await subscriber.web.post(f"{subscriber.path}/card/continue"))
+        page = bank.pages.show(address.rpartition("/")[2])
+        assert page is not None
+        assert page.return_url.endswith(f"{subscriber.path}/card/result")
+        bank.pages.pay(page.reference, Way.CARD, MASTERCARD)
+        assert "charges Mastercard •••• 4444" in await subscriber.page(below="/card/result")
+        assert "•••• 4444" in await subscriber.page()
+        assert await subscriber.charge() == 1
+        assert {charge.last4 for charge in charges()} == {"4242", "4444"}
+
+    async def test_a_bank_account_is_named_as_one(self, subscriber: Any, bank: Bank) -> None:
+        address = leads_to(await subscriber.web.post(f"{subscriber.path}/card/continue"))
+        reference = address.rpartition("/")[2]
+        bank.pages.pay(reference, Way.BANK, "")
+        bank.pages.decide(reference, approve=True)
+        assert "charges what you chose" in await subscriber.page(below="/card/result")
+        shown = await subscriber.page()
+        assert "Bank account" in shown
+        assert "Change how you pay" in shown
+        assert "••••" not in shown
+
+    async def test_who_comes_back_without_choosing_reads_so(self, subscriber: Any) -> None:
+        address = leads_to(await subscriber.web.post(f"{subscriber.path}/card/continue"))
+        for below in ("/card/result", "/card"):
+            assert "You left the page without choosing anything" in await subscriber.page(below=below)
+        assert leads_to(await subscriber.web.post(f"{subscriber.path}/card/continue")) == address
+
+    async def test_reloading_the_way_there_leads_back_to_the_form(self, subscriber: Any) -> None:
+        assert leads_to(await subscriber.web.get(f"{subscriber.path}/card/continue")) == f"{subscriber.path}/card"
+
+    async def test_the_waiting_page_is_not_led_to_a_page_that_the_customer_came_back_from(
+        self, subscriber: Any
+    ) -> None:
+        address = leads_to(await subscriber.web.post(f"{subscriber.path}/card/continue"))
+        status = f"{subscriber.path}/card/status"
+        assert (await subscriber.web.get(status)).json() == {"state": "done", "url": address}
+        assert (await subscriber.web.get(f"{status}?waits")).json() == {"state": "processing"}
+
+
+class TestWhereOnlyAPageIs:
+    @pytest.fixture(autouse=True)
+    def _no_cards(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(SimulatedAcquirer, "capabilities", Capabilities(cards=False, pages=True))
+
+    async def test_no_card_is_asked_for(self, subscriber: Any) -> None:
+        assert "Change how you pay" in await subscriber.page()
+        shown = await subscriber.page(below="/card")
+        assert "Change how you pay for Coffee club" in shown
+        assert 'name="number"' not in shown
+        assert leads_to(await subscriber.web.post(f"{subscriber.path}/card/continue"))

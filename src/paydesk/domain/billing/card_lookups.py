@@ -12,6 +12,7 @@ from functools import partial
 import structlog
 
 from paydesk.adapters.acquirers.interface import (
+    Acquirer,
     DeclineReason,
     Finding,
     NothingHeld,
@@ -22,12 +23,15 @@ from paydesk.core.clock import utc_now
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.setting_aside import one_by_one, set_aside
-from paydesk.domain.billing.replacing_cards import CardChange, record, record_ending, record_finding
+from paydesk.domain.billing.replacing_cards import CardChange, ChangePage, record, record_ending, record_finding
+from paydesk.domain.billing.replacing_on_pages import open_change
 from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.payments.asking_pages import end_page, find_page
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.payments.lookups import ALERT_AFTER, BACKOFF, CHALLENGE_LIFETIME, GRACE, LEASE
+from paydesk.domain.payments.lookups import ALERT_AFTER, BACKOFF, CHALLENGE_LIFETIME, GRACE, LEASE, PAGE_LOOKS
 from paydesk.domain.payments.outcomes import CHALLENGE_LOOK
 from paydesk.domain.payments.paying import Unsettled
+from paydesk.domain.payments.states import PAGE_LEFT
 from paydesk.domain.subscriptions.states import CardChangeState
 from paydesk.loops.repeating import repeat
 
@@ -58,6 +62,9 @@ class _Row:
     created_at: datetime
     lookups: int
     alerted_at: datetime | None
+    page_reference: str
+    page_currency: str
+    page_ends_at: datetime | None
 
 
 async def run_card_lookups(desk: Desk, stop: asyncio.Event, *, pause: float = 1.0) -> None:
@@ -104,6 +111,7 @@ def _lookup(row: _Row) -> CardLookup:
         acquirer=row.acquirer,
         not_after=row.not_after,
         challenge_url=row.challenge_url,
+        page=ChangePage(row.page_reference, row.page_currency, row.page_ends_at) if row.page_ends_at else None,
     )
     return CardLookup(change, row.created_at, row.lookups, row.alerted_at is not None)
 
@@ -117,6 +125,8 @@ async def _find(desk: Desk, lookup: CardLookup, *, now: datetime) -> Finding | N
     try:
         # One change whose acquirer is not configured any more must not hold up the others.
         acquirer = desk.acquirers[change.acquirer]
+        if change.page is not None:
+            return await _of_page(desk, acquirer, change, change.page, now=now)
         if stale:
             return await acquirer.end_challenge(change.key)
         return await acquirer.find(change.key, change.not_after + GRACE)
@@ -127,6 +137,21 @@ async def _find(desk: Desk, lookup: CardLookup, *, now: datetime) -> Finding | N
         return None
 
 
+async def _of_page(desk: Desk, acquirer: Acquirer, change: CardChange, page: ChangePage, *, now: datetime) -> Finding:
+    """What became of a change's page; one whose time is over is ended. Moves no money.
+    Raises: OutcomeUnknown.
+
+    Until its address is known it is asked for again. An acquirer that can't say in time ends the
+    change all the same: nothing is taken there, and nobody has the address.
+    """
+    if page.reference:
+        ask = end_page if now > page.ends_at + GRACE else find_page
+        return await ask(desk, change.opened_page(page))
+    if now > change.not_after + GRACE:
+        return NothingHeld()
+    return await open_change(desk, acquirer, change)
+
+
 async def _settled(desk: Desk, lookup: CardLookup, finding: Finding | None, *, now: datetime) -> bool:
     """Record a finding; false while the change stays open."""
     change = lookup.change
@@ -134,7 +159,8 @@ async def _settled(desk: Desk, lookup: CardLookup, finding: Finding | None, *, n
         return False
     if change.state is CardChangeState.CHALLENGED and isinstance(finding, Voided):
         # Nobody came back: no bank has refused, so it is not counted as a decline.
-        left, reason = CardChangeState.ABANDONED, DeclineReason.AUTHENTICATION_FAILED
+        reason = PAGE_LEFT if change.page else DeclineReason.AUTHENTICATION_FAILED
+        left = CardChangeState.ABANDONED
         return not isinstance(await record_ending(desk.database, change, left, reason, now=now), Unsettled)
     if change.state is CardChangeState.CHALLENGED:
         return not isinstance(await record_finding(desk, change, finding, now=now), Unsettled)
@@ -165,10 +191,18 @@ async def _ask_later(desk: Desk, lookup: CardLookup, *, now: datetime) -> None:
     )
 
 
+def _page_pause(lookup: CardLookup, now: datetime) -> timedelta:
+    """How long until a page is looked at again: its customer may choose, and never come back."""
+    since = now - lookup.created_at
+    return next((pause for until, pause in PAGE_LOOKS if since <= until), PAGE_LOOKS[-1][1])
+
+
 def _next_look(lookup: CardLookup, now: datetime) -> datetime:
-    """After 5 s, 1 min, 5 min, 1 h, then hourly, and when "not found" becomes final."""
+    """After 5 s, 1 min, 5 min, 1 h, then hourly, and when "not found" becomes final;
+    an open page as one to pay on.
+    """
     if lookup.change.state is CardChangeState.CHALLENGED:
-        return now + CHALLENGE_LOOK
+        return now + (_page_pause(lookup, now) if lookup.change.page else CHALLENGE_LOOK)
     later = now + BACKOFF[min(lookup.number, len(BACKOFF) - 1)]
     final = lookup.change.not_after + GRACE + timedelta(seconds=1)
     return min(later, final) if final > now else later

@@ -7,11 +7,12 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 
 from paydesk.core.cards import BRAND_RULES, Brand
+from paydesk.core.payment_systems import PAYMENT_SYSTEMS
 from paydesk.core.periods import occurrence
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import load_statements
-from paydesk.domain.billing.replacing_cards import CardChange
+from paydesk.domain.billing.replacing_cards import CardChange, ChangePage
 from paydesk.domain.merchants.customer_links import Link, OpenedLink, wrong_link
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.states import PaymentState
@@ -27,7 +28,7 @@ LAST_PERIOD = 2**31 - 1
 @dataclass(frozen=True, slots=True)
 class StoredCard:
     """What may be shown of a card: the brand's name (empty if unknown), the last four digits,
-    holder and expiry.
+    holder and expiry; `instead` names what it is instead of one (`bank`, `other`).
     """
 
     brand: str
@@ -35,6 +36,7 @@ class StoredCard:
     holder: str
     exp_month: int
     exp_year: int
+    instead: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,9 @@ class _Holding(SubscriptionRow, frozen=True):
     not_after: datetime
     challenge_url: str
     decline_reason: str
+    page_reference: str
+    page_currency: str
+    page_ends_at: datetime | None
 
 
 async def find_holding(database: Database, link: Link | OpenedLink, *, now: datetime) -> Holding:
@@ -143,7 +148,8 @@ async def _old_link(database: Database, link: Link | OpenedLink) -> int | None:
 def _card(row: _Holding) -> StoredCard:
     known = Brand(row.brand) if row.brand in set(Brand) else Brand.UNKNOWN
     label = BRAND_RULES[known].label if known is not Brand.UNKNOWN else ""
-    return StoredCard(label, row.last4, row.holder, row.exp_month, row.exp_year)
+    instead = row.brand if row.brand in PAYMENT_SYSTEMS else ""
+    return StoredCard(label, row.last4, row.holder, row.exp_month, row.exp_year, instead)
 
 
 def _change(shop: Shop, row: _Holding) -> CardChange | None:
@@ -158,6 +164,7 @@ def _change(shop: Shop, row: _Holding) -> CardChange | None:
         not_after=row.not_after,
         challenge_url=row.challenge_url,
         decline_reason=row.decline_reason,
+        page=ChangePage(row.page_reference, row.page_currency, row.page_ends_at) if row.page_ends_at else None,
     )
 
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 
 import structlog
 
+from paydesk.adapters.acquirers.instruments import Instrument
 from paydesk.adapters.acquirers.interface import (
     Acquirer,
     Approved,
@@ -29,6 +31,7 @@ from paydesk.adapters.acquirers.interface import (
     OutcomeUnknown,
     Pending,
     Purchase,
+    Voided,
 )
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Unavailable
@@ -38,11 +41,13 @@ from paydesk.database.statements import load_statements
 from paydesk.domain.billing.marking import BegunCheck, card_mark
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import card_guard, metrics
+from paydesk.domain.payments.asking_pages import OpenedPage, end_page, find_page
 from paydesk.domain.payments.desk import FIRST_LOOK, KEY_LIFETIME, Desk
-from paydesk.domain.payments.outcomes import CHALLENGE_LOOK
+from paydesk.domain.payments.outcomes import CHALLENGE_LOOK, PAGE_LOOK
 from paydesk.domain.payments.paying import ConfirmWithBank, Refused, Unsettled
 from paydesk.domain.payments.refusals import authorize
-from paydesk.domain.payments.stored_cards import card_row
+from paydesk.domain.payments.states import PAGE_LEFT
+from paydesk.domain.payments.stored_cards import card_row, shown_brand
 from paydesk.domain.subscriptions.lifecycle import Subscription, tried_at_once
 from paydesk.domain.subscriptions.rows import SubscriptionRow, subscription_of
 from paydesk.domain.subscriptions.states import CardChangeState
@@ -58,9 +63,20 @@ GUARD_WINDOW = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
+class ChangePage:
+    """The page of the acquirer's on which a change is made: `reference` is empty until it is known;
+    nobody can choose anything there after `ends_at` (real time, UTC).
+    """
+
+    reference: str
+    currency: str
+    ends_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class CardChange:
     """One change of a subscription's card: by `key` the acquirer knows it,
-    until `not_after` it takes it.
+    until `not_after` it takes it. `page` is where it is made, if not on ours.
     """
 
     shop: Shop
@@ -71,6 +87,21 @@ class CardChange:
     not_after: datetime
     challenge_url: str = ""
     decline_reason: str = ""
+    page: ChangePage | None = None
+
+    def opened_page(self, page: ChangePage) -> OpenedPage:
+        """Its page as the acquirer is asked about it."""
+        return OpenedPage(
+            self.shop,
+            self.id,
+            self.acquirer,
+            self.key,
+            page.reference,
+            Decimal(0),
+            page.currency,
+            page.ends_at,
+            of="card change",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,43 +183,18 @@ async def _commit_intent(
     Raises: Conflict if another change is open, or the subscription has ended meanwhile.
     """
     shop = Shop(subscription.merchant_id, subscription.live)
-    names = {"merchant_id": shop.merchant_id, "live": shop.live, "subscription_id": subscription.id}
     counts = card_guard.counts_of(desk.vault, new.card, new.client_address, live=shop.live, is_check=True)
     counted_at = utc_now()
-    known = record_of(
-        _Prepared,
-        await queries.prepare_card_change(
-            desk.database,
-            **names,
-            client_address=new.client_address,
-            since=now - GUARD_WINDOW,
-            **card_guard.count_row(desk.limits_of(shop), counts, counted_at=counted_at),
-            now=now,
-        ),
-    )
+    known = await prepare_change(desk, subscription, new.client_address, counts, counted_at=counted_at, now=now)
     if card_guard.is_refused(known):
         return Refused("too_many_attempts")
-    change = CardChange(
-        shop=shop,
-        id=known.change_id,
-        state=CardChangeState.PROCESSING,
-        key=f"card-{known.change_id}-{secrets.token_hex(12)}",
-        acquirer=acquirer.name,
-        not_after=now + KEY_LIFETIME,
-    )
+    change = new_change(known, shop, acquirer, now=now)
     begun = record_if_any(
         BegunCheck,
         await queries.begin_card_change(
             desk.database,
-            **names,
-            change_id=change.id,
-            idempotency_key=change.key,
-            acquirer=change.acquirer,
+            **intent_row(change, subscription, new.client_address, now=now),
             **card_row(desk.vault, new.card, shop.merchant_id, known.card_id, keep=not acquirer.keeps_cards),
-            client_address=new.client_address,
-            not_after=change.not_after,
-            lookup_at=now + FIRST_LOOK,
-            now=now,
         ),
     )
     if begun is None:
@@ -207,6 +213,68 @@ async def _commit_intent(
         mark=card_mark(begun, shop, subscription),
     )
     return _Intent(change, check, counts)
+
+
+class PreparedChange(card_guard.Try, frozen=True):
+    """A try that was counted, and the id that its card change will have."""
+
+    change_id: int
+
+
+async def prepare_change(
+    desk: Desk,
+    subscription: Subscription,
+    client_address: str,
+    counts: Sequence[card_guard.Count],
+    *,
+    counted_at: datetime,
+    now: datetime,
+) -> PreparedChange:
+    """Count a try before any bank is asked. Moves no money."""
+    shop = Shop(subscription.merchant_id, subscription.live)
+    return record_of(
+        PreparedChange,
+        await queries.prepare_card_change(
+            desk.database,
+            merchant_id=shop.merchant_id,
+            live=shop.live,
+            subscription_id=subscription.id,
+            client_address=client_address,
+            since=now - GUARD_WINDOW,
+            **card_guard.count_row(desk.limits_of(shop), counts, counted_at=counted_at),
+            now=now,
+        ),
+    )
+
+
+def new_change(known: PreparedChange, shop: Shop, acquirer: Acquirer, *, now: datetime) -> CardChange:
+    """A change that is about to begin, with a key of its own."""
+    return CardChange(
+        shop=shop,
+        id=known.change_id,
+        state=CardChangeState.PROCESSING,
+        key=f"card-{known.change_id}-{secrets.token_hex(12)}",
+        acquirer=acquirer.name,
+        not_after=now + KEY_LIFETIME,
+    )
+
+
+def intent_row(
+    change: CardChange, subscription: Subscription, client_address: str, *, now: datetime
+) -> dict[str, object]:
+    """What the intent of a change says, but for its card."""
+    return {
+        "merchant_id": change.shop.merchant_id,
+        "live": change.shop.live,
+        "change_id": change.id,
+        "subscription_id": subscription.id,
+        "idempotency_key": change.key,
+        "acquirer": change.acquirer,
+        "client_address": client_address,
+        "not_after": change.not_after,
+        "lookup_at": now + FIRST_LOOK,
+        "now": now,
+    }
 
 
 async def _call_and_record(desk: Desk, acquirer: Acquirer, intent: _Intent, *, now: datetime) -> Result:
@@ -234,6 +302,8 @@ async def record(desk: Desk, change: CardChange, answer: Outcome, *, now: dateti
     Moves no money.
     """
     if isinstance(answer, Approved):
+        if answer.instrument is not None:
+            await _name_instrument(desk.database, change, answer.instrument)
         return await _record_replaced(desk.database, change, answer.network_reference, now=now)
     if isinstance(answer, Declined):
         return await _record_refusal(desk, change, CardChangeState.DECLINED, answer.reason, now=now)
@@ -241,21 +311,35 @@ async def record(desk: Desk, change: CardChange, answer: Outcome, *, now: dateti
         # Only money takes days: a card is looked at again.
         return Unsettled()
     asked = await queries.challenge_card_change(
-        desk.database, **_names(change), challenge_url=answer.url, lookup_at=now + CHALLENGE_LOOK
+        desk.database,
+        **_names(change),
+        page_reference=answer.reference if change.page else "",
+        challenge_url=answer.url,
+        lookup_at=now + (PAGE_LOOK if change.page else CHALLENGE_LOOK),
     )
     return ConfirmWithBank(answer.url) if asked else Unsettled()
-
-
-class _Prepared(card_guard.Try, frozen=True):
-    """A try that was counted, and the id that its card change will have."""
-
-    change_id: int
 
 
 class _ToRecord(SubscriptionRow, frozen=True):
     """The subscription of a card change that is still open."""
 
     clock: timedelta
+
+
+async def _name_instrument(database: Database, change: CardChange, instrument: Instrument) -> None:
+    """Write down what was chosen on the acquirer's page, of which only the acquirer knew."""
+    await queries.name_new_instrument(
+        database,
+        merchant_id=change.shop.merchant_id,
+        live=change.shop.live,
+        change_id=change.id,
+        brand=shown_brand(instrument),
+        last4=instrument.last4,
+        wallet=instrument.wallet,
+        stored_reference=instrument.reference,
+        exp_month=instrument.exp_month,
+        exp_year=instrument.exp_year,
+    )
 
 
 async def _record_replaced(
@@ -294,7 +378,7 @@ async def _record_refusal(
 
 
 async def record_ending(
-    database: Database, change: CardChange, state: CardChangeState, reason: DeclineReason, *, now: datetime
+    database: Database, change: CardChange, state: CardChangeState, reason: str, *, now: datetime
 ) -> Refused | Unsettled:
     """Record that the old card stays. `now` is real time. Moves no money."""
     ended = await queries.end_card_change(database, **_names(change), state=str(state), reason=str(reason), now=now)
@@ -308,7 +392,7 @@ async def settle_challenge(desk: Desk, change: CardChange, *, now: datetime) -> 
     A challenge that is still open stays as it is, and its address is returned.
     """
     try:
-        finding = await desk.acquirers[change.acquirer].find(change.key, change.not_after)
+        finding = await _find(desk, change)
     except OutcomeUnknown:
         return Unsettled()
     if isinstance(finding, Challenged):
@@ -319,12 +403,30 @@ async def settle_challenge(desk: Desk, change: CardChange, *, now: datetime) -> 
 async def leave_challenge(desk: Desk, change: CardChange, *, now: datetime) -> Result:
     """End an open challenge so that the customer may give another card;
     what it came to before counts.
+
+    A page that can't be ended is left: what is chosen there is used by nobody then.
     """
     try:
-        finding = await desk.acquirers[change.acquirer].end_challenge(change.key)
+        finding = await _end(desk, change)
     except OutcomeUnknown:
         return Unsettled()
+    if isinstance(finding, Challenged) and change.page is not None:
+        finding = Voided()
     return await record_finding(desk, change, finding, now=now)
+
+
+async def _find(desk: Desk, change: CardChange) -> Finding:
+    """How a challenge, or a page of the acquirer's, stands. Raises: OutcomeUnknown."""
+    if change.page is not None:
+        return await find_page(desk, change.opened_page(change.page))
+    return await desk.acquirers[change.acquirer].find(change.key, change.not_after)
+
+
+async def _end(desk: Desk, change: CardChange) -> Finding:
+    """End a challenge, or a page of the acquirer's. Raises: OutcomeUnknown."""
+    if change.page is not None:
+        return await end_page(desk, change.opened_page(change.page))
+    return await desk.acquirers[change.acquirer].end_challenge(change.key)
 
 
 async def record_finding(desk: Desk, change: CardChange, finding: Finding, *, now: datetime) -> Result:
@@ -335,6 +437,9 @@ async def record_finding(desk: Desk, change: CardChange, finding: Finding, *, no
         return Unsettled()
     if isinstance(finding, Approved | Declined):
         return await record(desk, change, finding, now=now)
+    if change.page is not None:
+        # No bank has refused, so it is not counted as a decline.
+        return await record_ending(desk.database, change, CardChangeState.ABANDONED, PAGE_LEFT, now=now)
     reason = DeclineReason.AUTHENTICATION_FAILED
     return await _record_refusal(desk, change, CardChangeState.ABANDONED, reason, now=now)
 

@@ -54,6 +54,29 @@ select held.id, s.init_merchant_order_id, m.key_tag, d.tag as deployment, d.epoc
   join merchant m on m.id = held.merchant_id
   cross join deployment d;
 
+-- name: begin_change_page(merchant_id, live, change_id, asked, currency, ends_at)!
+-- Within the transaction that commits the intent: a change that is made on a page has it, or there is no change.
+update card_change
+   set page_asked = :asked, page_currency = :currency, page_ends_at = :ends_at
+ where merchant_id = :merchant_id and live = :live and id = :change_id;
+
+-- name: stored_change_page(merchant_id, live, change_id)^
+-- All that was asked for a change's page, with the rows that hold the rest of it; none of it changes.
+select w.*, c.page_asked as asked, c.idempotency_key
+  from card_change c
+  join subscription_whole w on w.merchant_id = c.merchant_id and w.live = c.live and w.id = c.subscription_id
+ where c.merchant_id = :merchant_id and c.live = :live and c.id = :change_id;
+
+-- name: name_new_instrument(merchant_id, live, change_id, brand, last4, wallet, stored_reference, exp_month, exp_year)!
+-- What was chosen on the acquirer's page is known once it is kept; the change's card has been empty until then.
+update card d
+   set brand = :brand, last4 = :last4, wallet = :wallet, stored_reference = :stored_reference, acquirer = c.acquirer,
+       exp_month = :exp_month, exp_year = :exp_year
+  from card_change c
+ where c.merchant_id = :merchant_id and c.live = :live and c.id = :change_id
+   and d.merchant_id = c.merchant_id and d.live = c.live and d.id = c.card_id and d.stored_reference = ''
+   and d.erased_at is null;
+
 -- name: change_to_record(merchant_id, live, change_id)^
 -- A change that is still open, with its subscription as it stands.
 select w.*, side_clock(w.live, m.test_clock) as clock
@@ -120,10 +143,10 @@ with ended as (
 )
 select id from ended;
 
--- name: challenge_card_change(merchant_id, live, change_id, challenge_url, lookup_at)^
--- The bank wants to see the customer; the change waits for the answer.
+-- name: challenge_card_change(merchant_id, live, change_id, page_reference, challenge_url, lookup_at)^
+-- The bank, or the acquirer's page, wants to see the customer; the change waits for the answer.
 update card_change
-   set state = 'challenged', challenge_url = :challenge_url, lookup_at = :lookup_at, lookups = 0, leased_until = null
+   set state = 'challenged', page_reference = :page_reference, challenge_url = :challenge_url, lookup_at = :lookup_at, lookups = 0, leased_until = null
  where merchant_id = :merchant_id and live = :live and id = :change_id and state = 'processing'
 returning id;
 
@@ -143,7 +166,7 @@ update card_change c
   from due
  where c.merchant_id = due.merchant_id and c.id = due.id
 returning c.merchant_id, c.live, c.id, c.state, c.idempotency_key, c.acquirer, c.not_after, c.challenge_url, c.created_at,
-          c.lookups, c.alerted_at;
+          c.lookups, c.alerted_at, c.page_reference, c.page_currency, c.page_ends_at;
 
 -- name: schedule_card_change(merchant_id, live, change_id, state, lookup_at, alerted_at)!
 -- Nothing new was learnt: ask again later. A change that somebody else moved meanwhile has its next date from there.

@@ -32,7 +32,8 @@ class OpenedPage:
     that is not known.
 
     Nobody can pay on it after `expires_at` (real time, UTC). `slow` if methods were offered whose
-    money may be sure only in some days.
+    money may be sure only in some days. `of` says what `attempt_id` names: an attempt, or a change
+    of a subscription's card.
     """
 
     shop: Shop
@@ -44,6 +45,7 @@ class OpenedPage:
     currency: str
     expires_at: datetime
     slow: bool = False
+    of: str = "attempt"
 
 
 async def find_page(desk: Desk, page: OpenedPage) -> Finding:
@@ -87,7 +89,7 @@ async def believed(database: Database, page: OpenedPage, said: Page) -> Finding:
             if page.key == said.key
             else "its page is another order's there"
         )
-        alarm = Alarm(AlarmKind.contradiction, f"attempt {page.attempt_id}", why, page.shop)
+        alarm = Alarm(AlarmKind.contradiction, f"{page.of} {page.attempt_id}", why, page.shop)
         await raise_alarms(database, [alarm], now=utc_now())
         raise OutcomeUnknown(f"the acquirer tells of another page than ours: {why}")
     match said.state:

@@ -91,7 +91,7 @@ update hosted_page
 
 -- name: erase_changes(merchant_id, live, ids)!
 update card_change
-   set client_address = 'erased', challenge_url = '', network_reference = ''
+   set client_address = 'erased', challenge_url = '', network_reference = '', page_asked = ''
  where merchant_id = :merchant_id and live = :live and id = any(:ids::bigint[]);
 
 -- name: erase_subscriptions(merchant_id, live, ids, patterns)!

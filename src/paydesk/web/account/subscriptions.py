@@ -89,7 +89,7 @@ async def show_subscription(visit: Visit) -> Response:
         ahead=charges_ahead(seen.subscription),
         past=past,
         payment_states=payment_words.PAYMENT_STATES,
-        brand=payment_words.brand_name(seen.brand),
+        instrument=payment_words.instrument_words(seen.brand, seen.last4),
         words=subscription_words,
         price=subscription_words.price_words(visit, seen.subscription.package.terms),
         period_words=partial(subscription_words.period_words, visit),

@@ -16,6 +16,7 @@ from starlette.responses import HTMLResponse
 
 from paydesk.core.cards import BRAND_RULES, Brand
 from paydesk.domain.billing.for_customer import Holding, PastPayments
+from paydesk.domain.payments.states import PAGE_LEFT
 from paydesk.domain.shoppers.for_customer import SavedAtShop
 from paydesk.domain.subscriptions.states import SubscriptionState
 from paydesk.web.agreement import terms_in_words
@@ -36,12 +37,23 @@ DateForm = Literal["long", "medium"]
 @dataclass(frozen=True, slots=True)
 class PortalView:
     """A subscription as its pages show it, in one customer's language;
-    `path` is where the portal's pages are.
+    `path` is where the portal's pages are, and `takes_cards` whether one of them takes a card.
     """
 
     holding: Holding
     texts: Texts
     path: str
+    takes_cards: bool = True
+
+    @property
+    def instead(self) -> str:
+        """What is charged if that is no card, in a word; else empty."""
+        return self.texts.get(wording.INSTEAD[self.holding.card.instead]) if self.holding.card.instead else ""
+
+    @property
+    def only_cards(self) -> bool:
+        """Whether all that is to be said is about cards."""
+        return self.takes_cards and not self.holding.card.instead
 
     @property
     def state(self) -> str:
@@ -122,12 +134,13 @@ def card_page(
     notice: str | None = None,
     status: int = 200,
     form_action: str = "",
+    continue_url: str = "",
 ) -> HTMLResponse:
     """The form for another card, with the errors (field to code of `wording.FIELD_ERRORS`)
     and the notice to show.
 
     `holder` and `expiry` come back as typed, number and CVC never do; `form_action` names where the
-    bank's pages are.
+    bank's pages are, and `continue_url` leads to the acquirer's page, if it has one.
     """
     codes = dict([FIELD_OF_DECLINE[notice]] if notice in FIELD_OF_DECLINE else []) | dict(errors or {})
     shown = {name: view.texts.get(texts[codes[name]]) for name, texts in wording.FIELD_ERRORS.items() if name in codes}
@@ -136,7 +149,8 @@ def card_page(
         view,
         errors=shown,
         notice=view.texts.get(notice_for(notice, wording.NOTICES)) if notice else "",
-        focus=next(iter(shown), "number" if notice else ""),
+        focus=next(iter(shown), "number" if notice and notice != PAGE_LEFT else ""),
+        continue_url=continue_url,
         entered={"holder": holder, "expiry": expiry},
         test_cards=wording.TEST_CARDS,
     )
@@ -148,11 +162,11 @@ def card_replaced_page(view: PortalView) -> HTMLResponse:
     return _page("card_replaced.html", view)
 
 
-def checking_page(view: PortalView) -> HTMLResponse:
+def checking_page(view: PortalView, *, waits: str = "") -> HTMLResponse:
     """The page to wait on while nobody knows what the bank said;
-    it finds its own way, also without JavaScript.
+    it finds its own way, also without JavaScript. `waits` goes with its questions.
     """
-    return _page("checking.html", view)
+    return _page("checking.html", view, waits=waits)
 
 
 def not_found_page(texts: Texts) -> HTMLResponse:

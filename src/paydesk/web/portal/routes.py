@@ -18,9 +18,11 @@ from paydesk.core.errors import Conflict, NotFound
 from paydesk.core.urls import as_header
 from paydesk.domain.billing.for_customer import Holding, find_holding, past_payments
 from paydesk.domain.billing.replacing_cards import NewCard, Result, acquirer_for_cards, replace_card, settle_challenge
+from paydesk.domain.billing.replacing_on_pages import PortalCaller, WaysToReplace, go_to_page, ways_to_replace
 from paydesk.domain.merchants.customer_links import LinkTo, open_link
 from paydesk.domain.payments.paying import ConfirmWithBank, Refused
 from paydesk.domain.payments.receiving import read_form
+from paydesk.domain.payments.states import PAGE_LEFT
 from paydesk.domain.subscriptions.ending import cancel
 from paydesk.domain.subscriptions.states import OPEN_CHANGES, CardChangeState
 from paydesk.web.card_fields import read_card, text_of
@@ -44,6 +46,12 @@ class PortalVisit:
     holding: Holding
     texts: Texts
     token: str
+    ways: WaysToReplace
+
+    @property
+    def has_page(self) -> bool:
+        """Whether there is a page of an acquirer's on which to choose what is charged."""
+        return self.ways.page is not None
 
     @property
     def path(self) -> str:
@@ -53,7 +61,13 @@ class PortalVisit:
     @property
     def view(self) -> pages.PortalView:
         """The subscription as a page shows it."""
-        return pages.PortalView(self.holding, self.texts, self.path)
+        return pages.PortalView(self.holding, self.texts, self.path, takes_cards=self.ways.cards)
+
+    @property
+    def left_open(self) -> str:
+        """What to say to a customer who has come back from a challenge, or a page, that is open."""
+        change = self.holding.change
+        return PAGE_LEFT if change is not None and change.page is not None else "challenge_closed"
 
     def go(self, url: str) -> Response:
         """Send the browser on with a GET."""
@@ -76,6 +90,7 @@ class PortalVisit:
             notice=notice,
             errors=errors,
             status=status,
+            continue_url=f"{self.path}/card/continue" if self.has_page else "",
             form_action=" ".join(origin for acquirer in acquirers for origin in acquirer.challenge_origins),
         )
 
@@ -110,7 +125,8 @@ async def _visit(request: Request) -> PortalVisit:
     holding = await find_holding(services.desk.database, link, now=services.now())
     if holding.shop.live and in_sandbox(request):
         raise NotFound("this link is incomplete or wrong")
-    return PortalVisit(request, services, holding, _texts(request), token)
+    ways = await ways_to_replace(services.desk, holding.subscription)
+    return PortalVisit(request, services, holding, _texts(request), token, ways)
 
 
 async def show(visit: PortalVisit) -> Response:
@@ -139,8 +155,9 @@ async def show_card(visit: PortalVisit) -> Response:
         return visit.go(visit.path)
     if _change_state(visit) is CardChangeState.PROCESSING:
         return visit.go(f"{visit.path}/card/result")
-    await acquirer_for_cards(visit.services.desk, visit.holding.subscription)
-    return visit.card_form(notice="challenge_closed" if _change_state(visit) is CardChangeState.CHALLENGED else None)
+    if not visit.has_page:
+        await acquirer_for_cards(visit.services.desk, visit.holding.subscription)
+    return visit.card_form(notice=visit.left_open if _change_state(visit) is CardChangeState.CHALLENGED else None)
 
 
 async def submit_card(visit: PortalVisit) -> Response:
@@ -168,6 +185,27 @@ async def submit_card(visit: PortalVisit) -> Response:
     return _follow(visit, result, typed)
 
 
+async def go_on(visit: PortalVisit) -> Response:
+    """Lead the customer to the acquirer's page, to choose what is charged. Moves no money."""
+    held, services = visit.holding, visit.services
+    if not held.subscription.running or not visit.has_page:
+        return visit.go(visit.path)
+    if _change_state(visit) is CardChangeState.PROCESSING:
+        return visit.go(f"{visit.path}/card/result")
+    caller = PortalCaller(client_address(visit.request.scope, services.trusted_proxies), visit.texts.mail_language)
+    where = {"shop_name": held.merchant_name, "base": services.public_url(visit.request, "")}
+    try:
+        result = await go_to_page(services.desk, held.subscription, held.change, caller, **where, now=services.now())
+    except Conflict:
+        return visit.go(f"{visit.path}/card/result")
+    return _follow(visit, result)
+
+
+async def back_to_card(visit: PortalVisit) -> Response:
+    """Going on is a POST: a browser that reloads this address is sent back to the form."""
+    return visit.go(f"{visit.path}/card")
+
+
 def _follow(visit: PortalVisit, result: Result, typed: tuple[str, str] = ("", "")) -> Response:
     """Where a result leads: the bank, the form again, or the page that says how it stands."""
     match result:
@@ -189,13 +227,15 @@ async def show_card_result(visit: PortalVisit) -> Response:
     if change.state is CardChangeState.CHALLENGED:
         result = await settle_challenge(visit.services.desk, change, now=visit.services.now())
         if isinstance(result, ConfirmWithBank):
-            return visit.card_form(notice="challenge_closed")
+            return visit.card_form(notice=visit.left_open)
         if isinstance(result, Refused):
             return visit.card_form(402, notice=result.reason)
         visit = await _visit(visit.request)
         change = visit.holding.change or change
     if change.state in OPEN_CHANGES:
-        return pages.checking_page(visit.view)
+        # A page that the customer has come back from must not be led to again.
+        waits = change.page is not None and change.state is CardChangeState.CHALLENGED
+        return pages.checking_page(visit.view, waits="?waits" if waits else "")
     if not visit.holding.subscription.running:
         return visit.go(visit.path)
     if change.state is CardChangeState.APPROVED:
@@ -206,7 +246,8 @@ async def show_card_result(visit: PortalVisit) -> Response:
 async def show_card_status(visit: PortalVisit) -> Response:
     """For the waiting page: whether there is a result, and where it is."""
     change = visit.holding.change
-    done = change is None or change.state is not CardChangeState.PROCESSING
+    waits = "waits" in visit.request.query_params and _change_state(visit) is CardChangeState.CHALLENGED
+    done = change is None or not (waits or change.state is CardChangeState.PROCESSING)
     url = f"{visit.path}/card/result"
     if change is not None and change.state is CardChangeState.CHALLENGED:
         url = change.challenge_url
@@ -224,6 +265,8 @@ routes = [
     _route("/cancel", submit_cancel, "POST"),
     _route("/card", show_card, "GET"),
     _route("/card", submit_card, "POST"),
+    _route("/card/continue", go_on, "POST"),
+    _route("/card/continue", back_to_card, "GET"),
     _route("/card/result", show_card_result, "GET"),
     _route("/card/status", show_card_status, "GET"),
 ]

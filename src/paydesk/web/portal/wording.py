@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from paydesk.adapters.acquirers.interface import DeclineReason
-from paydesk.domain.payments.states import PaymentState
+from paydesk.domain.payments.states import PAGE_LEFT, PaymentState
 from paydesk.domain.subscriptions.states import SubscriptionState
 from paydesk.web.texts import mark
 
@@ -69,6 +69,7 @@ NOTICES: dict[str, str] = {
         "try another card."
     ),
     DeclineReason.TOO_LATE: mark("The card was declined because the check took too long. Try again."),
+    PAGE_LEFT: mark("You left the page without choosing anything, so all stays as it was. Go on when you are ready."),
     "challenge_closed": mark(
         "You left your bank’s confirmation, so your old card stays. Try again when you are ready."
     ),
@@ -78,6 +79,9 @@ NOTICES: dict[str, str] = {
     ),
 }
 """Texts by decline reason, or by what happened; `declines.notice_for` finds the one for each."""
+
+INSTEAD: dict[str, str] = {"bank": mark("Bank account"), "other": mark("Another method")}
+"""What is charged instead of a card, by the name that stands in place of its brand."""
 
 TEST_CARDS: dict[str, str] = {
     "4242424242424242": mark("approved"),

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import logging
 import ssl
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
@@ -71,7 +70,6 @@ class Calls:
 
         Raises: SetupError if the environment has settings of the library's own.
         """
-        logging.getLogger("httpx").setLevel(logging.WARNING)
         self._timeout: Final = timeout
         self._http: Final = httpx.AsyncClient(
             timeout=httpx.Timeout(timeout, connect=_CONNECT_SECONDS),

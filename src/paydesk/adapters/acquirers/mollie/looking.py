@@ -119,8 +119,7 @@ class Looking:
 
     async def is_voided(self, payment: Payment) -> bool:
         """Whether a refund of ours undid a payment. Raises: OutcomeUnknown."""
-        # Not by what the payment says was refunded: nobody writes when that begins to count.
-        if payment.status != "paid":
+        if payment.status != "paid" or not payment.refunded:
             return False
         return any(refund.counts and written(refund.metadata, VOID) for refund in await self.refunds(payment))
 
