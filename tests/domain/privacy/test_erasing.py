@@ -19,10 +19,12 @@ from tests.domain.payments.test_card_secrecy import dump
 from tests.shopfront import MONTHLY
 from tests.till import Till
 
+from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.adapters.vault import Vault, generate_secret
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Malformed, NotFound, SetupError
 from paydesk.database.pool import Database
+from paydesk.domain.billing.charging_saved import Wanted, charge_saved
 from paydesk.domain.mail.telling import tell_events
 from paydesk.domain.merchants.customer_links import Link
 from paydesk.domain.merchants.rejections import log_rejected_form
@@ -424,3 +426,32 @@ async def test_a_subscriber_of_another_shop_with_the_same_address_is_left_alone(
     )
     await acknowledge(there)
     await erase(scene.database, Subject(other_shop.merchant_id, email=EMAIL), now=utc_now())
+
+
+async def test_who_saved_a_card_is_handed_out_and_erased_with_it(
+    desk: Desk, shop: Shop, bank: Bank, database: Database, database_url: str
+) -> None:
+    till = Till(desk, shop)
+    await set_back.no_codes_counted(database)
+    shopper = await shopfront.become_known(till.desk, till.shop, EMAIL)
+    await shopfront.become_known(till.desk, till.shop, "ada@example.com")
+    card = await shopfront.save_card(till.desk, bank, shopper)
+    wanted = Wanted(card, "power-1", Decimal(20), "USD", f"Power for {EMAIL}")
+    await charge_saved(till.desk, till.shop, wanted, request_key="one", now=utc_now())
+    await acknowledge(till)
+    subject = Subject(till.shop.merchant_id, email=EMAIL)
+    rows = await export(database, subject, now=utc_now())
+    assert [row["email"] for row in rows["shoppers"]] == [EMAIL]
+    assert [row["charge_wording"] for row in rows["instruments"]] == ["charge it"]
+    assert "seed" not in json.dumps([*rows["shoppers"]])
+    await erase(database, subject, now=utc_now())
+    assert await found_in(database_url, ("zebediah",)) == []
+    left = "select count(*) from {} where merchant_id = $1"
+    sealed = left.format("card") + " and number_sealed is not null"
+    assert await database.fetchval(sealed, till.shop.merchant_id) == 0
+    assert await database.fetchval(left.format("shopper_session"), till.shop.merchant_id) == 1, "another's stays"
+    with pytest.raises(NotFound):
+        await charge_saved(till.desk, till.shop, wanted, request_key="two", now=utc_now())
+    anew = await shopfront.become_known(till.desk, till.shop, EMAIL)
+    assert anew.id != shopper.id, "who proves the address anew finds nothing of before"
+    await erase(database, subject, now=utc_now())

@@ -176,7 +176,9 @@ async def _erase_side(connection: Connection, found: Found, now: datetime) -> di
         "attempts": await queries.erase_attempts(connection, **side, ids=found.attempts),
         "shoppers": await queries.erase_shoppers(connection, **side, ids=found.shoppers, now=now),
         "saved_cards": await queries.erase_instruments(connection, **side, ids=found.instruments, now=now),
-        "saved_card_charges": await queries.erase_charges(connection, **side, ids=found.payments, **patterns),
+        "saved_card_charges": await queries.erase_charges(
+            connection, **side, ids=found.payments, instruments=found.instruments, **patterns
+        ),
         "shopper_codes": await queries.erase_codes(connection, **side, emails=list(found.emails)),
         "pages": await queries.erase_pages(connection, **side, ids=found.attempts),
         "card_changes": await queries.erase_changes(connection, **side, ids=found.changes),

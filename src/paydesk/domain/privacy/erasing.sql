@@ -21,10 +21,12 @@ update shopper
    set email = 'erased', seed = gen_random_uuid(), erased_at = coalesce(erased_at, :now)
  where merchant_id = :merchant_id and live = :live and id = any(:ids::bigint[]);
 
--- name: erase_charges(merchant_id, live, ids, patterns)!
+-- name: erase_charges(merchant_id, live, ids, instruments, patterns)!
+-- Charges of their payments, and of what they saved: a payer may have typed another address than they proved.
 update instrument_charge
    set description = 'erased'
- where merchant_id = :merchant_id and live = :live and payment_id = any(:ids::bigint[])
+ where merchant_id = :merchant_id and live = :live
+   and (payment_id = any(:ids::bigint[]) or instrument_id = any(:instruments::bigint[]))
    and lower(description) like any(:patterns::text[]);
 
 -- name: erase_codes(merchant_id, live, emails)!

@@ -72,7 +72,13 @@ async def _of_side(connection: Connection, found: Found) -> dict[str, list[Mappi
     forms = queries.export_refused_forms(connection, **side, orders=orders, patterns=patterns)
     stored["refused_forms"] = await records_of(_Stored, forms)
     shop = found.shop
-    charges = queries.export_charges(connection, merchant_id=shop.merchant_id, live=shop.live, payments=found.payments)
+    charges = queries.export_charges(
+        connection,
+        merchant_id=shop.merchant_id,
+        live=shop.live,
+        payments=found.payments,
+        instruments=found.instruments,
+    )
     stored["saved_card_charges"] = await records_of(_Stored, charges)
     calls = queries.export_api_calls(connection, **side, patterns=patterns)
     stored["api_calls"] = await records_of(_Stored, calls)

@@ -24,9 +24,11 @@ select to_jsonb(t) - '{seed}'::text[]
 select to_jsonb(t) as row from saved_instrument t
  where t.merchant_id = :merchant_id and t.live = :live and t.id = any(:ids::bigint[]) order by t.id;
 
--- name: export_charges(merchant_id, live, payments)
+-- name: export_charges(merchant_id, live, payments, instruments)
 select to_jsonb(t) - '{request_key}'::text[] as row from instrument_charge t
- where t.merchant_id = :merchant_id and t.live = :live and t.payment_id = any(:payments::bigint[]) order by t.attempt_id;
+ where t.merchant_id = :merchant_id and t.live = :live
+   and (t.payment_id = any(:payments::bigint[]) or t.instrument_id = any(:instruments::bigint[]))
+ order by t.attempt_id;
 
 -- name: export_checkouts(merchant_id, live, ids)
 select to_jsonb(t) - '{token,token_hash,request_digest}'::text[] as row from checkout t
