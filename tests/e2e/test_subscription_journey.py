@@ -63,3 +63,38 @@ async def test_three_months_pass_and_the_customer_cancels(open_page: OpenPage, r
     advance(running, "2m")
     await page.reload()
     await expect(page.get_by_role("article")).to_have_count(5)
+
+
+@long
+async def test_a_free_trial_begins_on_their_page_and_is_changed_there(open_page: OpenPage, running: Running) -> None:
+    page = await open_page(f"{running.shop}/?sign_version=v2")
+    page.set_default_timeout(PATIENCE_MS)
+    await page.get_by_role("button", name="Subscribe to Tea letter").click()
+    await page.get_by_role("button", name="Continue to payment").click()
+    await page.wait_for_url("**/checkout/**")
+    await page.get_by_label("Where to send the receipt").fill("ada@example.com")
+    await page.locator("#page-agree").check()
+    assert await violations(page) == []
+    await page.get_by_role("button", name="Continue", exact=True).click()
+    await page.wait_for_url("**/simulator/pay/**")
+    await expect(page.get_by_role("heading")).to_contain_text("charges later")
+    assert await violations(page) == []
+    await page.get_by_role("button", name="Keep Test Wallet").click()
+    await page.wait_for_url(f"{running.shop}/thanks?order=*")
+    await expect(page.get_by_role("status")).to_contain_text("Subscribed.", timeout=PATIENCE_MS)
+    thanks = page.url
+    await page.get_by_role("link", name="Change the card or cancel").click()
+    await page.wait_for_url("**/portal/**")
+    await expect(page.locator("body")).to_contain_text("•••• 4242")
+    await page.get_by_role("link", name="Replace the card").click()
+    assert await violations(page) == []
+    await page.get_by_role("button", name="Continue", exact=True).click()
+    await page.wait_for_url("**/simulator/pay/**")
+    await page.get_by_label("Card number").fill("5555555555554444")
+    await page.get_by_role("button", name="Keep this card").click()
+    await page.wait_for_url("**/portal/*/card/result")
+    await expect(page.locator("body")).to_contain_text("charges Mastercard •••• 4444")
+    summary = advance(running, "15d")
+    assert summary["counts"].get("payment") == 1, summary
+    await page.goto(thanks)
+    await expect(page.get_by_text("Genuine, a renewal at the agreed price")).to_have_count(1, timeout=PATIENCE_MS)
