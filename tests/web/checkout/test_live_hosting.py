@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 from pydantic import SecretStr
-from tests import set_back
+from tests import breaking, set_back
 from tests.conftest import accept_waiting, submit_profile
 from tests.proving import check
 from tests.shopfront import open_page, press_pay, ship, ships
@@ -25,7 +25,9 @@ from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.billing.charging import BillingRun
 from paydesk.domain.merchants.merchant import Merchant, go_live, shop_of
+from paydesk.domain.operations.reconciling import reconcile
 from paydesk.domain.payments.desk import Desk
+from paydesk.domain.payments.idempotency_keys import pads_of
 from paydesk.domain.payments.janitor import settle_due
 from paydesk.domain.payments.refunding import refund
 from paydesk.equipment import live_acquirer
@@ -71,7 +73,9 @@ async def live_desk(desk: Desk, settings: Settings, live: dict[str, Any]) -> Asy
     """What a worker of that deployment works with."""
     acquirer = live_acquirer(settings.model_copy(update=live))
     assert acquirer is not None
-    yield replace(desk, acquirers={**desk.acquirers, "stripe": acquirer}, live_acquirer="stripe")
+    secret = live["idempotency_secret"].get_secret_value()
+    acquirers = {**desk.acquirers, "stripe": acquirer}
+    yield replace(desk, acquirers=acquirers, live_acquirer="stripe", pads=pads_of(secret.encode()))
     await acquirer.close()
 
 
@@ -204,3 +208,50 @@ async def test_shipped_goods_are_held_there_until_the_shipment_or_the_end_of_the
     assert (stripe.held(held["key"]), stripe.taken(held["key"])) == (0, 600 if goods == "shipped" else 0)
     found = await check(database, now=utc_now(), merchant_id=merchant.id)
     assert [finding.rule.statement for finding in found if finding.found] == []
+
+
+async def test_a_page_that_a_restored_database_forgot_is_expired_and_its_order_paid_on_another(
+    live_web: httpx.AsyncClient,
+    live_desk: Desk,
+    signed_form: SignedForm,
+    database: Database,
+    merchant: Merchant,
+    stripe: StripeCheckout,
+) -> None:
+    path = await open_page(live_web, signed_form())
+    forgotten = leads_to(await press_continue(live_web, path)).rpartition("/")[2]
+    await breaking.forget(database, merchant.id, "hosted_page", "payment_attempt", "payment", "customer", "card")
+    now = utc_now()
+    asked = {"since": now - timedelta(hours=1), "now": now, "fix": True}
+    found = await reconcile(live_desk, "stripe", **asked)
+    assert ([one.reference for one in found.ended], found.differences) == ([forgotten], [])
+    assert not stripe.pay(forgotten, VISA)
+    another = leads_to(await press_continue(live_web, path)).rpartition("/")[2]
+    assert another != forgotten
+    assert stripe.pay(another, VISA)
+    assert leads_to(await live_web.get(f"{path}/result")) == SHOP
+    paid = await attempt(database, merchant)
+    assert (paid["state"], stripe.taken(paid["key"])) == ("captured", 1000)
+    again = await reconcile(live_desk, "stripe", **asked)
+    assert (again.ended, again.differences) == ([], [])
+
+
+async def test_what_was_paid_on_a_forgotten_page_is_adopted(
+    live_web: httpx.AsyncClient,
+    live_desk: Desk,
+    signed_form: SignedForm,
+    database: Database,
+    merchant: Merchant,
+    stripe: StripeCheckout,
+) -> None:
+    path = await open_page(live_web, signed_form())
+    forgotten = leads_to(await press_continue(live_web, path)).rpartition("/")[2]
+    assert stripe.pay(forgotten, VISA)
+    await breaking.forget(database, merchant.id, "hosted_page", "payment_attempt", "payment", "customer", "card")
+    now = utc_now()
+    found = await reconcile(live_desk, "stripe", since=now - timedelta(hours=1), now=now, fix=True)
+    assert ([one.what for one in found.adopted], found.ended, found.differences) == (["purchase"], [], [])
+    paid = await attempt(database, merchant)
+    assert (paid["state"], paid["brand"], paid["last4"], paid["wallet"]) == ("captured", "visa", "4242", "google_pay")
+    problems = await check(database, now=utc_now(), merchant_id=merchant.id)
+    assert [finding.rule.statement for finding in problems if finding.found] == []
