@@ -144,6 +144,18 @@ async def test_one_that_can_not_be_ended_just_now_is_told_and_ended_later(after:
         assert (len(found.ended), found.differences, await till.alarms()) == (1, [], [])
 
 
+async def test_one_whose_money_is_on_its_way_is_adopted_so_and_holds_nobody_up(after: After) -> None:
+    async def transferred(till: Books) -> None:
+        slow = replace(till, desk=replace(till.desk, slow_methods=True))
+        await _go(slow)
+        pay(till, page_of(till), Way.TRANSFER)
+
+    async with after(transferred, known=_order) as (till, _):
+        found = await till.compare(fix=True)
+        assert ([one.what for one in found.adopted], found.ended, found.differences) == (["purchase"], [], [])
+        assert await till.state() == "pending"
+
+
 @long
 async def test_pages_that_our_books_know_are_left_alone(after: After) -> None:
     async with after(_order, known=_go) as (till, _):

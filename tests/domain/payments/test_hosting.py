@@ -574,6 +574,17 @@ class TestHurry:
         await till.settle(minutes=2, seconds=10)
         assert await till.state() == "captured"
 
+    async def test_money_that_is_on_its_way_is_looked_at_once_its_acquirer_says_so(self, till: Any, bank: Bank) -> None:
+        till = replace(till, desk=replace(till.desk, slow_methods=True))
+        link = await till.order()
+        page = reference_of(await shopfront.go_on(till.desk, link))
+        bank.pages.pay(page, Way.TRANSFER, "")
+        assert await come_back(till, link) == Unsettled()
+        assert await till.state() == "pending"
+        assert await till.settle() == 0
+        assert await hurry(till)
+        assert await till.settle(seconds=6) == 1
+
     async def test_another_acquirers_word_counts_for_nothing(self, till: Any) -> None:
         await shopfront.go_on(till.desk, await till.order())
         assert not await hurry(till, account="another")

@@ -222,7 +222,7 @@ async def test_a_page_that_a_restored_database_forgot_is_expired_and_its_order_p
     forgotten = leads_to(await press_continue(live_web, path)).rpartition("/")[2]
     await breaking.forget(database, merchant.id, "hosted_page", "payment_attempt", "payment", "customer", "card")
     now = utc_now()
-    asked = {"since": now - timedelta(hours=1), "now": now, "fix": True}
+    asked: dict[str, Any] = {"since": now - timedelta(hours=1), "now": now, "fix": True}
     found = await reconcile(live_desk, "stripe", **asked)
     assert ([one.reference for one in found.ended], found.differences) == ([forgotten], [])
     assert not stripe.pay(forgotten, VISA)

@@ -1,7 +1,8 @@
 """Pages of an acquirer's that our database has forgotten: in no list of payments, and open to
 whoever was led there. They are ended, so that nobody pays on them any more.
 
-What was paid on one by then is among the acquirer's purchases, and is adopted as any other.
+What was paid on one by then, or is on its way, is among the acquirer's purchases, and is adopted
+as any other.
 """
 
 from __future__ import annotations
@@ -85,14 +86,14 @@ class Pages:
             page = await self._ended(one.page) if fix else one.page
             if page is not None and page.state is PageState.ENDED:
                 ended.append(self._as_ended(one))
-            elif page is None or page.state is not PageState.PAID:
+            elif page is None or page.state is PageState.OPEN:
                 differences.append(self._difference(one))
             await told()
         return ended, differences
 
     async def _forgotten(self, listed: Sequence[ListedPage]) -> list[ListedPage]:
-        """The pages of ours that may be paid, or are not decided, and for which nobody waits."""
-        ours = [one for one in listed if self._is_ours(one) and one.page.state is not PageState.PAID]
+        """The pages of ours that may be paid, and for which nobody waits."""
+        ours = [one for one in listed if self._is_ours(one) and one.page.state is PageState.OPEN]
         if not ours:
             return []
         asked: dict[str, Any] = {"acquirer": self.bank.name, "keys": [one.page.key for one in ours]}
@@ -124,8 +125,7 @@ class Pages:
 
     def _difference(self, one: ListedPage) -> Difference:
         order = one.mark.order if one.mark else ""
-        how = "can be paid still" if one.page.state is PageState.OPEN else "has a payment that is not sure yet"
-        why = f"{_amount(one.page)} for order {order}: the page {how}, and nobody here waits for that"
+        why = f"{_amount(one.page)} for order {order}: the page can be paid still, and nobody here waits for that"
         kind = DifferenceKind.DIFFERS if one.page.key in self.states else DifferenceKind.UNKNOWN_HERE
         return Difference(self.bank.name, WHAT, one.page.key, one.page.reference, why, kind)
 
@@ -144,7 +144,7 @@ class Pages:
             return True
         except (AcquirerRefused, OutcomeUnknown):
             return False
-        return page.state in (PageState.ENDED, PageState.PAID)
+        return page.state is not PageState.OPEN
 
 
 def _amount(page: Page) -> str:

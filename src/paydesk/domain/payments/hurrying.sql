@@ -5,7 +5,7 @@ update payment_attempt a
   from hosted_page h
  where a.merchant_id = :merchant_id and a.live = :live and a.id = :attempt_id and a.acquirer = :acquirer
    and h.merchant_id = a.merchant_id and h.live = a.live and h.attempt_id = a.id
-   and (a.state in ('processing', 'challenged') or a.state in ('failed', 'abandoned') and a.lookup_at is not null)
+   and (a.state in ('processing', 'challenged', 'pending') or a.state in ('failed', 'abandoned') and a.lookup_at is not null)
 returning a.id;
 
 -- name: hurry_noticed(acquirer, key, merchant, rest, now)$
@@ -16,7 +16,7 @@ update payment_attempt a
   join hosted_page h on h.merchant_id = m.id
  where m.key_tag = :merchant and a.merchant_id = m.id and a.idempotency_key = :key and a.acquirer = :acquirer
    and h.live = a.live and h.attempt_id = a.id
-   and (a.state in ('processing', 'challenged') or a.state in ('failed', 'abandoned') and a.lookup_at is not null)
+   and (a.state in ('processing', 'challenged', 'pending') or a.state in ('failed', 'abandoned') and a.lookup_at is not null)
 returning a.id;
 
 -- name: claim_look(merchant_id, live, attempt_id, rest, now)$

@@ -181,13 +181,20 @@ async def _of_lost_page(desk: Desk, acquirer: Acquirer, lookup: Lookup, page: Op
 async def _of_pending(desk: Desk, acquirer: Acquirer, lookup: Lookup, page: OpenedPage, *, now: datetime) -> Finding:
     """What the bank says by now of a payment by a slow method. Raises: OutcomeUnknown.
 
-    One whose page was forgotten is asked for by its key. Moves (simulated) money where its shop's
-    test clock has come to the day.
+    One whose page was forgotten, here or there, is asked for by its key. Moves (simulated) money
+    where its shop's test clock has come to the day.
     """
     is_time = lookup.sure_at is not None and now >= lookup.sure_at
     if is_time and not lookup.shop.live and isinstance(acquirer, FollowsTestClocks):
         await acquirer.pass_time(page.key)
-    return await (find_page(desk, page) if page.reference else _by_its_key(desk, acquirer, lookup))
+    if not page.reference:
+        return await _by_its_key(desk, acquirer, lookup)
+    try:
+        return await find_page(desk, page)
+    except OutcomeUnknown as error:
+        if not isinstance(error.__cause__, NoSuchPage):
+            raise
+        return await _by_its_key(desk, acquirer, lookup)
 
 
 async def _by_its_key(desk: Desk, acquirer: Acquirer, lookup: Lookup) -> Finding:
