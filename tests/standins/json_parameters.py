@@ -17,12 +17,14 @@ from typing import Any, Literal, NotRequired, Required, Union, get_args, get_ori
 from unittest.mock import patch
 
 from mollie.chargebacks_sdk import ChargebacksSDK
+from mollie.customers import Customers
+from mollie.mandates import Mandates
 from mollie.payments_sdk import PaymentsSDK
 from mollie.refunds_sdk import RefundsSDK
 from pydantic import BaseModel
 from typing_extensions import TypeAliasType
 
-_DOORS = (PaymentsSDK, RefundsSDK, ChargebacksSDK)
+_DOORS = (PaymentsSDK, RefundsSDK, ChargebacksSDK, Customers, Mandates)
 
 
 @contextmanager

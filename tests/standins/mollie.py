@@ -18,6 +18,7 @@ import html
 import json
 import re
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -33,6 +34,7 @@ _DIGITS = {"JPY": 0, "ISK": 0}
 _CLOSED = {"paid", "canceled", "expired", "failed"}
 _ACTIVE = ["creditcard", "ideal", "paypal", "banktransfer"]
 _CARD = {"cardHolder": "A Lovelace", "cardNumber": "4242", "cardLabel": "Visa", "cardSecurity": "3dsecure"}
+_CARD["cardExpiryDate"] = "2031-12-31"
 _DETAILS: dict[str, dict[str, Any]] = {"creditcard": _CARD, "ideal": {"consumerName": "A Lovelace"}, "paypal": {}}
 
 Said = tuple[int, Any]
@@ -62,12 +64,16 @@ class Mollie:
     payments: dict[str, dict[str, Any]] = field(default_factory=dict)
     refunds: dict[str, dict[str, Any]] = field(default_factory=dict)
     chargebacks: dict[str, dict[str, Any]] = field(default_factory=dict)
+    customers: dict[str, dict[str, Any]] = field(default_factory=dict)
+    mandates: dict[str, dict[str, Any]] = field(default_factory=dict)
     answers: dict[str, tuple[datetime, int, Any]] = field(default_factory=dict)
     cancelable: set[str] = field(default_factory=set)
     asked: list[tuple[str, str, str, str]] = field(default_factory=list)
     told: list[tuple[str, str]] = field(default_factory=list)
     active: list[str] = field(default_factory=lambda: list(_ACTIVE))
     refund_status: str = "pending"
+    recurring_status: str = "paid"
+    failure_reason: str = "insufficient_funds"
     part: int = 250
     life: float = _LIFE
     loses: int = 0
@@ -95,6 +101,13 @@ class Mollie:
                 return self._create(asked)
             case "POST", ["payments", name, "refunds"] if name in self.payments:
                 return self._refund(name, asked)
+            case "POST", ["customers"]:
+                return self._create_customer(asked)
+            case "GET", ["customers", _, "mandates", name] if name in self.mandates:
+                return 200, self.mandates[name]
+            case "DELETE", ["customers", _, "mandates", name] if name in self.mandates:
+                del self.mandates[name]
+                return 204, None
             case "DELETE", ["payments", name] if name in self.payments:
                 return self._cancel(name)
             case "GET", ["payments", name] if name in self.payments:
@@ -106,9 +119,16 @@ class Mollie:
         return _MISSING
 
     def _create(self, asked: dict[str, Any]) -> Said:
-        for name in ("amount", "description", "redirectUrl"):
+        sequence = asked.get("sequenceType", "oneoff")
+        for name in ("amount", "description", *(["redirectUrl"] if sequence != "recurring" else [])):
             if not asked.get(name):
                 return _wrong(f"The {name} is missing")
+        if sequence != "oneoff" and asked.get("customerId") not in self.customers:
+            return _problem(404, "Not Found", "The customer id is invalid")
+        if sequence == "recurring" and asked.get("mandateId") not in self.mandates:
+            return _wrong("The mandate is invalid or revoked")
+        if sequence != "first" and not float(asked["amount"]["value"]):
+            return _wrong("The amount is lower than the minimum")
         if (wrong := self._wrong_amount(asked["amount"])) is not None:
             return wrong
         if len(json.dumps(asked.get("metadata"), ensure_ascii=False).encode()) > _MOST_METADATA:
@@ -130,12 +150,65 @@ class Mollie:
             "expiresAt": self._written(self.now + timedelta(seconds=self.life)),
             "profileId": "pfl_standin",
             "sequenceType": asked.get("sequenceType", "oneoff"),
-            "redirectUrl": asked["redirectUrl"],
+            "redirectUrl": asked.get("redirectUrl"),
             "webhookUrl": asked.get("webhookUrl"),
             "locale": asked.get("locale"),
             "billingAddress": asked.get("billingAddress", {}),
+            **({"customerId": asked["customerId"]} if "customerId" in asked else {}),
         }
+        if sequence == "recurring":
+            self._charge(self.payments[name], asked["mandateId"])
         return 201, self.shown(name)
+
+    def _charge(self, payment: dict[str, Any], mandate: str) -> None:
+        """A charge without the customer is decided, or on its way."""
+        del payment["expiresAt"]
+        failed = {"failureReason": self.failure_reason} if self.recurring_status == "failed" else {}
+        more = {"method": "creditcard", "mandateId": mandate, "details": {**_CARD, **failed}}
+        self._move(payment, self.recurring_status, **more)
+
+    def _create_customer(self, asked: dict[str, Any]) -> Said:
+        name = f"cst_{len(self.customers) + 1:06}"
+        own = f"{self.base_url}/v2/customers/{name}"
+        self.customers[name] = {
+            "resource": "customer",
+            "id": name,
+            "mode": "test",
+            "name": asked.get("name"),
+            "email": asked.get("email"),
+            "locale": None,
+            "metadata": asked.get("metadata"),
+            "createdAt": self._written(self.now),
+            "_links": {
+                "self": {"href": own, "type": "application/hal+json"},
+                "dashboard": {"href": f"{self.base_url}/dashboard/{name}", "type": "text/html"},
+                "documentation": {"href": "https://docs.mollie.com/reference/create-customer", "type": "text/html"},
+            },
+        }
+        return 201, self.customers[name]
+
+    def _give_mandate(self, payment: dict[str, Any]) -> None:
+        """A first payment by card allows later ones."""
+        name = f"mdt_{len(self.payments)}x{len(self.mandates) + 1}"
+        own = f"{self.base_url}/v2/customers/{payment['customerId']}/mandates/{name}"
+        self.mandates[name] = {
+            "resource": "mandate",
+            "id": name,
+            "mode": "test",
+            "method": "creditcard",
+            "details": {name: _CARD[name] for name in ("cardHolder", "cardNumber", "cardLabel", "cardExpiryDate")},
+            "signatureDate": None,
+            "mandateReference": None,
+            "status": "valid",
+            "customerId": payment["customerId"],
+            "createdAt": self._written(self.now),
+            "_links": {
+                "self": {"href": own, "type": "application/hal+json"},
+                "customer": {"href": own.partition("/mandates")[0], "type": "application/hal+json"},
+                "documentation": {"href": "https://docs.mollie.com/reference/get-mandate", "type": "text/html"},
+            },
+        }
+        payment["mandateId"] = name
 
     def _wrong_amount(self, amount: dict[str, str]) -> Said | None:
         digits = _DIGITS.get(amount["currency"], 2)
@@ -146,7 +219,11 @@ class Mollie:
     def shown(self, name: str) -> dict[str, Any]:
         """A payment as it stands now, with what may be done with it."""
         payment = self.payments[name]
-        if payment["status"] == "open" and self.now >= datetime.fromisoformat(payment["expiresAt"]):
+        if (
+            payment["status"] == "open"
+            and "expiresAt" in payment
+            and self.now >= datetime.fromisoformat(payment["expiresAt"])
+        ):
             self._move(payment, "expired", expiredAt=self._written(self.now))
         shown = {**payment, "_links": self._links_of(payment)}
         if payment["status"] == "open":
@@ -175,7 +252,7 @@ class Mollie:
             "dashboard": {"href": f"{self.base_url}/dashboard/{payment['id']}", "type": "text/html"},
             "documentation": {"href": "https://docs.mollie.com/reference/get-payment", "type": "text/html"},
         }
-        if payment["status"] == "open":
+        if payment["status"] == "open" and payment["sequenceType"] != "recurring":
             checkout = f"{self.base_url}/checkout/select-method/{payment['id']}"
             links["checkout"] = {"href": checkout, "type": "text/html"}
         return links
@@ -263,6 +340,8 @@ class Mollie:
         more: dict[str, Any] = {"method": method, "details": {**_DETAILS.get(method, {}), **details}}
         if status == "paid":
             more["paidAt"] = self._written(self.now)
+            if self.payments[name]["sequenceType"] == "first":
+                self._give_mandate(self.payments[name])
         self._move(self.payments[name], status, **more)
         return True
 
@@ -377,10 +456,14 @@ class Door:
         told, self.mollie.told = self.mollie.told, []
         async with aiohttp.ClientSession() as client:
             for url, name in told:
-                async with client.post(url, data={"id": name}) as answer:
-                    await answer.read()
+                # Mollie would try again ten times.
+                with suppress(aiohttp.ClientError):
+                    async with client.post(url, data={"id": name}) as answer:
+                        await answer.read()
 
     def _json(self, said: Said) -> web.Response:
+        if said[0] == 204:
+            return web.Response(status=204)
         return web.Response(status=said[0], text=json.dumps(said[1]), content_type="application/hal+json")
 
 

@@ -11,9 +11,11 @@ from urllib.request import Request, urlopen
 
 import pytest
 from mollie.models import (
+    CustomerResponseTypedDict,
     EntityChargebackTypedDict,
     ErrorResponseData,
     ListLinksTypedDict,
+    MandateResponseTypedDict,
     PaymentResponseTypedDict,
     RefundResponseTypedDict,
 )
@@ -66,6 +68,19 @@ def test_its_answers_have_declared_fields_only(account: Account) -> None:
     with pytest.raises(HTTPError) as refused:
         ask(account, "payments", {"amount": PAYMENT["amount"]})
     assert ErrorResponseData.model_validate_json(refused.value.read()).status == 422
+
+
+def test_what_it_keeps_has_declared_fields_only(account: Account) -> None:
+    customer = ask(account, "customers", {"email": "ada@example.com"})
+    assert wrong(customer, CustomerResponseTypedDict) == []
+    first = ask(account, "payments", PAYMENT | {"sequenceType": "first", "customerId": customer["id"]})
+    account.do("pay", first["id"])
+    paid = ask(account, f"payments/{first['id']}")
+    assert wrong(paid, PaymentResponseTypedDict) == []
+    mandate = ask(account, f"customers/{customer['id']}/mandates/{paid['mandateId']}")
+    assert wrong(mandate, MandateResponseTypedDict) == []
+    later = {"sequenceType": "recurring", "customerId": customer["id"], "mandateId": paid["mandateId"]}
+    assert wrong(ask(account, "payments", PAYMENT | later), PaymentResponseTypedDict) == []
 
 
 def test_a_key_gets_the_first_answer_for_an_hour_whatever_is_asked(account: Account) -> None:

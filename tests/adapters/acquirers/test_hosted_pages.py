@@ -379,7 +379,6 @@ class TestEnding:
                 await ask("key", "cs_none")
 
 
-@pytest.mark.parametrize("window", ["in process", "remote", "stripe"], indirect=True)
 class TestKeeping:
     """Where an acquirer keeps what was paid with (`capabilities.stored`)."""
 

@@ -10,10 +10,12 @@ from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
 from pydantic import SecretStr
+from tests import set_back
 from tests.conftest import accept_waiting, submit_profile
 from tests.proving import check
 from tests.shopfront import open_page, ships
@@ -22,8 +24,10 @@ from tests.standins.json_parameters import checked
 from tests.web.checkout.test_hosting import leads_to, page_in, press_continue
 from tests.web.checkout.test_paying import SHOP
 
+from paydesk.adapters.acquirers.mollie import pages
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
+from paydesk.domain.billing.charging import BillingRun
 from paydesk.domain.merchants.merchant import Merchant, go_live, shop_of
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.janitor import settle_due
@@ -187,6 +191,66 @@ async def test_one_that_nobody_comes_back_to_is_looked_at_until_its_own_end(
     assert (left["attempt"], mollie.taken(left["key"])) == ("voided", 0)
 
 
+@pytest.mark.parametrize(
+    ("trial", "first", "later"),
+    [({}, 10, 20), ({"recurring_trial_period": "14d"}, 0, 10)],
+    ids=["paid at once", "after a free trial"],
+)
+async def test_a_subscription_begins_there_and_renews_by_what_is_kept(
+    live_web: httpx.AsyncClient,
+    live_desk: Desk,
+    signed_form: SignedForm,
+    database: Database,
+    merchant: Merchant,
+    mollie: Account,
+    trial: dict[str, str],
+    first: int,
+    later: int,
+) -> None:
+    form = signed_form(recurring_name="Club", recurring_sku_id="club", recurring_period="1m", **trial)
+    path = await open_page(live_web, form)
+    typed = {"email": "ada@example.com", "agree": "en"}
+    address = leads_to(await live_web.post(f"{path}/continue", data=typed))
+    assert mollie.do("pay", page_in(address))
+    leads_to(await live_web.get(f"{path}/result"))
+    assert paid_in_all(mollie) == first
+    subscription_id = await database.fetchval("select id from subscription where merchant_id = $1", merchant.id)
+    await set_back.renewal_due(database, subscription_id)
+    await BillingRun(live_desk).charge_due()
+    assert paid_in_all(mollie) == later
+    await assert_clean(database, merchant)
+
+
+def paid_in_all(mollie: Account) -> float:
+    paid = [one for one in mollie.see()["payments"].values() if one["status"] == "paid"]
+    return sum(float(one["amount"]["value"]) for one in paid)
+
+
+async def test_a_notification_hurries_the_look_and_nothing_in_it_is_believed(
+    live_web: httpx.AsyncClient,
+    live_desk: Desk,
+    signed_form: SignedForm,
+    database: Database,
+    merchant: Merchant,
+    mollie: Account,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pages, "tells", bool)
+    path = await open_page(live_web, signed_form())
+    name = page_in(leads_to(await press_continue(live_web, path)))
+    told = urlsplit(mollie.see()["payments"][name]["webhookUrl"])
+    later = utc_now() + timedelta(seconds=6)
+    for words, status in ((f"{told.query}0", 403), ("", 400), (told.query, 200)):
+        answer = await live_web.post(f"{told.path}?{words}", data={"id": "tr_of_another"})
+        assert answer.status_code == status
+    await settle_due(live_desk, now=later)
+    assert [one["attempt"] for one in await attempts(database, merchant)] == ["challenged"]
+    mollie.do("pay", name)
+    await live_web.post(f"{told.path}?{told.query}", data={"id": name})
+    await settle_due(live_desk, now=later + timedelta(seconds=6))
+    assert [one["state"] for one in await attempts(database, merchant)] == ["captured"]
+
+
 async def test_a_payment_that_has_expired_there_lets_the_customer_go_on(
     live_web: httpx.AsyncClient, signed_form: SignedForm, mollie: Account
 ) -> None:
@@ -198,24 +262,11 @@ async def test_a_payment_that_has_expired_there_lets_the_customer_go_on(
     assert leads_to(await press_continue(live_web, path)) != first
 
 
-@pytest.mark.parametrize(
-    ("asked", "why"),
-    [
-        ({"recurring_name": "Club", "recurring_sku_id": "club", "recurring_period": "1m"}, "keeps nothing to charge"),
-        ({}, "holds no money for goods that are shipped"),
-    ],
-    ids=["a subscription", "shipped goods"],
-)
-async def test_what_it_does_not_take_is_refused_with_words_for_the_merchant(
-    live_web: httpx.AsyncClient,
-    signed_form: SignedForm,
-    database: Database,
-    merchant: Merchant,
-    asked: dict[str, str],
-    why: str,
+async def test_shipped_goods_are_refused_with_words_for_the_merchant(
+    live_web: httpx.AsyncClient, signed_form: SignedForm, database: Database, merchant: Merchant
 ) -> None:
     await ships(database, shop_of(merchant, live=True))
     headers = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
-    answer = await live_web.post("/payment/form", content=encode_form(signed_form(**asked)), headers=headers)
+    answer = await live_web.post("/payment/form", content=encode_form(signed_form()), headers=headers)
     assert answer.status_code == 409
-    assert why in html.unescape(answer.text)
+    assert "holds no money for goods that are shipped" in html.unescape(answer.text)

@@ -162,10 +162,32 @@ async def test_a_state_that_nobody_knows_is_no_answer(till: Till) -> None:
         await till.acquirer.find_page(wanted.key, opened.reference)
 
 
-@pytest.mark.parametrize("change", [{"keep": True}, {"keep": True, "amount": Decimal(0)}, {"amount": Decimal(0)}])
-async def test_what_it_does_not_take_is_said_and_refused(till: Till, change: dict[str, Any]) -> None:
+async def test_what_it_does_not_take_is_said_and_refused(till: Till) -> None:
     can = till.acquirer.capabilities
-    assert (can.cards, can.pages, can.stored) == (False, True, False)
-    with pytest.raises(AcquirerRefused, match="nothing is kept"):
-        await till.acquirer.open_page(till.wanted(**change))
+    assert (can.cards, can.pages, can.stored, till.acquirer.hold_period) == (False, True, True, timedelta(0))
+    with pytest.raises(AcquirerRefused, match="nothing is held"):
+        await till.acquirer.open_page(till.wanted(capture=False))
     assert created(till) == []
+
+
+@pytest.mark.parametrize(("amount", "methods"), [("10", ["applepay", "creditcard"]), ("0", ["creditcard"])])
+async def test_a_page_that_keeps_offers_what_is_charged_at_once_later(
+    till: Till, amount: str, methods: list[str]
+) -> None:
+    await till.acquirer.open_page(till.wanted(keep=True, amount=Decimal(amount)))
+    (_, customer), (_, sent) = created(till)
+    assert customer["email"] == "ada@example.com"
+    assert (sent["sequenceType"], sent["customerId"], sent["method"]) == ("first", "cst_000001", methods)
+
+
+async def test_a_lost_answer_to_keeping_is_asked_for_again_byte_for_byte(till: Till) -> None:
+    wanted = till.wanted(keep=True)
+    till.account.do("set", loses=1)
+    with pytest.raises(OutcomeUnknown):
+        await till.acquirer.open_page(wanted)
+    for _ in range(2):
+        await till.acquirer.open_page(wanted)
+    lost, customer, payment, *again = created(till)
+    assert lost == customer
+    assert again == [customer, payment]
+    assert len(till.account.see()["payments"]) == 1

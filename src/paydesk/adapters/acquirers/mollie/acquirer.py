@@ -1,8 +1,8 @@
 """Mollie as an acquirer: customers pay on its page, and each page is a payment of Mollie's with our
 key in its metadata.
 
-No card number goes through us; nothing is held, kept for later, or taken by a method whose money is
-not sure for days.
+No card number goes through us; nothing is held, or taken by a method whose money is not sure for
+days. Cards that were paid with on its page are kept at Mollie, and charged by its mandates.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, FailedRefu
 from paydesk.adapters.acquirers.hosted_pages import Capabilities, Page, PageList, PageRequest
 from paydesk.adapters.acquirers.interface import (
     AcquirerRefused,
-    Declined,
-    DeclineReason,
     Earlier,
     Finding,
     MovementFinding,
@@ -31,6 +29,7 @@ from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
 from paydesk.adapters.acquirers.mollie.calls import Calls
 from paydesk.adapters.acquirers.mollie.disputes import Disputes
 from paydesk.adapters.acquirers.mollie.failed_refunds import FailedRefunds
+from paydesk.adapters.acquirers.mollie.kept import BEFORE, Kept
 from paydesk.adapters.acquirers.mollie.listing import Listing
 from paydesk.adapters.acquirers.mollie.looking import Looking
 from paydesk.adapters.acquirers.mollie.movements import Movements
@@ -66,12 +65,13 @@ class MollieAcquirer:
         """
         elsewhere = urlsplit(api_base)
         own = (f"{elsewhere.scheme}://{elsewhere.netloc}",) if api_base else ()
-        self.capabilities: Capabilities = Capabilities(cards=False, pages=True, stored=False)
+        self.capabilities: Capabilities = Capabilities(cards=False, pages=True, stored=True)
         self.challenge_origins: tuple[str, ...] = (*_PAGE_ORIGINS, *own)
         self._calls: Final = Calls(key, api_base, timeout)
         self._looking: Final = Looking(self._calls, now)
-        self._pages: Final = Pages(self._calls, self._looking, now)
-        self._movements: Final = Movements(self._calls, self._looking)
+        self._kept: Final = Kept(self._calls, self._looking, now)
+        self._pages: Final = Pages(self._calls, self._looking, self._kept, now)
+        self._movements: Final = Movements(self._calls, self._looking, self._kept)
         self._disputes: Final = Disputes(self._calls, self._looking, now)
         self._failed_refunds: Final = FailedRefunds(self._calls, now)
         self._listing: Final = Listing(self._calls)
@@ -81,10 +81,11 @@ class MollieAcquirer:
         raise AcquirerRefused("customers pay on Mollie's own page: no card number is sent")
 
     async def charge_stored(self, purchase: Purchase) -> Outcome:
-        """Decline: Mollie keeps no card of ours, so that a subscription which is charged here asks
-        its customer for another way. Moves no money.
+        """Take money by a mandate that Mollie keeps since the first payment. Moves money.
+
+        Raises: AcquirerRefused, KeyUsed, OutcomeUnknown.
         """
-        return Declined(DeclineReason.DECLINED)
+        return await self._kept.charge(purchase)
 
     async def open_page(self, wanted: PageRequest) -> Page:
         """Make a payment, or show the one that was made. Moves no money.
@@ -144,7 +145,7 @@ class MollieAcquirer:
         """What became of a payment, as far as Mollie's list of the last weeks goes.
         Moves no money. Raises: OutcomeUnknown.
         """
-        payment = await self._looking.under(key)
+        payment = await self._looking.under(key, not_after and not_after - BEFORE)
         if payment is None:
             return NothingHeld()
         return finding_of(payment, voided=await self._looking.is_voided(payment))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
 import ssl
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
@@ -70,6 +71,7 @@ class Calls:
 
         Raises: SetupError if the environment has settings of the library's own.
         """
+        logging.getLogger("httpx").setLevel(logging.WARNING)
         self._timeout: Final = timeout
         self._http: Final = httpx.AsyncClient(
             timeout=httpx.Timeout(timeout, connect=_CONNECT_SECONDS),
@@ -110,6 +112,15 @@ class Calls:
             return msgspec.json.decode(answer.content, type=shape)
         except (msgspec.DecodeError, msgspec.ValidationError):
             raise OutcomeUnknown("Mollie's answer can't be read") from None
+
+    async def do(self, call: Callable[[], Awaitable[Any]]) -> None:
+        """Make a call whose answer says nothing.
+
+        Raises: AcquirerRefused, Missing, OutcomeUnknown.
+        """
+        answer = await self._answer(call)
+        if not answer.is_success:
+            raise _meaning(answer)
 
     async def look(self, call: Callable[[], Awaitable[Any]], shape: type[_Shape]) -> _Shape | None:
         """Read what is there or not (None); a refusal to let us look tells nothing.

@@ -35,8 +35,9 @@ class Listing:
         """A page of payments. Moves no money. Raises: AcquirerRefused, OutcomeUnknown."""
         part = await self._calls.ask(partial(self._calls.sdk.payments.list_async, **place(after)), Listed)
         found = [_purchase(payment) for payment in part.embedded.payments]
-        young = tuple(one for one in found if one.at >= since)
-        return PurchasePage(young, part.next if len(young) == len(found) else "")
+        young = [one for one in found if one.at >= since]
+        # What was only kept is no purchase.
+        return PurchasePage(tuple(one for one in young if one.amount), part.next if len(young) == len(found) else "")
 
     async def refunds(self, since: datetime, after: str) -> RefundPage:
         """A page of refunds. Moves no money. Raises: AcquirerRefused, OutcomeUnknown."""

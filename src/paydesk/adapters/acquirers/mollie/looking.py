@@ -25,6 +25,7 @@ from paydesk.adapters.acquirers.mollie.objects import (
     VOID,
     Chargeback,
     Listed,
+    Mandate,
     Payment,
     Refund,
     written,
@@ -117,10 +118,20 @@ class Looking:
         ask = partial(self._calls.sdk.chargebacks.list_async, payment_id=payment.id, limit=PAGE)
         return (await self._calls.look(ask, Listed) or Listed()).embedded.chargebacks
 
+    async def _has_mandate(self, payment: Payment) -> bool:
+        """Whether what was kept for nothing may still be charged. Raises: OutcomeUnknown."""
+        get = self._calls.sdk.mandates.get_async
+        names = {"customer_id": payment.customer_id, "mandate_id": payment.mandate_id}
+        mandate = await self._calls.look(partial(get, **names), Mandate)
+        return mandate is not None and mandate.status != "invalid"
+
     async def is_voided(self, payment: Payment) -> bool:
         """Whether a refund of ours undid a payment. Raises: OutcomeUnknown."""
-        if payment.status != "paid" or not payment.refunded:
+        # Not by what the payment says was refunded: nobody writes when that begins to count.
+        if payment.status != "paid":
             return False
+        if payment.kept and not payment.captured:
+            return not await self._has_mandate(payment)
         return any(refund.counts and written(refund.metadata, VOID) for refund in await self.refunds(payment))
 
 

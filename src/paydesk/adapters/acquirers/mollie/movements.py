@@ -31,6 +31,7 @@ from paydesk.adapters.acquirers.interface import (
 )
 from paydesk.adapters.acquirers.mollie.amounts import plain, value_of
 from paydesk.adapters.acquirers.mollie.calls import Calls, header_of
+from paydesk.adapters.acquirers.mollie.kept import Kept
 from paydesk.adapters.acquirers.mollie.looking import Looking
 from paydesk.adapters.acquirers.mollie.objects import KEY, NUMBER, VOID, Payment, Refund, finding_of, written
 
@@ -38,8 +39,9 @@ from paydesk.adapters.acquirers.mollie.objects import KEY, NUMBER, VOID, Payment
 class Movements:
     """What may be done to a payment afterwards."""
 
-    def __init__(self, calls: Calls, looking: Looking) -> None:
+    def __init__(self, calls: Calls, looking: Looking, kept: Kept) -> None:
         self._calls: Final = calls
+        self._kept: Final = kept
         self._looking: Final = looking
 
     async def refund(self, key: str, reference: str, amount: Decimal, currency: str, number: int = 0) -> str:
@@ -69,6 +71,8 @@ class Movements:
         ended = await self._end(of_key)
         if not isinstance(ended, Payment):
             return ended
+        if not ended.captured:
+            return await self._give_all_back(ended, key)
         return Captured(ended.id, ended.captured)
 
     async def undo(self, key: str, of_key: str) -> Finding:
@@ -93,6 +97,8 @@ class Movements:
         payment = await self._looking.payment(reference) or await self._looking.under(of_key)
         if payment is None or payment.key != of_key:
             return NothingHeld()
+        if payment.status == "paid" and not payment.captured:
+            return Moved(payment.id) if await self._looking.is_voided(payment) else NothingHeld()
         refund = _under(key, await self._looking.refunds(payment))
         if refund is None:
             return NothingHeld()
@@ -140,10 +146,13 @@ class Movements:
         return payment
 
     async def _give_all_back(self, payment: Payment, key: str) -> Voided:
-        """Give a whole payment back. Moves money.
+        """Give a whole payment back, or let go of what is kept for nothing. Moves money.
 
         Raises: AcquirerRefused if it was refunded or charged back, OutcomeUnknown.
         """
+        if not payment.captured:
+            await self._kept.let_go(payment)
+            return Voided()
         if any(refund.counts for refund in await self._looking.refunds(payment)):
             raise AcquirerRefused("the payment was refunded and can't be undone any more")
         await self._refuse_charged_back(payment)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -32,8 +34,15 @@ ORDER: Final = "paydesk_order"
 """The metadata field of a payment with the shop's reference of the order."""
 NUMBER: Final = "paydesk_refund"
 """The metadata field of a refund with what our books call it."""
+UNTIL: Final = "paydesk_until"
+"""The metadata field of a later charge with its `not_after`."""
 VOID: Final = "paydesk_void"
 """The metadata field of the refund that undid a payment, with the key of that."""
+
+
+def digest_of(asked: dict[str, Any]) -> str:
+    """What tells one request from another under its key."""
+    return hashlib.sha256(msgspec.json.encode(asked, order="sorted")).hexdigest()[:32]
 
 
 def metadata_of(key: str, asked: str, mark: Mark | None) -> dict[str, str]:
@@ -79,6 +88,7 @@ class Details(msgspec.Struct, frozen=True, rename="camel"):
 
     card_label: str | None = None
     card_number: str | None = None
+    card_expiry_date: str | None = None
     wallet: str | None = None
     failure_reason: str | None = None
 
@@ -95,6 +105,9 @@ class Payment(msgspec.Struct, frozen=True, rename="camel"):
     details: Details | None = None
     is_cancelable: bool | None = None
     capture_mode: str | None = None
+    sequence_type: str | None = None
+    customer_id: str | None = None
+    mandate_id: str | None = None
     amount_captured: Amount | None = None
     amount_refunded: Amount | None = None
     amount_charged_back: Amount | None = None
@@ -117,6 +130,19 @@ class Payment(msgspec.Struct, frozen=True, rename="camel"):
         return mark and replace(mark, order=written(self.metadata, ORDER))
 
     @property
+    def kept(self) -> str:
+        """What Mollie keeps its instrument under, to be charged again; empty if it does not."""
+        is_first = self.sequence_type == "first" and self.customer_id and self.mandate_id
+        return f"{self.customer_id}/{self.mandate_id}" if is_first else ""
+
+    @property
+    def until(self) -> datetime | None:
+        """Until when a later charge was to be made, None if nothing says so."""
+        with suppress(ValueError):
+            return datetime.fromisoformat(written(self.metadata, UNTIL))
+        return None
+
+    @property
     def url(self) -> str:
         """Its page, empty once there is none."""
         return self.links.checkout.href if self.links.checkout else ""
@@ -137,6 +163,13 @@ class Payment(msgspec.Struct, frozen=True, rename="camel"):
     def is_open(self) -> bool:
         """Whether its customer may still pay, or has done so and the money is not sure yet."""
         return self.status in {"open", "pending", "authorized"}
+
+
+class Mandate(msgspec.Struct, frozen=True):
+    """What allows to charge a customer again."""
+
+    id: str
+    status: str
 
 
 class Refund(msgspec.Struct, frozen=True, rename="camel"):
@@ -230,12 +263,13 @@ def finding_of(payment: Payment, *, voided: bool) -> Finding:
     Raises: OutcomeUnknown while its money is not sure.
     """
     match payment.status:
-        case "open":
+        case "open" if payment.sequence_type != "recurring":
             return Challenged(payment.id, payment.url)
         case "paid":
-            return Voided() if voided else Approved(payment.id)
+            return Voided() if voided else Approved(payment.id, until=payment.until)
         case "canceled" | "expired":
             return Voided()
         case "failed":
-            return Declined(decline_reason(payment.details.failure_reason if payment.details else None))
+            why = payment.details.failure_reason if payment.details else None
+            return Declined(decline_reason(why), payment.until)
     raise OutcomeUnknown(f"Mollie is not done with {payment.id}: {payment.status[:40]}")

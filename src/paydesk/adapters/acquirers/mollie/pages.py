@@ -15,16 +15,14 @@ Source: docs.mollie.com/reference/create-payment, /get-payment, /cancel-payment;
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
 from urllib.parse import urlsplit
-
-import msgspec
 
 from paydesk.adapters.acquirers.hosted_pages import (
     LONGEST_LIFE,
@@ -39,8 +37,9 @@ from paydesk.adapters.acquirers.instruments import Instrument, InstrumentKind
 from paydesk.adapters.acquirers.interface import AcquirerRefused, KeyUsed, NoSuchPage, OutcomeUnknown
 from paydesk.adapters.acquirers.mollie.amounts import value_of
 from paydesk.adapters.acquirers.mollie.calls import Calls, header_of
+from paydesk.adapters.acquirers.mollie.kept import METHODS, METHODS_FOR_NOTHING, Kept
 from paydesk.adapters.acquirers.mollie.looking import REFERENCE, Looking, place
-from paydesk.adapters.acquirers.mollie.objects import ASKED, Listed, Payment, metadata_of, written
+from paydesk.adapters.acquirers.mollie.objects import ASKED, Listed, Payment, digest_of, metadata_of, written
 
 PROMPT: Final = (
     "applepay",
@@ -87,6 +86,7 @@ KEY_KEPT: Final = timedelta(minutes=50)
 """How long a key is relied on: Mollie keeps it for an hour."""
 
 _NOT_PUBLIC: Final = re.compile(r"^[0-9.]+$|:|\.(test|local|localhost|internal|lan|home\.arpa|invalid)$")
+_DAY: Final = re.compile(r"([0-9]{4})-(0[1-9]|1[0-2])")
 _BRANDS: Final = {
     "American Express": "amex",
     "Diners Club": "diners",
@@ -112,8 +112,9 @@ _STATES: Final = {
 class Pages:
     """Makes, finds and ends payments that customers make on Mollie's page."""
 
-    def __init__(self, calls: Calls, looking: Looking, now: Callable[[], datetime]) -> None:
+    def __init__(self, calls: Calls, looking: Looking, kept: Kept, now: Callable[[], datetime]) -> None:
         self._calls: Final = calls
+        self._kept: Final = kept
         self._looking: Final = looking
         self._now: Final = now
 
@@ -125,12 +126,12 @@ class Pages:
         Raises: AcquirerRefused, KeyUsed, OutcomeUnknown.
         """
         self._require_life(wanted)
-        if wanted.keep or not wanted.amount:
-            raise AcquirerRefused("nothing is kept at Mollie, to be charged again")
+        if wanted.amount == 0 and not wanted.keep:
+            raise AcquirerRefused("a page without an amount is for keeping an instrument")
         if not wanted.capture:
             raise AcquirerRefused("nothing is held at Mollie: its payments are captured at once")
         asked = _asked(wanted)
-        digest = _digest(asked)
+        digest = digest_of(asked)
         payment = await self._made_before(wanted) or await self._make(wanted, asked, digest)
         if payment.key != wanted.key or written(payment.metadata, ASKED) != digest:
             raise KeyUsed("the key was used for something else before")
@@ -175,10 +176,11 @@ class Pages:
         """Ask for a payment. Raises: AcquirerRefused, OutcomeUnknown."""
         # Not part of the digest: its token is another one once our secret key is.
         told = {"webhook_url": wanted.notify_url} if tells(wanted.notify_url) else {}
+        kept = {"customer_id": await self._kept.customer(wanted)} if wanted.keep else {}
         create = partial(
             self._calls.sdk.payments.create_async,
             idempotency_key=header_of(wanted.key),
-            payment_request=asked | told | {"metadata": metadata_of(wanted.key, digest, wanted.mark)},
+            payment_request=asked | told | kept | {"metadata": metadata_of(wanted.key, digest, wanted.mark)},
         )
         return await self._calls.ask(create, Payment)
 
@@ -226,8 +228,18 @@ def instrument_of(payment: Payment) -> Instrument:
         label = _BRANDS.get((details and details.card_label) or "", "unknown")
         last4 = ((details and details.card_number) or "")[-4:]
         wallet = _WALLETS.get((details and details.wallet) or method, "")
-        return Instrument(InstrumentKind.CARD, label, last4 if last4.isdigit() else "", wallet)
+        card = Instrument(InstrumentKind.CARD, label, last4 if last4.isdigit() else "", wallet)
+        if not payment.kept:
+            return card
+        month, year = _end_of((details and details.card_expiry_date) or "")
+        return replace(card, reference=payment.kept, exp_month=month, exp_year=year)
     return Instrument(InstrumentKind.BANK if method in BANKS else InstrumentKind.OTHER)
+
+
+def _end_of(day: str) -> tuple[int, int]:
+    """The last month of a card and its year, zeros if Mollie does not say."""
+    found = _DAY.match(day)
+    return (int(found[2]), int(found[1])) if found else (0, 0)
 
 
 def _asked(wanted: PageRequest) -> dict[str, Any]:
@@ -238,16 +250,14 @@ def _asked(wanted: PageRequest) -> dict[str, Any]:
         "redirect_url": wanted.return_url,
         "method": list(PROMPT),
     }
+    if wanted.keep:
+        methods = METHODS if wanted.amount else METHODS_FOR_NOTHING
+        asked |= {"sequence_type": "first", "method": list(methods)}
     if wanted.email:
         asked["billing_address"] = {"email": wanted.email}
     if locale := locale_of(wanted.language):
         asked["locale"] = locale
     return asked
-
-
-def _digest(asked: dict[str, Any]) -> str:
-    """What tells one request from another under its key."""
-    return hashlib.sha256(msgspec.json.encode(asked, order="sorted")).hexdigest()[:32]
 
 
 def tells(url: str) -> bool:
