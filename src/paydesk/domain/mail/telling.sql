@@ -158,9 +158,10 @@ with place as materialized (
              on w.merchant_id = v.merchant_id and w.live = v.live and w.id = v.shopper_id and w.erased_at is null
             and lower(w.email) = lower(u.email)
           where v.merchant_id = p.merchant_id and v.live = p.live and v.removed_at is null
-            and (v.attempt_id = p.attempt_id
-                 or v.id = (select instrument_id from instrument_charge
-                             where merchant_id = p.merchant_id and attempt_id = p.attempt_id))
+            and v.id = coalesce((select n.id from saved_instrument n
+                                  where n.merchant_id = p.merchant_id and n.attempt_id = p.attempt_id),
+                                (select n.instrument_id from instrument_charge n
+                                  where n.merchant_id = p.merchant_id and n.attempt_id = p.attempt_id))
           limit 1
      ) k on true
      where e.event = 'payment' and u.erased_at is null and u.email <> ''
