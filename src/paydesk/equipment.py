@@ -90,7 +90,14 @@ def account_opener(settings: Settings, held: Callable[[], str]) -> Open:
     def open_account(account: AccountToOpen) -> Acquirer | None:
         if account.kind == "simulator":
             return GatedAcquirer(RemoteSimulator(account.address), held, name=account.name)
-        if account.kind != "stripe" or not settings.live_acquirer:
+        if not settings.live_acquirer:
+            return None
+        if account.kind == "mollie":
+            from paydesk.adapters.acquirers.mollie import MollieAcquirer
+
+            mollie = MollieAcquirer(account.key, api_base=settings.mollie_api_base)
+            return GatedAcquirer(mollie, held, name=account.name)
+        if account.kind != "stripe":
             return None
         from paydesk.adapters.acquirers.stripe import StripeAcquirer
 
@@ -173,7 +180,8 @@ def payment_desk(
 
 def _prints(settings: Settings, vault: Vault) -> frozenset[bytes]:
     """By what it is seen that an account is that of the settings once more."""
-    named = (settings.stripe_secret_key.get_secret_value(), settings.simulator_url)
+    keys = (settings.stripe_secret_key, settings.mollie_key)
+    named = (*(key.get_secret_value() for key in keys), settings.simulator_url)
     return frozenset(print_of(vault, one) for one in named if one)
 
 

@@ -45,6 +45,8 @@ WORDS: dict[str, str] = {
     "acquirer enable": "nowhere",
     "acquirer currencies": "nowhere EUR",
     "acquirer key": "nowhere",
+    "acquirer route": "--preview --merchant {merchant} --test",
+    "acquirer rule-add": "nowhere",
     "fees show": "{merchant}",
     "fees set": "{merchant} JPY --fixed 40 --chargeback-fee 1500",
     "fees usual": "{merchant} JPY",
@@ -88,6 +90,7 @@ WORDS: dict[str, str] = {
 
 REFUSED = {
     "acquirer add", "acquirer disable", "acquirer enable", "acquirer currencies", "acquirer key",
+    "acquirer rule-add",
     "alarm settle", "chargeback lose", "chargeback reckon", "undo", "mail resend", "merchant go-live",
     "merchant guard lift",
     "payout account", "payout record", "pingback resend", "profile accept", "profile refuse",

@@ -28,6 +28,7 @@ CREATED = re.compile(r"^create (?:unlogged )?table (\w+)", re.MULTILINE)
 WRITERS: dict[str, str] = {
     "account_session": "accounts",
     "acquirer_account": "acquirers sealing",  # keys move to the newest one
+    "acquirer_rule": "acquirers",
     "alarm": "alarms operations",  # an operator settles it
     "api_call": "merchants privacy test_clock",  # erased with its customer, or with the test side
     "audit_entry": "accounts",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from decimal import Decimal, InvalidOperation
 from typing import Annotated
 
 import typer
@@ -14,8 +15,12 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import Malformed
 from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.acquirers.accounts import KINDS, AcquirerAccount, list_accounts
+from paydesk.domain.acquirers.routing import Order, Rule, list_rules
+from paydesk.domain.merchants.merchant import find_merchant
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.operations import acquirer_accounts
 from paydesk.domain.operations.acquirer_accounts import NewAccount
+from paydesk.domain.operations.acquirer_rules import add_rule, in_words, remove_rule
 
 app = typer.Typer(help="Add, list, change and disable accounts at acquirers.", no_args_is_help=True)
 
@@ -104,6 +109,90 @@ async def key(name: Name, as_json: AsJson = False) -> None:
         account = await acquirer_accounts.set_key(desk, COMMAND_LINE, name, _key(), now=utc_now())
     _show(account, as_json=as_json)
     note("every process asks by the new key within seconds")
+
+
+Merchant = Annotated[int | None, typer.Option(min=1, max=2**53 - 1, help="The merchant's id.")]
+Currency = Annotated[str, typer.Option(help="Like EUR.")]
+Country = Annotated[str, typer.Option(help="The customer's, as two letters.")]
+Brand = Annotated[str, typer.Option(help="The card's, like visa.")]
+
+
+@app.command(epilog="Example: paydesk acquirer route --preview --merchant 1 --currency EUR --amount 10 --order A-1")
+@command
+async def route(
+    preview: Annotated[bool, typer.Option("--preview", help="Say where an order would go, and why.")] = False,
+    merchant: Merchant = None,
+    currency: Currency = "USD",
+    amount: Annotated[str, typer.Option(help="In main units.")] = "10",
+    country: Country = "",
+    brand: Brand = "",
+    order: Annotated[str, typer.Option(help="The shop's reference, which decides about shares.")] = "",
+    live: Annotated[bool, typer.Option("--live/--test", help="On which side.")] = True,
+    as_json: AsJson = False,
+) -> None:
+    """List the rules that choose an account, in their order; or try them on an order."""
+    async with deployment() as here, acquirers_of(here) as desk:
+        if not preview:
+            rules = await list_rules(here.database)
+            shown = [{"id": one.id, "account": one.account, "if": in_words(one)} for one in rules]
+        else:
+            side = Shop((await find_merchant(here.database, merchant or 0)).id, live)
+            wanted = Order(side, order, currency, _amount(amount, "--amount"), country.upper(), brand)
+            steps = await desk.preview(wanted)
+            shown = [{"step": one.what, "account": one.account, "taken": one.is_taken, "why": one.why} for one in steps]
+    if as_json:
+        show_json(shown)
+        return
+    show_table(tuple(shown[0]) if shown else ("id", "account", "if"), [tuple(one.values()) for one in shown])
+
+
+@app.command("rule-add", epilog="Example: paydesk acquirer rule-add stripe-eu --currency EUR --share 30")
+@command
+async def add_one(
+    account: Name,
+    merchant: Merchant = None,
+    currency: Annotated[str, typer.Option(help="Like EUR; needed with amounts.")] = "",
+    country: Country = "",
+    brand: Brand = "",
+    least: Annotated[str, typer.Option("--from", help="The least amount.")] = "",
+    most: Annotated[str, typer.Option("--to", help="The largest amount.")] = "",
+    share: Annotated[int, typer.Option(help="Of a hundred such orders, how many.")] = 100,
+    as_json: AsJson = False,
+) -> None:
+    """Send the orders that fit to an account; the rules are tried in the order in which they were
+    added.
+    """
+    async with deployment() as here, acquirers_of(here) as desk:
+        bounds = [_amount(text, name) if text else None for text, name in ((least, "--from"), (most, "--to"))]
+        rule = Rule(0, account, merchant, currency.upper(), country.upper(), brand.lower(), bounds[0], bounds[1], share)
+        made = await add_rule(here.database, COMMAND_LINE, rule, set(desk.acquirers), now=utc_now())
+    facts = {"id": made.id, "account": made.account, "if": in_words(made)}
+    if as_json:
+        show_json(facts)
+    else:
+        show_facts(list(facts.items()))
+
+
+@app.command("rule-remove", epilog="Example: paydesk acquirer rule-remove 1")
+@command
+async def remove_one(
+    rule_id: Annotated[int, typer.Argument(metavar="RULE", min=1, max=2**53 - 1, help="The rule's id.")],
+) -> None:
+    """Take a rule away; orders that were tried stay where they are."""
+    async with deployment() as here:
+        await remove_rule(here.database, COMMAND_LINE, rule_id, now=utc_now())
+    note("the rule is gone")
+
+
+def _amount(text: str, name: str) -> Decimal:
+    """An amount that was typed. Raises: Malformed."""
+    try:
+        amount = Decimal(text) if text.isascii() and len(text) <= 20 else Decimal("NaN")
+    except InvalidOperation:
+        amount = Decimal("NaN")
+    if not amount.is_finite():
+        raise Malformed(f"{name} is not a number: {text[:20]!r}", name)
+    return amount
 
 
 def _key() -> str:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +22,15 @@ from paydesk.adapters.acquirers.simulator import Bank, Record, SimulatedAcquirer
 from paydesk.adapters.acquirers.wrapping import PassingAcquirer
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
-from paydesk.core.errors import Unavailable
+from paydesk.core.errors import Conflict, NotFound, Unavailable
 from paydesk.database.pool import Database, connected
 from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.acquirers.opening import AccountToOpen, OpenAcquirers
+from paydesk.domain.acquirers.routing import Order, Rule
 from paydesk.domain.chargebacks.reading_acquirers import read_disputes
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.operations.acquirer_accounts import NewAccount, add_account, set_enabled
+from paydesk.domain.operations.acquirer_rules import add_rule, remove_rule
 from paydesk.domain.operations.reconciling import reconcile
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.paying import Paid, Refused, Unsettled
@@ -187,7 +190,7 @@ async def test_after_an_unknown_outcome_no_other_account_is_asked(accounts: Acco
     await accounts.enable("second", enabled=False)
     del accounts.spoilt["second"]
     with pytest.raises(Unavailable):
-        await accounts.till.desk.choose(accounts.till.shop, "lost", "USD")
+        await accounts.till.desk.choose(Order(accounts.till.shop, "lost", "USD", Decimal(10)))
     await accounts.till.settle(minutes=2)
     assert (accounts.taken("second"), accounts.taken("simulator")) == (1, 0)
 
@@ -227,3 +230,39 @@ async def test_an_account_that_is_dead_keeps_nobody_from_the_other_ones_disputes
     await read_disputes(accounts.till.desk, now=utc_now())
     rows = await accounts.till.database.fetch("select acquirer from dispute_reading where acquirer = 'simulator'")
     assert len(rows) == 1
+
+
+async def test_an_order_goes_where_the_rules_send_it_as_the_preview_says(accounts: Accounts) -> None:
+    await accounts.add("first")
+    await accounts.add("second")
+    till = accounts.till
+    rule = Rule(0, "second", till.shop.merchant_id, "CHF", "", "visa", None, Decimal(100), 100)
+    await add_rule(till.database, COMMAND_LINE, rule, set(till.desk.acquirers), now=utc_now())
+    steps = await till.desk.preview(Order(till.shop, "swiss", "CHF", Decimal(10), "", "visa"))
+    assert (steps[-1].account, steps[-1].is_taken) == ("second", True)
+    await till.buy("swiss", currency="CHF")
+    await till.buy("other")
+    assert await accounts.served_by() == ["second", "first"]
+
+
+async def test_rules_that_change_move_no_order_that_was_tried(accounts: Accounts) -> None:
+    await accounts.add("first")
+    await accounts.add("second")
+    till = accounts.till
+    link = await till.order("stays")
+    assert isinstance(await till.pay(link, DECLINED), Refused)
+    everything = Rule(0, "second", None, "", "", "", None, None, 100)
+    rule = await add_rule(till.database, COMMAND_LINE, everything, set(till.desk.acquirers), now=utc_now())
+    assert await till.pay(link, GOOD) == Paid()
+    await till.buy("new")
+    assert await accounts.served_by() == ["first", "first", "second"]
+    await remove_rule(till.database, COMMAND_LINE, rule.id, now=utc_now())
+    with pytest.raises(NotFound):
+        await remove_rule(till.database, COMMAND_LINE, rule.id, now=utc_now())
+
+
+async def test_the_same_bank_is_no_second_account(accounts: Accounts) -> None:
+    await accounts.add("second")
+    typed = NewAccount("third", "simulator", address="http://second.test/")
+    with pytest.raises(Conflict):
+        await add_account(accounts.till.desk, COMMAND_LINE, typed, now=utc_now())

@@ -17,7 +17,7 @@ queries = load_statements(__package__ or "")
 PURPOSE: Final = "acquirer key"
 """What the secret keys of accounts are sealed for."""
 
-KINDS: Final = {"simulator": False, "stripe": True}
+KINDS: Final = {"simulator": False, "stripe": True, "mollie": True}
 """The kinds of accounts, and whether such a one takes live payments."""
 
 _PRINT: Final = "account at an acquirer"

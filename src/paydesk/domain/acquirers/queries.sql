@@ -84,3 +84,14 @@ select named.name
            ' ' || :merchant_order_id)
  order by named.place
  limit 1;
+
+-- name: rules()
+select id, account, for_merchant_id, currency, country, brand, least, most, share from acquirer_rule order by id;
+
+-- name: add_rule(account, for_merchant_id, currency, country, brand, least, most, share, now)$
+insert into acquirer_rule (account, for_merchant_id, currency, country, brand, least, most, share, created_at)
+values (:account, :for_merchant_id, :currency, :country, :brand, :least, :most, :share, :now)
+returning id;
+
+-- name: remove_rule(id)$
+delete from acquirer_rule where id = :id returning account;

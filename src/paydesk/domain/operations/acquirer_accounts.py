@@ -116,7 +116,7 @@ async def set_key(desk: Desk, actor: Actor, name: str, key: str, *, now: datetim
     account = await _found(desk.database, name)
     if not account.has_key:
         raise Conflict(f'"{name}" has no key')
-    key = _checked_key(key)
+    key = _checked_key(key, account.kind)
     printed = print_of(desk.vault, key)
     if printed in desk.usual_prints:
         raise Conflict("this key is that of the settings' own account")
@@ -152,7 +152,9 @@ def _check(typed: NewAccount) -> None:
         if typed.key.strip() or typed.hosts_pages or typed.page_domain:
             raise Malformed("a simulated bank has an address alone, and no key", "key")
         return
-    _checked_key(typed.key)
+    _checked_key(typed.key, typed.kind)
+    if typed.kind == "mollie" and (typed.hosts_pages or typed.page_domain):
+        raise Malformed("at Mollie customers always pay on its own page, at its own domain", "page_domain")
     if typed.address.strip():
         raise Malformed("this kind has no address of its own", "address")
     if typed.page_domain and not (typed.hosts_pages and _DOMAIN.fullmatch(typed.page_domain)):
@@ -166,11 +168,11 @@ def _check_address(address: str) -> None:
         raise Malformed("a simulated bank needs its address, like http://127.0.0.1:9001", "address")
 
 
-def _checked_key(key: str) -> str:
+def _checked_key(key: str, kind: str) -> str:
     """A secret key that may be one; nothing of it is repeated. Raises: Malformed."""
-    key = key.strip()
-    if not key.startswith(("sk_", "rk_")) or not (key.isascii() and key.isprintable()) or len(key) > _LONGEST_KEY:
-        raise Malformed("this must be the account's secret key, which begins with sk_ or rk_", "key")
+    key, begins = key.strip(), ("live_", "test_") if kind == "mollie" else ("sk_", "rk_")
+    if not key.startswith(begins) or not (key.isascii() and key.isprintable()) or len(key) > _LONGEST_KEY:
+        raise Malformed(f"this must be the account's secret key, which begins with {' or '.join(begins)}", "key")
     return key
 
 

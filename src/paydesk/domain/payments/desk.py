@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from paydesk.adapters.acquirers.hosted_pages import Capabilities
 from paydesk.adapters.acquirers.interface import Acquirer
 from paydesk.adapters.vault import Vault
 from paydesk.core.errors import Unavailable
 from paydesk.database.pool import Database
-from paydesk.domain.acquirers.choosing import choose, serving
+from paydesk.domain.acquirers.choosing import choose, preview, serving
 from paydesk.domain.acquirers.opening import OpenAcquirers
+from paydesk.domain.acquirers.routing import Order, Step
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import card_guard
 from paydesk.domain.payments.card_guard import Limits, in_test_mode
@@ -99,15 +101,22 @@ class Desk:
         """
         return self._named(self.usual_for(live=live))
 
-    async def choose(self, shop: Shop, order: str, currency: str) -> Acquirer:
-        """The acquirer of the next attempt to pay an order.
+    async def choose(self, order: Order, *, can: Callable[[Capabilities], bool] = lambda _: True) -> Acquirer:
+        """The acquirer of the next attempt to pay an order, one that `can` take it if there is one.
 
         Raises: Unavailable if there is none, or it must not be another one than before.
         """
-        usual, known = self.usual_for(live=shop.live), self.acquirers
+        usual, known = self.usual_for(live=order.shop.live), self.acquirers
         if isinstance(known, OpenAcquirers) and known.are_added:
-            usual = await choose(self.database, shop, order, currency, usual=usual, known=set(known), pads=self.pads)
+            able = {name for name in known if can(known[name].capabilities)}
+            usual = await choose(self.database, order, usual=usual, known=set(known), able=able, pads=self.pads)
         return self._named(usual)
+
+    async def preview(self, order: Order) -> list[Step]:
+        """Where an order that was not tried yet would go, and why. Moves no money."""
+        return await preview(
+            self.database, order, usual=self.usual_for(live=order.shop.live), known=set(self.acquirers)
+        )
 
     async def serving(self, shop: Shop, currency: str) -> list[Acquirer]:
         """The acquirers that take new payments of a shop, in the order in which they are asked."""

@@ -56,6 +56,7 @@ from paydesk.domain.payments.paying import (
     Result,
     Unsettled,
     leave_challenge,
+    order_of,
     record_answer,
     settle_challenge,
 )
@@ -127,7 +128,7 @@ async def go_to_page(desk: Desk, checkout: Checkout, guest: Guest, *, base: str,
             raise Gone("this checkout has expired")
     elif checkout.standing is not Standing.OPEN:
         raise Conflict(f"this checkout is {checkout.standing}")
-    acquirer = await desk.choose(checkout.shop, checkout.merchant_order_id, checkout.currency)
+    acquirer = await desk.choose(order_of(checkout), can=lambda one: one.pages)
     require_pages(acquirer, checkout)
     intent = await _commit_intent(desk, checkout, guest, acquirer, base=base, now=now)
     if isinstance(intent, Refused):

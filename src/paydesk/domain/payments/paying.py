@@ -29,11 +29,13 @@ from paydesk.adapters.acquirers.interface import (
     Voided,
     is_earlier,
 )
+from paydesk.core.cards import detect_brand
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Gone
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.records import record_if_any
 from paydesk.database.statements import Connection, load_statements
+from paydesk.domain.acquirers.routing import Order
 from paydesk.domain.payments import card_guard, metrics, preparing
 from paydesk.domain.payments.asking_pages import end_page, find_page
 from paydesk.domain.payments.checkouts import Attempt, Checkout, Standing
@@ -142,7 +144,8 @@ async def pay(desk: Desk, checkout: Checkout, payer: Payer, *, return_url: str, 
             raise Gone("this checkout has expired")
     elif checkout.standing is not Standing.OPEN:
         raise Conflict(f"this checkout is {checkout.standing}")
-    acquirer = await desk.choose(checkout.shop, checkout.merchant_order_id, checkout.currency)
+    brand = str(detect_brand(payer.card.number))
+    acquirer = await desk.choose(order_of(checkout, country=payer.country, brand=brand), can=lambda one: one.cards)
     intent = await _commit_intent(desk, checkout, payer, acquirer, return_url=return_url, now=now)
     if isinstance(intent, Refused):
         return intent
@@ -230,6 +233,12 @@ async def _commit_intent(
         mark=order_mark(begun, checkout.terms),
     )
     return _Intent(attempt_id, purchase, begun, counts)
+
+
+def order_of(checkout: Checkout, *, country: str = "", brand: str = "") -> Order:
+    """A checkout's order, as far as it decides which account takes it."""
+    order, country = checkout.merchant_order_id, country or checkout.entered.country
+    return Order(checkout.shop, order, checkout.currency, checkout.amount, country, brand)
 
 
 def takes_saved(checkout: Checkout, acquirer: Acquirer) -> bool:

@@ -31,6 +31,7 @@ from paydesk.domain.payments.paying import (
     Refused,
     Result,
     Unsettled,
+    order_of,
     pay,
     settle_challenge,
     takes_saved,
@@ -211,7 +212,7 @@ async def find_visit(request: Request, *, renew: bool = False) -> CheckoutVisit:
 async def _chosen(services: CheckoutServices, checkout: Checkout) -> Acquirer | None:
     """The acquirer that would take the checkout's money now, None if there is none."""
     try:
-        return await services.desk.choose(checkout.shop, checkout.merchant_order_id, checkout.currency)
+        return await services.desk.choose(order_of(checkout))
     except Unavailable:
         return None
 
