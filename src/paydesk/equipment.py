@@ -66,8 +66,15 @@ def live_acquirer(settings: Settings) -> Acquirer | None:
     if not settings.live_acquirer:
         return None
     require_live_key(settings)
+    return acquirer_named(settings, settings.live_acquirer)
+
+
+def acquirer_named(settings: Settings, name: str) -> Acquirer:
+    """The acquirer of a name with its settings, whoever takes live payments;
+    the caller closes it. Raises: SetupError.
+    """
     # The libraries are large: only who uses one loads it.
-    if settings.live_acquirer == "mollie":
+    if name == "mollie":
         from paydesk.adapters.acquirers.mollie import MollieAcquirer
 
         return MollieAcquirer(settings.mollie_key.get_secret_value(), api_base=settings.mollie_api_base)

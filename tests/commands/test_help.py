@@ -5,11 +5,22 @@ from __future__ import annotations
 import typer.main
 from typer.core import TyperGroup
 
-from paydesk.commands import alarms, card_guard, customers, fees, mail, merchants, operators, pingbacks, vault
+from paydesk.commands import (
+    acquirers,
+    alarms,
+    card_guard,
+    customers,
+    fees,
+    mail,
+    merchants,
+    operators,
+    pingbacks,
+    vault,
+)
 
 APPS = (
-    alarms.app, card_guard.app, customers.app, fees.app, mail.app, merchants.app, operators.app, pingbacks.app,
-    vault.app,
+    acquirers.app, alarms.app, card_guard.app, customers.app, fees.app, mail.app, merchants.app, operators.app,
+    pingbacks.app, vault.app,
 )  # fmt: skip
 
 

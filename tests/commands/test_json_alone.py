@@ -11,7 +11,7 @@ import typer
 from tests import breaking, set_back
 
 from paydesk import cli, settings
-from paydesk.commands import connecting
+from paydesk.commands import connecting, verifying
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 
@@ -85,6 +85,7 @@ WORDS: dict[str, str] = {
     "vault sweep": "",
     "customer erase": "{merchant} --email ada@example.com --end --yes",
     "clock reset": "{merchant} --yes",
+    "acquirer verify": "simulator",
 }
 """Each command that knows --json, with words that it can work on."""
 
@@ -123,7 +124,8 @@ async def test_json_stands_alone_on_stdout_whatever_is_logged(
         structlog.get_logger().error(LINE)
         return honest(**given)
 
-    monkeypatch.setattr(connecting, "load_settings", logging)
+    for module in (connecting, verifying):
+        monkeypatch.setattr(module, "load_settings", logging)
     # Who read disputes in another test and was broken off has them for a minute.
     await set_back.banks_tell_again(database)
     ids = {"merchant": account["id"], "subscription": subscription}

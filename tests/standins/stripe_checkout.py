@@ -53,7 +53,7 @@ _LISTS = {"/v1/checkout/sessions": SessionListParams}
 class StripeCheckout:
     """Sessions, their payments and refunds; `loses` as many answers as it is told to, once it has
     acted, and `stuck` sessions can't be expired. Of kept methods, those in `asking` want to see
-    their customer, and those in `failing` are declined.
+    their customer, and those in `failing` are declined. One that `forgets` knows no key again.
     """
 
     now: Callable[[], datetime]
@@ -71,6 +71,7 @@ class StripeCheckout:
     stuck: set[str] = field(default_factory=set)
     asked: list[tuple[str, str, bytes]] = field(default_factory=list)
     loses: int = 0
+    forgets: bool = False
 
     async def respond(self, request: web.Request) -> web.Response:
         """Answer one request of the library's."""
@@ -90,7 +91,7 @@ class StripeCheckout:
             first, status, said = self.answers[key]
             return (status, said) if first == asked else (400, {"error": _KEY_REUSED})
         status, said = self._act(request, nested(parse_qsl(body.decode(), keep_blank_values=True)))
-        if request.method == "POST" and key and status == 200:
+        if request.method == "POST" and key and status == 200 and not self.forgets:
             self.answers[key] = asked, status, json.loads(json.dumps(said))
         return status, said
 

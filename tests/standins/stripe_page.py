@@ -83,8 +83,8 @@ class Pages:
             print(json.dumps({"told": answer.status}), flush=True)
 
 
-async def _serve(port: int, tells: str, secret: str) -> None:
-    standin = StripeCheckout(utc_now, base_url=f"http://127.0.0.1:{port}")
+async def _serve(port: int, tells: str, secret: str, *, forgets: bool) -> None:
+    standin = StripeCheckout(utc_now, base_url=f"http://127.0.0.1:{port}", forgets=forgets)
     pages, app = Pages(standin, tells, secret), web.Application()
     app.router.add_get("/c/pay/{name}", pages.show)
     app.router.add_post("/c/pay/{name}", pages.pay)
@@ -103,8 +103,9 @@ def main() -> None:
     asked.add_argument("--port", type=int, required=True)
     asked.add_argument("--tells", default="")
     asked.add_argument("--secret", default="")
+    asked.add_argument("--forgets", action="store_true")
     given = asked.parse_args()
-    asyncio.run(_serve(given.port, given.tells, given.secret))
+    asyncio.run(_serve(given.port, given.tells, given.secret, forgets=given.forgets))
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import typer
 from paydesk.commands.connecting import command, deployment
 from paydesk.commands.printing import AsJson, note, show_facts, show_json, show_table
 from paydesk.commands.reconciling import acquirers_of
+from paydesk.commands.verifying import EXAMPLE, verify
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Malformed
 from paydesk.domain.accounts.audit import COMMAND_LINE
@@ -22,7 +23,8 @@ from paydesk.domain.operations import acquirer_accounts
 from paydesk.domain.operations.acquirer_accounts import NewAccount
 from paydesk.domain.operations.acquirer_rules import add_rule, in_words, remove_rule
 
-app = typer.Typer(help="Add, list, change and disable accounts at acquirers.", no_args_is_help=True)
+app = typer.Typer(help="Add, list, change and disable accounts at acquirers; try one out.", no_args_is_help=True)
+app.command("verify", epilog=EXAMPLE)(verify)
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The account's name.")]
 Currencies = Annotated[
