@@ -13,8 +13,12 @@ from tests import breaking, set_back
 from tests.web.account.conftest import SignUp, Visitor, text_of
 from tests.web.account.test_getting_in import log_in, second_factor
 
+from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
+from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.acquirers.opening import OpenAcquirers
+from paydesk.domain.acquirers.routing import Rule
+from paydesk.domain.operations.acquirer_rules import add_rule, remove_rule
 
 KEY = "sk_live_51OnlyOurs"
 NEW = "/operator/acquirers/new"
@@ -136,3 +140,14 @@ async def test_an_account_is_disabled_and_gets_another_key(
 async def test_to_a_merchants_team_there_is_no_such_page(owner: Visitor) -> None:
     for page in (NEW, "/operator/acquirers/1"):
         assert (await owner.see(page)).status_code == 404
+
+
+async def test_the_rules_stand_on_the_page_as_they_are_tried(
+    operator: tuple[Visitor, list[str]], database: Database
+) -> None:
+    visitor, _ = operator
+    swiss = Rule(0, "simulator", None, "CHF", "CH", "", None, None, 30)
+    made = await add_rule(database, COMMAND_LINE, swiss, {"simulator"}, now=utc_now())
+    assert "CHF, from CH, 30 %" in text_of(await visitor.see("/operator/acquirers"))
+    await remove_rule(database, COMMAND_LINE, made.id, now=utc_now())
+    assert "CHF, from CH" not in text_of(await visitor.see("/operator/acquirers"))

@@ -12,7 +12,9 @@ from starlette.responses import Response
 from paydesk.core.errors import Conflict, Malformed, NotFound
 from paydesk.domain.accounts.second_factor import ask_again
 from paydesk.domain.acquirers.accounts import KINDS, AcquirerAccount, list_accounts
+from paydesk.domain.acquirers.routing import list_rules
 from paydesk.domain.operations.acquirer_accounts import NewAccount, add_account, set_currencies, set_enabled, set_key
+from paydesk.domain.operations.acquirer_rules import in_words
 from paydesk.domain.operations.machinery import acquirer_health
 from paydesk.web.console.guards import Access, Section, field_errors
 from paydesk.web.console.visit import Visit
@@ -36,6 +38,7 @@ async def show_acquirers(visit: Visit) -> Response:
     return visit.page(
         "acquirers.html",
         accounts=await list_accounts(visit.database),
+        rules=[(one, in_words(one)) for one in await list_rules(visit.database)],
         names=sorted({*desk.acquirers, *found}),
         configured=desk.acquirers,
         test_one=desk.test_acquirer,
