@@ -35,6 +35,7 @@ from paydesk.adapters.acquirers.interface import (
     KeyUsed,
     NoSuchPage,
     OutcomeUnknown,
+    Pending,
     Purchase,
     Voided,
 )
@@ -45,6 +46,7 @@ from paydesk.adapters.acquirers.simulator import Bank, Record, RemoteSimulator, 
 from paydesk.adapters.acquirers.simulator.own_pages import Way
 from paydesk.adapters.acquirers.simulator.server import bank_app
 from paydesk.adapters.acquirers.stripe import StripeAcquirer
+from paydesk.adapters.acquirers.stripe.objects import DEBITS
 from paydesk.adapters.acquirers.stripe.sessions import AT_ONCE, SLOW
 
 VISA = {"type": "card", "card": {"brand": "visa", "last4": "4242", "wallet": None, "exp_month": 12, "exp_year": 2031}}
@@ -559,6 +561,40 @@ class TestStripesOwn:
         (intent,) = stripes.standin.intents.values()
         intent["status"] = "requires_payment_method"
         assert (await stripes.acquirer.find_page(wanted.key, opened.reference)).state is PageState.ENDED
+
+    async def test_direct_debits_are_offered_where_slow_methods_are_wanted_and_what_nobody_may_pay_never(
+        self, stripes: StripesWindow
+    ) -> None:
+        assert stripes.standin is not None
+        for slow, offered in ((False, set()), (True, set(DEBITS))):
+            await stripes.acquirer.open_page(stripes.wanted(slow=slow))
+            sent = unquote(stripes.standin.asked[-1][2].decode())
+            left_out = {one.partition("=")[2] for one in sent.split("&") if one.startswith("excluded_payment_method")}
+            assert set(SLOW) - left_out == offered
+
+    @pytest.mark.parametrize("paid", [True, False])
+    async def test_a_direct_debit_is_pending_until_its_bank_has_decided(
+        self, stripes: StripesWindow, paid: bool
+    ) -> None:
+        assert stripes.standin is not None
+        wanted = stripes.wanted(slow=True)
+        opened = await stripes.acquirer.open_page(wanted)
+        stripes.standin.pay(opened.reference, {"type": "sepa_debit", "sepa_debit": {"last4": "3000"}}, sure=False)
+        page = await stripes.acquirer.find_page(wanted.key, opened.reference)
+        assert (page.state, page.instrument) == (PageState.PENDING, Instrument(InstrumentKind.SLOW_BANK))
+        assert page.until is not None
+        assert timedelta(days=20) < page.until - stripes.clock.now < timedelta(days=22)
+        (listed,) = (await stripes.acquirer.list_purchases(stripes.clock.now - timedelta(hours=1), "")).purchases
+        assert listed.state is PurchaseState.PENDING
+        earlier = await stripes.acquirer.look_back(wanted.key)
+        assert earlier is not None
+        assert isinstance(earlier.finding, Pending)
+        stripes.standin.debit_ends(opened.reference, paid=paid)
+        page = await stripes.acquirer.find_page(wanted.key, opened.reference)
+        assert page.state is (PageState.PAID if paid else PageState.ENDED)
+        earlier = await stripes.acquirer.look_back(wanted.key)
+        assert earlier is not None
+        assert isinstance(earlier.finding, Approved if paid else Declined)
 
     @pytest.mark.parametrize("amount", [Decimal(10), Decimal(0)], ids=["paid", "set up"])
     async def test_a_lost_answer_to_keeping_is_asked_for_again_byte_for_byte(

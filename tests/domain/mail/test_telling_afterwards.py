@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -12,10 +13,11 @@ import pytest
 from tests import set_back
 from tests.domain.deliveries.conftest import warehouse
 from tests.domain.mail.test_telling import buy, tell
-from tests.shopfront import choose_mails
+from tests.shopfront import choose_mails, go_on
 from tests.till import Till
 from tests.web.mails.every_mail import ADDRESSES, mail_of
 
+from paydesk.adapters.acquirers.simulator.own_pages import Way
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.chargebacks.reading_acquirers import read_disputes
@@ -23,6 +25,7 @@ from paydesk.domain.mail.kinds import MailKind
 from paydesk.domain.mail.telling import TOLD_FOR
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
+from paydesk.domain.payments.paying import ConfirmWithBank
 from paydesk.domain.payments.refunding import refund
 from paydesk.web.mails.writing import write
 
@@ -151,3 +154,23 @@ async def test_test_data_and_old_events_are_marked_and_told_to_nobody(warehouse:
     await tell(database)
     assert await told(database, warehouse.shop, MailKind.refund) == []
     assert await told(database, warehouse.shop, MailKind.shipment) == []
+
+
+@pytest.mark.parametrize("tried_anew", [False, True])
+async def test_whose_transfer_came_to_nothing_hears_so_once(subscriber: Till, tried_anew: bool) -> None:
+    till = replace(subscriber, desk=replace(subscriber.desk, slow_methods=True))
+    database, link = till.database, await till.order("A1")
+    led = await go_on(till.desk, link)
+    assert isinstance(led, ConfirmWithBank)
+    till.bank.pages.pay(led.url.rpartition("/")[2], Way.FAILING_TRANSFER, "")
+    await till.settle(minutes=2)
+    await tell(database)
+    assert await told(database, till.shop, MailKind.payment_failed) == []
+    await till.settle(hours=49)
+    if tried_anew:
+        await till.pay(link)
+    await asyncio.gather(*(tell(database) for _ in range(4)))
+    mails = await told(database, till.shop, MailKind.payment_failed)
+    assert [(mail["recipient"], mail["merchant_order_id"], mail["amount"]) for mail in mails] == (
+        [] if tried_anew else [("ada@example.com", "A1", "10")]
+    )

@@ -312,3 +312,27 @@ async def test_what_can_not_be_adopted_and_was_given_back_is_over(after: After) 
         assert {one.what for one in (await till.compare()).differences} == {"purchase", "refund"}
         found = await till.compare(fix=True)
         assert (found.differences, found.adopted) == ([], [])
+
+
+async def _transfer(till: Books) -> None:
+    led = await go_on(replace(till.desk, slow_methods=True), await till.order("mug"))
+    assert isinstance(led, ConfirmWithBank)
+    till.bank.pages.pay(led.url.rpartition("/")[2], Way.TRANSFER, "")
+    await till.settle(minutes=2)
+
+
+@pytest.mark.parametrize("known", [_order, None])
+async def test_a_transfer_that_is_on_its_way_is_adopted_as_pending_and_paid_once_it_arrives(
+    after: After, known: Any
+) -> None:
+    async with after(_transfer, known=known) as (till, before):
+        assert await till.states() == []
+        await till.compare(fix=True)
+        (payment,) = await till.payments()
+        assert (payment["state"], payment["id"]) == ("pending", before["payments"][0]["id"])
+        assert await till.differences() == []
+        assert await till.problems() == []
+        await till.settle(days=20)
+        assert await till.states() == ["captured"]
+        assert [event for event, *_ in (await till.written())["told"]] == ["payment"]
+        assert till.taken() == [(Decimal(10), Decimal(0))]

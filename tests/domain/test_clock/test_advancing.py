@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
@@ -14,7 +15,9 @@ import pytest
 from tests import breaking, set_back, shopfront
 from tests.domain.pingbacks.receiver import Receiver, receiving
 from tests.shopfront import find_subscription
+from tests.till import Till
 
+from paydesk.adapters.acquirers.simulator.own_pages import Way
 from paydesk.adapters.acquirers.simulator.purchase_state import Standing
 from paydesk.adapters.outbound import OutboundClient
 from paydesk.adapters.vault import Vault
@@ -27,7 +30,7 @@ from paydesk.domain.merchants.merchant import Merchant, change_merchant
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.merchants.test_clock import held_clock, read_clock
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.payments.paying import Paid
+from paydesk.domain.payments.paying import ConfirmWithBank, Paid
 from paydesk.domain.pingbacks.sending import PingbackSender
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.subscription_terms import Terms, Trial
@@ -434,3 +437,28 @@ async def test_a_call_that_has_had_its_time_stops_where_the_next_goes_on(
 
 async def test_a_call_with_nothing_left_to_do_is_not_stopped(run: Advance) -> None:
     assert (await run(3, most_seconds=0)).counts == {}
+
+
+class TestSlowMethods:
+    @pytest.mark.parametrize(
+        ("way", "ends_as", "events"),
+        [(Way.TRANSFER, "captured", ["payment"]), (Way.FAILING_TRANSFER, "declined", [])],
+    )
+    async def test_a_transfer_takes_two_days_of_the_test_clock(
+        self, desk: Desk, shop: Shop, run: Advance, ears: Receiver, way: Way, ends_as: str, events: list[str]
+    ) -> None:
+        await run(10, "day")
+        till = Till(replace(desk, slow_methods=True), shop)
+        led = await shopfront.go_on(till.desk, await till.order("A-1", pingback_url=ears.url))
+        assert isinstance(led, ConfirmWithBank)
+        till.bank.pages.pay(led.url.rpartition("/")[2], way, "")
+        await till.settle(minutes=2)
+        begun = (await read_clock(desk.database, shop.merchant_id, real_now=utc_now())).now
+        for days, state, told in ((1, "pending", []), (2, ends_as, events), (30, ends_as, events)):
+            await run(days, "day")
+            (payment,) = await till.payments()
+            assert payment["state"] == state
+            assert [json.loads(call.body)["event"] for call in ears.received] == told
+        if events:
+            assert abs(payment["paid_at"] - begun - timedelta(days=2)) < timedelta(minutes=5)
+        assert await till.problems() == []

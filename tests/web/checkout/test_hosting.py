@@ -256,3 +256,41 @@ async def test_a_page_that_the_janitor_wrote_down_first_is_led_to_all_the_same(
 
     monkeypatch.setattr(SimulatedAcquirer, "open_page", open_page_late)
     assert "/simulator/pay/" in leads_to(await press_continue(web, path))
+
+
+class TestSlowMethods:
+    @pytest.fixture
+    async def web(self, open_web: OpenWeb) -> httpx.AsyncClient:
+        """A browser where they are offered."""
+        return await open_web(slow_methods=True)
+
+    async def test_the_customer_reads_that_the_money_is_on_its_way_until_it_is_there(
+        self, web: httpx.AsyncClient, signed_form: SignedForm, desk: Desk, bank: Bank
+    ) -> None:
+        path = await open_page(web, signed_form(merchant_order_id="A-1"))
+        other = await open_page(web, signed_form(merchant_order_id="A-1", description="Once more"))
+        assert other != path
+        bank.pages.pay(page_in(leads_to(await press_continue(web, path))), Way.TRANSFER, "")
+        for address in (f"{path}/result", path, other):
+            page = await web.get(address)
+            assert page.status_code == 200
+            assert "Your bank may take some days" in html.unescape(page.text)
+            assert "is expected by" in page.text
+            assert "<form" not in page.text
+        for again in (await press_pay(web, path, VISA), await press_continue(web, path), await press_pay(web, other)):
+            assert leads_to(again).endswith("/result")
+        await settle_due(desk, now=utc_now() + timedelta(hours=49))
+        assert leads_to(await web.get(f"{path}/result")) == SHOP
+
+    async def test_the_customer_may_pay_again_what_came_to_nothing(
+        self, web: httpx.AsyncClient, signed_form: SignedForm, desk: Desk, bank: Bank, charges: Charges
+    ) -> None:
+        path = await open_page(web, signed_form())
+        bank.pages.pay(page_in(leads_to(await press_continue(web, path))), Way.FAILING_TRANSFER, "")
+        assert "Your bank may take some days" in (await web.get(f"{path}/result")).text
+        await settle_due(desk, now=utc_now() + timedelta(hours=49))
+        page = await web.get(f"{path}/result")
+        assert page.status_code == 402
+        assert "Your bank did not send the money" in page.text
+        assert leads_to(await press_pay(web, path, VISA)) == SHOP
+        assert [charge.net for charge in charges() if charge.net] == [Decimal(10)]
