@@ -13,9 +13,11 @@ from typing import Any
 
 import pytest
 from tests import breaking, shopfront
+from tests.banks import ending_in
 from tests.proving import check
 
-from paydesk.adapters.acquirers.hosted_pages import Page, PageState
+from paydesk.adapters.acquirers.hosted_pages import Page as HostedPage
+from paydesk.adapters.acquirers.hosted_pages import PageState
 from paydesk.adapters.acquirers.interface import Declined, DeclineReason, Earlier
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.adapters.acquirers.simulator.own_pages import Way
@@ -23,8 +25,11 @@ from paydesk.adapters.acquirers.simulator.purchase_state import Standing
 from paydesk.adapters.acquirers.wrapping import PassingAcquirer
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict
+from paydesk.core.paging import Page
 from paydesk.domain.payments.checkouts import Standing as CheckoutStanding
+from paydesk.domain.payments.for_api import PaymentFilter, list_payments
 from paydesk.domain.payments.paying import ConfirmWithBank, Paid, Unsettled, settle_challenge
+from paydesk.domain.payments.states import PaymentState
 
 Charges = Callable[[], list[Standing]]
 
@@ -69,10 +74,10 @@ async def told(till: Any) -> list[str]:
 class Later(PassingAcquirer):
     """Changes what the bank says of pages, and of older purchases."""
 
-    tells: Callable[[Page], Page] = staticmethod(lambda page: page)
+    tells: Callable[[HostedPage], HostedPage] = staticmethod(lambda page: page)
     of_older: Callable[[Earlier], Earlier] = staticmethod(lambda earlier: earlier)
 
-    async def find_page(self, key: str, reference: str) -> Page:
+    async def find_page(self, key: str, reference: str) -> HostedPage:
         return self.tells(await self.honest.find_page(key, reference))
 
     async def look_back(self, key: str, since: datetime | None = None) -> Earlier | None:
@@ -144,6 +149,26 @@ class TestWaiting:
         assert await slow.pay(link, VISA) == Unsettled()
         assert await slow.state() == "pending"
         assert not [charge for charge in charges() if charge.net]
+
+    async def test_what_was_heard_and_not_written_down_is_heard_again(
+        self, slow: Any, bank: Bank, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        link = await slow.order()
+        bank.pages.pay(page_of(await shopfront.go_on(slow.desk, link)), Way.TRANSFER, "")
+        with monkeypatch.context() as dying:
+            dying.setattr("paydesk.domain.payments.paying.record_pending", ending_in(ConnectionResetError()))
+            with pytest.raises(ConnectionResetError):
+                await come_back(slow, link)
+        assert await slow.state() == "challenged"
+        await slow.settle(minutes=2)
+        assert await slow.state() == "pending"
+
+    async def test_the_shop_finds_it_among_its_pending_payments(self, slow: Any, bank: Bank) -> None:
+        await transfer(slow, bank, await slow.order("A-1"))
+        assert await slow.pay(await slow.order("A-2"), VISA) == Paid()
+        wanted = PaymentFilter(states=frozenset({PaymentState.PENDING}))
+        found = await list_payments(slow.desk.database, slow.shop, wanted, Page(10))
+        assert [one.merchant_order_id for one in found] == ["A-1"]
 
     async def test_the_books_are_right_while_it_waits_and_say_so_if_it_takes_too_long(
         self, slow: Any, bank: Bank

@@ -454,8 +454,10 @@ class TestSlowMethods:
         till.bank.pages.pay(led.url.rpartition("/")[2], way, "")
         await till.settle(minutes=2)
         begun = (await read_clock(desk.database, shop.merchant_id, real_now=utc_now())).now
+        what = What.ARRIVED if events else What.NOT_ARRIVED
         for days, state, told in ((1, "pending", []), (2, ends_as, events), (30, ends_as, events)):
-            await run(days, "day")
+            summary = await run(days, "day")
+            assert (what in summary.counts) is (days == 2)
             (payment,) = await till.payments()
             assert payment["state"] == state
             assert [json.loads(call.body)["event"] for call in ears.received] == told

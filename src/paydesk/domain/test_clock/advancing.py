@@ -49,12 +49,16 @@ _SOON = 0.02
 
 
 class What(StrEnum):
-    """What can happen while a clock is moved; `payment…` are renewals."""
+    """What can happen while a clock is moved; `payment…` are renewals, if it is not said."""
 
     PAYMENT = "payment"
     DECLINED = "payment_declined"
     FAILED = "payment_failed"
     """A charge that never reached the bank; it is due again at once, and counts as no failure."""
+    ARRIVED = "payment_arrived"
+    """The money of a pending payment."""
+    NOT_ARRIVED = "payment_not_arrived"
+    """A pending payment came to nothing."""
     STOPPED = "subscription_stopped"
     EXPIRED = "subscription_expired"
     CHARGEBACK = "chargeback"

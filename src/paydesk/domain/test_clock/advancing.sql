@@ -78,6 +78,13 @@ with event as (
      where a.merchant_id = :merchant_id and a.live = false and p.renewal and a.state in ('declined', 'failed')
        and a.finished_at between :since and :until
      union all
+    select a.finished_at, 1, case a.state when 'approved' then 'payment_arrived' else 'payment_not_arrived' end, null,
+           a.payment_id, null
+      from hosted_page h
+      join payment_attempt a on a.merchant_id = h.merchant_id and a.live = h.live and a.id = h.attempt_id
+     where h.merchant_id = :merchant_id and h.live = false and h.sure_by is not null
+       and a.state in ('approved', 'declined', 'failed') and a.finished_at between :since and :until
+     union all
     select s.date_stopped, 2, 'subscription_stopped', s.id, null, null
       from subscription s
      where s.merchant_id = :merchant_id and s.live = false and s.date_stopped between :since and :until

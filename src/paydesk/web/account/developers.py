@@ -56,6 +56,8 @@ _HAPPENED = {
     What.PAYMENT: (mark("Renewed"), "green"),
     What.DECLINED: (mark("Renewal declined"), "yellow"),
     What.FAILED: (mark("Bank not reached"), "yellow"),
+    What.ARRIVED: (mark("Pending payment arrived"), "green"),
+    What.NOT_ARRIVED: (mark("Pending payment did not arrive"), "yellow"),
     What.STOPPED: (mark("Subscription stopped"), "red"),
     What.EXPIRED: (mark("Subscription ended as agreed"), "secondary"),
     What.CHARGEBACK: (mark("Chargeback"), "red"),

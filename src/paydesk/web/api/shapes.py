@@ -297,7 +297,8 @@ class ClockEvent(msgspec.Struct, frozen=True):
         str,
         Meta(
             description="`payment`, `payment_declined`, `payment_failed`, `subscription_stopped`, "
-            "`subscription_expired`, `payment_voided`, `chargeback`, `settlement`, `reserve_release`, "
+            "`subscription_expired`, `payment_arrived` or `payment_not_arrived` (what was pending), "
+            "`payment_voided`, `chargeback`, `settlement`, `reserve_release`, "
             "`pingback_acknowledged` or `pingback_failed`."
         ),
     ]
