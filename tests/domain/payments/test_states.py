@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -11,11 +12,22 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests import breaking, set_back
 from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
+from tests.banks import answering
 from tests.lengths import at_length
-from tests.shopfront import buy, ship, ships
+from tests.shopfront import buy, go_on, ship, ships
 
 from paydesk.adapters.acquirers.disputes import Dispute, DisputeStatus
-from paydesk.adapters.acquirers.interface import AcquirerRefused, CardDetails, OutcomeUnknown, Purchase, Voided
+from paydesk.adapters.acquirers.interface import (
+    AcquirerRefused,
+    CardDetails,
+    Declined,
+    DeclineReason,
+    Earlier,
+    OutcomeUnknown,
+    Purchase,
+    Voided,
+)
+from paydesk.adapters.acquirers.simulator.own_pages import Way
 from paydesk.adapters.acquirers.simulator.purchase_state import Standing
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict
@@ -26,7 +38,7 @@ from paydesk.domain.deliveries.deadlines import act_on_due
 from paydesk.domain.merchants.customer_links import Link
 from paydesk.domain.merchants.merchant import create_merchant, shop_of
 from paydesk.domain.payments.failed_refunds import read_failed_refunds
-from paydesk.domain.payments.paying import settle_challenge
+from paydesk.domain.payments.paying import ConfirmWithBank, settle_challenge
 from paydesk.domain.payments.refunding import refund
 from paydesk.domain.payments.states import (
     ATTEMPT_TRANSITIONS,
@@ -56,7 +68,7 @@ async def test_the_schema_knows_the_same_states(database: Database) -> None:
             "select pg_get_constraintdef(oid) from pg_constraint"
             " where conrelid = $1::text::regclass and contype = 'c' and conname = $2",
             table,
-            f"{table}_state_check",
+            f"{table}_state_is_known",
         )
         quoted = set(definition.split("'")[1::2])
         assert quoted == {str(state) for state in states}
@@ -112,9 +124,39 @@ async def test_the_statements_make_every_transition_of_the_tables_and_no_other(t
     reference = (await till.attempts())[-1]["acquirer_reference"]
     bank.bank.decide(reference, "approve")
     await till.settle(minutes=16)
+    await _by_slow_methods(till)
     await _after_the_payment(till, database)
     missing = await database.fetch("select row_of, was, became from transition where not made")
     assert [tuple(row) for row in missing] == []
+
+
+async def _by_slow_methods(till: Any) -> None:
+    """Transfers arrive, come to nothing, and are found pending after the database was put back."""
+    till = replace(till, desk=replace(till.desk, slow_methods=True))
+    acquirer = till.desk.acquirers["simulator"]
+
+    async def transfer(token: Link, way: Way) -> None:
+        led = await go_on(till.desk, token)
+        assert isinstance(led, ConfirmWithBank)
+        acquirer.honest.bank.pages.pay(led.url.rpartition("/")[2], way, "")
+        checkout = await till.find(token)
+        await settle_challenge(till.desk, checkout, checkout.attempt, now=utc_now())
+
+    for way in (Way.TRANSFER, Way.FAILING_TRANSFER):
+        await transfer(await till.order(), way)
+        await till.settle(hours=49)
+    token = await till.order("forgotten")
+    await transfer(token, Way.TRANSFER)
+    await breaking.forget(
+        till.desk.database, till.shop.merchant_id, "hosted_page", "payment_attempt", "payment", "customer", "card"
+    )
+    await go_on(till.desk, token)
+
+    async def declined(key: str, since: datetime | None = None) -> Earlier:
+        earlier: Earlier = await acquirer.look_back(key, since)
+        return replace(earlier, finding=Declined(DeclineReason.DECLINED))
+
+    await till.at(answering(acquirer, look_back=declined)).settle(hours=1)
 
 
 async def _after_the_payment(till: Any, database: Database) -> None:
