@@ -35,13 +35,15 @@ async def show_acquirers(visit: Visit) -> Response:
     asked = "day" if visit.form.text("period", 10) == "day" else "hour"
     desk, locale = visit.services.desk, visit.texts.locale
     found = await acquirer_health(visit.database, since=visit.now - PERIODS[asked])
+    accounts = await list_accounts(visit.database)
     return visit.page(
         "acquirers.html",
-        accounts=await list_accounts(visit.database),
+        accounts=accounts,
         rules=[(one, in_words(one)) for one in await list_rules(visit.database)],
         names=sorted({*desk.acquirers, *found}),
         configured=desk.acquirers,
-        test_one=desk.test_acquirer,
+        test_ones=[desk.test_acquirer, *(one.name for one in accounts if one.enabled and not one.live)],
+        live_ones=[desk.live_acquirer, *(one.name for one in accounts if one.enabled and one.live)],
         live_one=desk.live_acquirer,
         health=found,
         views=[
