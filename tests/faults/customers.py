@@ -36,6 +36,7 @@ MOST_STEPS = 25
 LOOKS = 4
 """How often the waiting page asks for the result before the customer goes away for a while."""
 _PAY = re.compile(r'<form method="post" action="([^"]+/pay)"')
+_PAID = ("This order is paid", "This order was paid", "Your subscription is set up")
 _CHECKING = re.compile(r'id="checking"[^>]* data-status="([^"]+)"')
 _BUSY = (502, 503, 504)
 
@@ -149,7 +150,7 @@ class Customer:
                 if status == 402:
                     self._declined += 1
                 url = await self._pay(urljoin(url, unescape(_PAY.findall(page)[0])))
-            elif "This order is paid" in page or "This order was paid" in page:
+            elif any(said in page for said in _PAID):
                 self.is_paid = True
                 return
             elif status == 200 and (asks := _CHECKING.search(page)):

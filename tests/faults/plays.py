@@ -300,6 +300,7 @@ def play(deed: Deed, at: str, goods: tuple[str, Wish] = KEPT, plan: Plan = Plan(
 
 _THEN_ANOTHER = Plan((DECLINED, APPROVED))
 _AT_THE_BANKS = Plan((AT_THE_BANKS,))
+_JOINS_THERE = Plan((AT_THE_BANKS,), joins=True)
 _CHANGES_MIND = Plan((LEFT_THERE, APPROVED))
 _WITH_BANK = Plan((SECURE,), ("approve",))
 
@@ -323,6 +324,8 @@ OF_THE_WEB = (
     play(PAYS, "after bank.find_page", plan=_AT_THE_BANKS),
     play(PAYS, "after hosting.name_instruments", plan=_AT_THE_BANKS),
     play(PAYS, "after payments.record_approvals", plan=_AT_THE_BANKS),
+    play(PAYS, "before hosting.name_instruments", plan=_JOINS_THERE),
+    play(PAYS, "before payments.record_approvals", plan=_JOINS_THERE),
     play(PAYS, "before bank.end_page", plan=_CHANGES_MIND),
     play(PAYS, "after bank.end_page", plan=_CHANGES_MIND),
     play(PAYS, "after payments.record_declines", plan=_CHANGES_MIND),
