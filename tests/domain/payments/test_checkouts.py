@@ -34,6 +34,7 @@ def test_a_checkout_stands_as_its_orders_payment_does(state: PaymentState, own: 
     expected = {
         PaymentState.PROCESSING: Standing.PROCESSING,
         PaymentState.CHALLENGED: Standing.CHALLENGED,
+        PaymentState.PENDING: Standing.PENDING,
         PaymentState.DECLINED: Standing.EXPIRED,
     }.get(state, (Standing.REVERSED if state in REVERSED else Standing.PAID) if own else Standing.CLOSED)
     assert standing(row, now) is expected
