@@ -29,7 +29,7 @@ from paydesk.domain.ledger.settling import run_settling
 from paydesk.domain.mail.sending import Caps, MailSender
 from paydesk.domain.mail.telling import run_telling
 from paydesk.domain.merchants.idempotent_calls import KEPT, forget_calls
-from paydesk.domain.merchants.rejections import forget_form_counts
+from paydesk.domain.merchants.refused_forms import forget_form_counts
 from paydesk.domain.operations.clocks import ClockWatch
 from paydesk.domain.operations.copying import is_a_copy
 from paydesk.domain.operations.history import History

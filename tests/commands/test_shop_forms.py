@@ -7,7 +7,7 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import Forbidden
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.ignored_fields import SentWith, note_ignored
-from paydesk.domain.merchants.rejections import log_rejected_form
+from paydesk.domain.merchants.refused_forms import log_rejected_form
 from paydesk.domain.merchants.shop import Shop
 
 

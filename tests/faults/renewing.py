@@ -33,7 +33,7 @@ from paydesk.domain.merchants.merchant import create_merchant, shop_of
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.stored_cards import CARD_NUMBER
 from paydesk.domain.subscriptions.packages import agree_package
-from paydesk.domain.subscriptions.schedule import UNREACHED_PAUSES
+from paydesk.domain.subscriptions.retry_times import UNREACHED_PAUSES
 from paydesk.domain.subscriptions.subscription_terms import Terms, Trial
 from paydesk.equipment import vault_of
 from paydesk.settings import Settings, load_settings

@@ -13,7 +13,7 @@ from paydesk.commands.options import Live, MerchantId, side_word
 from paydesk.commands.printing import AsJson, note, show_facts, show_json, show_table
 from paydesk.domain.merchants.ignored_fields import ignored_fields as fields_ignored
 from paydesk.domain.merchants.merchant import find_merchant, shop_of
-from paydesk.domain.merchants.rejections import rejected_forms as newest_rejected_forms
+from paydesk.domain.merchants.refused_forms import rejected_forms as newest_rejected_forms
 
 
 @command

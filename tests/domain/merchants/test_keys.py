@@ -10,7 +10,7 @@ from paydesk.core.errors import NotFound
 from paydesk.database.pool import Database
 from paydesk.domain.merchants import keys
 from paydesk.domain.merchants.merchant import Merchant
-from paydesk.domain.merchants.rejections import forget_form_counts
+from paydesk.domain.merchants.refused_forms import forget_form_counts
 
 HERE = "192.0.2.1"
 

@@ -27,7 +27,7 @@ from paydesk.database.pool import Database
 from paydesk.domain.billing.charging_saved import Wanted, charge_saved
 from paydesk.domain.mail.telling import tell_events
 from paydesk.domain.merchants.customer_links import Link
-from paydesk.domain.merchants.rejections import log_rejected_form
+from paydesk.domain.merchants.refused_forms import log_rejected_form
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.paying import Paid, Refused

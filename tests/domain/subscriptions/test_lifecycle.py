@@ -25,7 +25,7 @@ from paydesk.domain.subscriptions.lifecycle import (
     tried_at_once,
     undecided,
 )
-from paydesk.domain.subscriptions.schedule import MOST_RETRIES, RETRY_AFTER
+from paydesk.domain.subscriptions.retry_times import MOST_RETRIES, RETRY_AFTER
 from paydesk.domain.subscriptions.states import SUBSCRIPTION_TRANSITIONS, SubscriptionState
 from paydesk.domain.subscriptions.subscription_terms import Terms, Trial
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from tests.shopfront import MONTHLY
 
 from paydesk.core.periods import Period
-from paydesk.domain.subscriptions.schedule import Schedule, retry_at
+from paydesk.domain.subscriptions.retry_times import retry_at
+from paydesk.domain.subscriptions.schedule import Schedule
 from paydesk.domain.subscriptions.subscription_terms import Terms, Trial
 
 JANUARY = datetime(2027, 1, 31, 12, tzinfo=UTC)

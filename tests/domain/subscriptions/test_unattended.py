@@ -26,7 +26,7 @@ from paydesk.adapters.acquirers.interface import (
     Voided,
 )
 from paydesk.domain.subscriptions.lifecycle import Subscription
-from paydesk.domain.subscriptions.schedule import REFUSED_PAUSES
+from paydesk.domain.subscriptions.retry_times import REFUSED_PAUSES
 from paydesk.domain.subscriptions.states import SubscriptionState
 
 

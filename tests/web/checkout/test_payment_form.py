@@ -20,7 +20,7 @@ from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.ignored_fields import SentWith, ignored_fields
 from paydesk.domain.merchants.merchant import Merchant, change_merchant, create_merchant
-from paydesk.domain.merchants.rejections import rejected_forms
+from paydesk.domain.merchants.refused_forms import rejected_forms
 from paydesk.domain.merchants.shop import Shop
 from paydesk.settings import Settings
 from paydesk_client import Gateway

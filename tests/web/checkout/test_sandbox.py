@@ -10,7 +10,7 @@ from tests import set_back
 
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.merchant import Merchant, change_merchant
-from paydesk.domain.merchants.rejections import rejected_forms
+from paydesk.domain.merchants.refused_forms import rejected_forms
 from paydesk_client.signature import encode_form
 
 OpenWeb = Callable[..., Awaitable[httpx.AsyncClient]]

@@ -35,7 +35,7 @@ from paydesk.domain.payments.forgotten_purchases import Wish
 from paydesk.domain.payments.marking import BegunAttempt, order_mark
 from paydesk.domain.payments.off_session import charge_unattended
 from paydesk.domain.payments.outcomes import Approval, Ending, record_approvals, record_endings
-from paydesk.domain.payments.refusals import RefusedRequest, report_refused
+from paydesk.domain.payments.refused_requests import RefusedRequest, report_refused
 from paydesk.domain.payments.states import AttemptState
 from paydesk.domain.payments.stored_cards import CARD_NUMBER
 

@@ -45,7 +45,7 @@ from paydesk.domain.payments.asking_pages import OpenedPage, end_page, find_page
 from paydesk.domain.payments.desk import FIRST_LOOK, KEY_LIFETIME, Desk
 from paydesk.domain.payments.outcomes import CHALLENGE_LOOK, PAGE_LOOK
 from paydesk.domain.payments.paying import ConfirmWithBank, Refused, Unsettled
-from paydesk.domain.payments.refusals import authorize
+from paydesk.domain.payments.refused_requests import authorize
 from paydesk.domain.payments.states import PAGE_LEFT
 from paydesk.domain.payments.stored_cards import card_row, shown_brand
 from paydesk.domain.subscriptions.lifecycle import Subscription, tried_at_once

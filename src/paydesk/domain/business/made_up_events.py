@@ -23,7 +23,7 @@ from paydesk.domain.pingbacks.payload import (
     subscription_envelope,
 )
 from paydesk.domain.subscriptions.lifecycle import Package, Subscription, begin
-from paydesk.domain.subscriptions.schedule import MOST_RETRIES
+from paydesk.domain.subscriptions.retry_times import MOST_RETRIES
 from paydesk.domain.subscriptions.states import SubscriptionState
 from paydesk.domain.subscriptions.subscription_object import subscription_object
 from paydesk.domain.subscriptions.subscription_terms import Terms

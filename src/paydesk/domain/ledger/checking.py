@@ -26,7 +26,7 @@ from paydesk.database.statements import load_statements
 from paydesk.domain.payments.hold_periods import TIME_TO_SHIP
 from paydesk.domain.payments.lookups import ALERT_AFTER
 from paydesk.domain.pingbacks.schedule import MOST_ATTEMPTS, RESEND_INTERVAL
-from paydesk.domain.subscriptions.schedule import longest_pause
+from paydesk.domain.subscriptions.retry_times import longest_pause
 
 queries = load_statements(__package__ or "", "checking.sql")
 checks = load_statements(__package__ or "", "checks.sql")

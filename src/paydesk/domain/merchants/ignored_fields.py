@@ -16,7 +16,7 @@ from enum import StrEnum
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
-from paydesk.domain.merchants.rejections import storable
+from paydesk.domain.merchants.refused_forms import storable
 from paydesk.domain.merchants.shop import Shop
 
 queries = load_statements(__package__ or "", "ignored_fields.sql")

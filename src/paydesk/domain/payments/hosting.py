@@ -60,7 +60,7 @@ from paydesk.domain.payments.paying import (
     record_answer,
     settle_challenge,
 )
-from paydesk.domain.payments.refusals import RefusedRequest, report_refused
+from paydesk.domain.payments.refused_requests import RefusedRequest, report_refused
 from paydesk.domain.payments.states import AttemptState
 from paydesk.domain.payments.stored_cards import unknown_row
 from paydesk.domain.payments.undoing import GivenUp, undo

@@ -52,7 +52,7 @@ from paydesk.domain.payments.outcomes import (
     record_endings,
     record_pending,
 )
-from paydesk.domain.payments.refusals import authorize
+from paydesk.domain.payments.refused_requests import authorize
 from paydesk.domain.payments.returning import Way, way_back
 from paydesk.domain.payments.states import PAGE_LEFT, AttemptState
 from paydesk.domain.payments.stored_cards import card_row

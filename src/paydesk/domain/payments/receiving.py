@@ -19,7 +19,7 @@ from paydesk.domain.merchants.customer_links import Link
 from paydesk.domain.merchants.hash_threads import guesses
 from paydesk.domain.merchants.ignored_fields import SentWith, note_ignored
 from paydesk.domain.merchants.keys import KeyScope, KeyUnreadable, Signer, find_signer, refuse_in_a_copy, require_scope
-from paydesk.domain.merchants.rejections import log_rejected_form
+from paydesk.domain.merchants.refused_forms import log_rejected_form
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.merchants.verifying import is_genuine
 from paydesk.domain.payments.checkouts import open_checkout

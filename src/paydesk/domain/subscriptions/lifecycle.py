@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
-from paydesk.domain.subscriptions.schedule import Schedule, refused_retry_at, retry_at, unreached_retry_at
+from paydesk.domain.subscriptions.retry_times import refused_retry_at, retry_at, unreached_retry_at
+from paydesk.domain.subscriptions.schedule import Schedule
 from paydesk.domain.subscriptions.states import RUNNING, SubscriptionState
 from paydesk.domain.subscriptions.subscription_terms import Terms
 

@@ -17,7 +17,7 @@ from paydesk.domain.business.pingback_settings import EXTRA_EVENTS, PingbackSett
 from paydesk.domain.merchants.ignored_fields import SentWith, ignored_fields
 from paydesk.domain.merchants.keys import KeyScope
 from paydesk.domain.merchants.merchant import MUTABLE_EVENTS
-from paydesk.domain.merchants.rejections import list_rejected_forms
+from paydesk.domain.merchants.refused_forms import list_rejected_forms
 from paydesk.domain.merchants.test_clock import read_clock
 from paydesk.domain.test_clock.advancing import Summary, What
 from paydesk.web.account.face import FACE

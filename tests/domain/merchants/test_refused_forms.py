@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Malformed
 from paydesk.database.pool import Database
-from paydesk.domain.merchants import rejections
-from paydesk.domain.merchants.rejections import log_rejected_form, rejected_forms
+from paydesk.domain.merchants import refused_forms
+from paydesk.domain.merchants.refused_forms import log_rejected_form, rejected_forms
 from paydesk.domain.merchants.shop import Shop
 
 ERROR = Malformed("amount is missing", "amount")
@@ -29,7 +29,7 @@ async def test_only_the_newest_lines_of_a_merchant_are_kept(
     database: Database, shop: Shop, other_shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await log_rejected_form(database, other_shop, ERROR, {}, utc_now())
-    monkeypatch.setattr(rejections, "MOST_PER_MERCHANT", 5)
+    monkeypatch.setattr(refused_forms, "MOST_PER_MERCHANT", 5)
     began = utc_now()
     for n in range(12):
         await log_rejected_form(database, shop, ERROR, {"n": str(n)}, began + timedelta(seconds=n))
@@ -53,19 +53,19 @@ async def test_only_the_newest_lines_of_a_merchant_are_kept(
     ],
 )
 def test_nothing_that_looks_like_a_card_number_is_kept(text: str) -> None:
-    kept = rejections.storable(text)
+    kept = refused_forms.storable(text)
     assert "4242" not in kept
     assert "3782" not in kept
 
 
 def test_ordinary_values_are_kept_as_they_are() -> None:
     for text in ("10.00", "order-2026-11-21", "2026-11-21", "https://shop.example/?a=1", "SW1A 1AA"):
-        assert rejections.storable(text) == text
+        assert refused_forms.storable(text) == text
 
 
 @given(st.dictionaries(st.text(), st.one_of(st.text(), st.lists(st.text())), max_size=80))
 def test_whatever_was_posted_is_bounded_and_can_be_stored(fields: dict[str, Any]) -> None:
-    kept = rejections._shortened(fields)
+    kept = refused_forms._shortened(fields)
     assert len(kept) <= 60
     for name, value in kept.items():
         assert len(name) <= 200
