@@ -43,7 +43,7 @@ from paydesk.web.mails.writing import write
 from paydesk_client import Gateway
 
 SHIPPING = "paydesk.domain.payments.hold_periods"
-RETRIES = "paydesk.domain.subscriptions.schedule"
+RETRIES = "paydesk.domain.subscriptions.retry_times"
 RESENDS = "paydesk.domain.pingbacks.schedule"
 
 

@@ -9,7 +9,7 @@ import re
 import secrets
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,13 @@ import pyotp
 import pytest
 from playwright.async_api import Page
 from starlette.routing import Route
+from tests.e2e.conftest import serving
 from tests.e2e.looks import flaws
 from tests.e2e.running import PATIENCE_MS, OpenPage, Running, fill_in
 from tests.lengths import WHOLE, longer
 
+from paydesk.adapters.acquirers.simulator import Bank, Record, SimulatedAcquirer
+from paydesk.adapters.acquirers.simulator.server import bank_app
 from paydesk.domain.accounts.roles import Permission
 from paydesk.web.account.routes import routes as account_routes
 from paydesk.web.console.guards import Access
@@ -131,6 +134,18 @@ async def first_id(page: Page, running: Running, listed: str, name: str) -> str:
 
 
 @pytest.fixture
+async def _second_account(running: Running, tmp_path: Path) -> AsyncIterator[None]:
+    """An account at another simulated bank, which takes no payment of anybody's."""
+    record = Record(tmp_path / "bank.sqlite")
+    async with serving(bank_app(SimulatedAcquirer(Bank(record), base_url=running.address))) as address:
+        words = ("--kind", "simulator", "--address", address, "--currencies", "XPF")
+        await asyncio.to_thread(running.command, "acquirer", "add", "second", *words)
+        yield
+        await asyncio.to_thread(running.command, "acquirer", "disable", "second")
+    record.close()
+
+
+@pytest.fixture
 async def ids(open_page: OpenPage, running: Running) -> dict[str, Any]:
     """Examples of all that an address may name: a shop where something
     of each kind has happened.
@@ -163,6 +178,7 @@ async def ids(open_page: OpenPage, running: Running) -> dict[str, Any]:
 
 
 @longer
+@pytest.mark.usefixtures("_second_account")
 async def test_every_page_is_for_everybody(open_page: OpenPage, running: Running, ids: dict[str, Any]) -> None:
     nobody = await open_page(running.address + "/account/login")
     wrong = await walk(nobody, running, addresses(account_routes, [Access.anybody], ids))
@@ -172,5 +188,6 @@ async def test_every_page_is_for_everybody(open_page: OpenPage, running: Running
     paths = [f"/account/{ids['shipping_id']}/deliveries/{ids['order_id']}" if path == goods else path for path in paths]
     wrong += await walk(owner, running, paths)
     operator = await operators_page(open_page, running)
+    ids["account_id"] = await first_id(operator, running, "/operator/acquirers", "acquirers")
     wrong += await walk(operator, running, addresses(operator_routes, [], ids))
     assert not wrong, "\n".join(wrong)

@@ -203,7 +203,7 @@ async def show(look: Look, portal: Portal, state: str, **options: Any) -> Page:
         await page.locator("#expiry").fill("12 / 40")
         await page.locator("#cvc").fill("123")
         await page.locator("#holder").fill("Grace Hopper")
-        await page.locator("button").click()
+        await page.locator("form:has(#number) button").click()
     if state == "cancelled":
         await page.locator("button").click()
     await page.wait_for_load_state()

@@ -381,6 +381,7 @@ async def test_a_reset_deletes_all_test_data_and_nothing_else(
         select c.relname as name
           from pg_class c
           join pg_attribute a on a.attrelid = c.oid and a.attname = 'live'
+          join pg_attribute m on m.attrelid = c.oid and m.attname = 'merchant_id'
          where c.relkind in ('r', 'p') and not c.relispartition and c.relnamespace = 'public'::regnamespace
         """
     )
