@@ -36,7 +36,7 @@ from paydesk.domain.payments.marking import BegunAttempt, order_mark
 from paydesk.domain.payments.off_session import charge_unattended
 from paydesk.domain.payments.outcomes import Approval, Ending, record_approvals, record_endings
 from paydesk.domain.payments.refused_requests import RefusedRequest, report_refused
-from paydesk.domain.payments.states import AttemptState
+from paydesk.domain.payments.states import UNSETTLED, AttemptState
 from paydesk.domain.payments.stored_cards import CARD_NUMBER
 
 queries = load_statements(__package__ or "", "charging_saved.sql")
@@ -324,7 +324,7 @@ def _same(known: _Known, wanted: Wanted) -> Charged:
     before = Wanted(known.instrument_id, known.merchant_order_id, known.amount, known.currency, known.description)
     if before != wanted:
         raise Conflict("this Idempotency-Key came with another request before; use a new key for each new request")
-    if known.state in (AttemptState.PROCESSING, AttemptState.CHALLENGED):
+    if known.state in UNSETTLED:
         return Charged(known.payment_id, wanted, is_open=True)
     if known.state is AttemptState.APPROVED:
         return Charged(known.payment_id, wanted, is_open=False)

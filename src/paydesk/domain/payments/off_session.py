@@ -30,8 +30,13 @@ async def charge_unattended(database: Database, acquirer: Acquirer, wish: Wish) 
 
 
 async def find_unattended(acquirer: Acquirer, key: str, not_after: datetime) -> Finding:
-    """What became of a charge without its customer. Moves no money. Raises: OutcomeUnknown."""
+    """What became of a charge without its customer. Moves no money.
+
+    Raises: OutcomeUnknown, also while the bank takes some days over it.
+    """
     said = await acquirer.find(key, not_after)
+    if isinstance(said, Pending):
+        return _decided(said)
     return await end_challenge(acquirer, key) if isinstance(said, Challenged) else said
 
 

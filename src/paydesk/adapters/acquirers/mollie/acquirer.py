@@ -34,7 +34,7 @@ from paydesk.adapters.acquirers.mollie.listing import Listing
 from paydesk.adapters.acquirers.mollie.looking import Looking
 from paydesk.adapters.acquirers.mollie.movements import Movements
 from paydesk.adapters.acquirers.mollie.objects import finding_of
-from paydesk.adapters.acquirers.mollie.pages import Pages
+from paydesk.adapters.acquirers.mollie.pages import KEY_KEPT, Pages
 from paydesk.adapters.acquirers.notices import Notice, NoticeRefused
 from paydesk.core.clock import utc_now
 
@@ -47,7 +47,7 @@ class MollieAcquirer:
     name: str = "mollie"
     hold_period: timedelta = timedelta(0)
     """Nothing is held at Mollie yet, so that no goods are sold there that are shipped."""
-    key_lifetime: timedelta = timedelta(hours=1)
+    key_lifetime: timedelta = KEY_KEPT
     keeps_cards: bool = False
 
     def __init__(
