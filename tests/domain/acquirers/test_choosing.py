@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests import set_back
+from tests import breaking, set_back
 from tests.banks import answering, ending_in
-from tests.shopfront import GOOD
+from tests.shopfront import GOOD, ships
 from tests.standings import standings
 from tests.till import Till
 
@@ -29,6 +29,7 @@ from paydesk.domain.acquirers.opening import AccountToOpen, OpenAcquirers
 from paydesk.domain.acquirers.routing import Order, Rule
 from paydesk.domain.chargebacks.reading_acquirers import read_disputes
 from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.operations import holding
 from paydesk.domain.operations.acquirer_accounts import NewAccount, add_account, set_enabled
 from paydesk.domain.operations.acquirer_rules import add_rule, remove_rule
 from paydesk.domain.operations.reconciling import reconcile
@@ -36,6 +37,7 @@ from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.paying import Paid, Refused, Unsettled
 
 DECLINED = "4000000000000002"
+LOST = OutcomeUnknown("the answer was lost")
 
 
 @dataclass
@@ -266,3 +268,42 @@ async def test_the_same_bank_is_no_second_account(accounts: Accounts) -> None:
     typed = NewAccount("third", "simulator", address="http://second.test/")
     with pytest.raises(Conflict):
         await add_account(accounts.till.desk, COMMAND_LINE, typed, now=utc_now())
+
+
+async def beside(accounts: Accounts, vault: Vault) -> Desk:
+    """What a process has to hand that could open no account that was added."""
+
+    def refuse(account: AccountToOpen) -> Acquirer:
+        raise Conflict(f"{account.name} can't be opened")
+
+    desk = accounts.till.desk
+    blind = OpenAcquirers(vault, {"simulator": desk.acquirers["simulator"]}, refuse)
+    await blind.look(desk.database)
+    return replace(desk, acquirers=blind, live_acquirer="simulator")
+
+
+async def test_who_could_not_open_an_account_takes_no_order_away_from_it(accounts: Accounts, vault: Vault) -> None:
+    await accounts.add("second")
+    accounts.spoilt["second"] = answering(accounts.till.desk.acquirers["second"], authorize=ending_in(LOST))
+    assert await accounts.till.buy("lost") == Unsettled()
+    desk = await beside(accounts, vault)
+    with pytest.raises(Unavailable):
+        await desk.choose(Order(accounts.till.shop, "lost", "USD", Decimal(10)))
+    with pytest.raises(OutcomeUnknown):
+        await desk.acquirers["second"].find("key")
+
+
+async def test_while_an_account_can_not_be_asked_what_is_held_stays_held(accounts: Accounts, vault: Vault) -> None:
+    await accounts.add("second")
+    await breaking.say(accounts.till.database, "acquirer_account", {}, live=True)
+    desk = await beside(accounts, vault)
+    with pytest.raises(Unavailable, match="the list of second can't be read"):
+        await holding._compare(desk, utc_now() - timedelta(days=1), is_held=False)
+
+
+async def test_what_is_shipped_goes_to_an_account_that_holds_money(accounts: Accounts) -> None:
+    await accounts.add("second")
+    accounts.till.desk.acquirers["second"].hold_period = timedelta(0)
+    await ships(accounts.till.database, accounts.till.shop)
+    assert await accounts.till.buy("shipped") == Paid()
+    assert await accounts.served_by() == ["simulator"]

@@ -49,6 +49,7 @@ Open = Callable[[AccountToOpen], Acquirer | None]
 @dataclass(frozen=True, slots=True)
 class _Revision:
     name: str
+    live: bool
     revision: int
 
 
@@ -76,6 +77,12 @@ class _SealedAccount:
         return AccountToOpen(self.name, self.kind, self.address, self.hosts_pages, self.page_domain, key)
 
 
+class NotOpen(OutcomeUnknown, KeyError):
+    """An account that this process does not know, or could not open: what became of anything there
+    can only be asked by another, or later.
+    """
+
+
 class OpenAcquirers(Mapping[str, Acquirer]):
     """Acquirers by the names that payments keep of them."""
 
@@ -85,13 +92,17 @@ class OpenAcquirers(Mapping[str, Acquirer]):
         self._settled = dict(settled)
         self._open = open_account
         self._added: dict[str, Acquirer] = {}
+        self._names: set[str] | None = None
         self._revisions: dict[str, int] = {}
         self._replaced: list[Acquirer] = []
         self._for_tests: set[str] = set()
 
     def __getitem__(self, name: str) -> Acquirer:
-        """The acquirer of this name. Raises: KeyError."""
-        return self._settled[name] if name in self._settled else self._added[name]
+        """The acquirer of this name. Raises: NotOpen, which is a KeyError, too."""
+        found = self._settled.get(name) or self._added.get(name)
+        if found is None:
+            raise NotOpen(f"this process has not opened {name}, so that it can't ask there")
+        return found
 
     def __iter__(self) -> Iterator[str]:
         """The names, those of the settings first; what is added meanwhile is not among them."""
@@ -103,8 +114,10 @@ class OpenAcquirers(Mapping[str, Acquirer]):
 
     @property
     def are_added(self) -> bool:
-        """Whether there is any beside those of the settings, taking payments or not."""
-        return bool(self._revisions)
+        """Whether there is any beside those of the settings, open here and taking payments or not;
+        until somebody has looked there may be.
+        """
+        return self._names is None or bool(self._names)
 
     def is_for_tests(self, name: str) -> bool:
         """Whether an account that was added takes test payments alone."""
@@ -129,11 +142,21 @@ class OpenAcquirers(Mapping[str, Acquirer]):
     async def look(self, database: Database) -> None:
         """Open what was added, and again what was changed. Raises: one of AWAY."""
         now = {one.name: one.revision for one in await records_of(_Revision, queries.revisions(database))}
+        self._names = set(now)
         changed = [name for name, revision in now.items() if self._revisions.get(name) != revision]
         if changed:
             rows = await records_of(_SealedAccount, queries.sealed_accounts(database, names=changed))
             for row in rows:
                 self._take(row)
+
+    async def unopened(self, database: Database) -> list[str]:
+        """The accounts for live payments that this process should have open, and has not.
+
+        Raises: one of AWAY.
+        """
+        await self.look(database)
+        rows = await records_of(_Revision, queries.revisions(database))
+        return [one.name for one in rows if one.live and one.name not in self]
 
     async def look_once(self, database: Database) -> None:
         """The first look, whose failure keeps no process from starting: it is repeated.

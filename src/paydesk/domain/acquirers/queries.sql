@@ -6,7 +6,7 @@ select id, name, kind, live, for_merchant_id, currencies, address, hosts_pages, 
  order by for_merchant_id nulls last, id;
 
 -- name: revisions()
-select name, revision from acquirer_account;
+select name, live, revision from acquirer_account;
 
 -- name: sealed_accounts(names)
 -- What opens accounts.

@@ -223,8 +223,9 @@ class BillingRun:
         """
         acquirer = self._desk.acquirers.get(row.acquirer)
         kept = row.stored_reference != "" or (acquirer is not None and acquirer.keeps_cards)
-        erased = row.number_sealed is None and not kept
-        number = "" if kept or erased else self._number(row)
+        # Where nobody here can ask, nothing is known of what is kept there.
+        erased = row.number_sealed is None and not kept and acquirer is not None
+        number = "" if kept or row.number_sealed is None else self._number(row)
         purchase = Purchase(
             key=row.idempotency_key,
             amount=row.amount,

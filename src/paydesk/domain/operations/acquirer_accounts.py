@@ -124,9 +124,12 @@ async def set_key(desk: Desk, actor: Actor, name: str, key: str, *, now: datetim
     await _require_answer(desk, opened, now=now)
     sealed = desk.vault.seal(key.encode(), purpose=PURPOSE, merchant_id=0, row_id=account.id)
     async with desk.database.acquire() as connection, connection.transaction():
-        changed = await queries.set_key(
-            connection, name=name, key_sealed=sealed.blob, vault_key_id=sealed.key_id, key_print=printed
-        )
+        try:
+            changed = await queries.set_key(
+                connection, name=name, key_sealed=sealed.blob, vault_key_id=sealed.key_id, key_print=printed
+            )
+        except asyncpg.UniqueViolationError:
+            changed = None
         if changed is None:
             raise Conflict("another account has this key")
         details: dict[str, object] = {"key": "another one"}
@@ -163,7 +166,10 @@ def _check(typed: NewAccount) -> None:
 
 def _check_address(address: str) -> None:
     """Make sure of the address of a simulated bank. Raises: Malformed."""
-    parts = urlsplit(address)
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        raise Malformed("a simulated bank needs its address, like http://127.0.0.1:9001", "address") from None
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query:
         raise Malformed("a simulated bank needs its address, like http://127.0.0.1:9001", "address")
 

@@ -17,6 +17,7 @@ from paydesk.core.errors import Conflict, Malformed, Unavailable
 from paydesk.database.pool import Database
 from paydesk.database.statements import Connection
 from paydesk.domain.accounts.audit import Action, Actor, record
+from paydesk.domain.acquirers.opening import OpenAcquirers
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms, settle_alarms
 from paydesk.domain.operations.differences import Difference, DifferenceKind
@@ -162,6 +163,10 @@ async def _compare(desk: Desk, since: datetime, *, is_held: bool) -> list[Differ
     Raises: Unavailable if a list can't be read.
     """
     differing = []
+    if desk.live_acquirer is not None and isinstance(desk.acquirers, OpenAcquirers):
+        # What was taken there could be taken once more elsewhere.
+        for name in await desk.acquirers.unopened(desk.database):
+            raise Unavailable(f"the list of {name} can't be read: this process can't open that account")
     # While it is held nothing is given back, either: what was paid twice is for an operator then.
     careful = replace(desk, gives_back_paid_twice=False)
     for name in desk.acquirers:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from paydesk.adapters.acquirers.hosted_pages import Capabilities
 from paydesk.adapters.acquirers.interface import Acquirer
 from paydesk.adapters.vault import Vault
 from paydesk.core.errors import Unavailable
@@ -101,14 +100,14 @@ class Desk:
         """
         return self._named(self.usual_for(live=live))
 
-    async def choose(self, order: Order, *, can: Callable[[Capabilities], bool] = lambda _: True) -> Acquirer:
+    async def choose(self, order: Order, *, can: Callable[[Acquirer], bool] = lambda _: True) -> Acquirer:
         """The acquirer of the next attempt to pay an order, one that `can` take it if there is one.
 
         Raises: Unavailable if there is none, or it must not be another one than before.
         """
         usual, known = self.usual_for(live=order.shop.live), self.acquirers
         if isinstance(known, OpenAcquirers) and known.are_added:
-            able = {name for name in known if can(known[name].capabilities)}
+            able = {name for name in known if can(known[name])}
             usual = await choose(self.database, order, usual=usual, known=set(known), able=able, pads=self.pads)
         return self._named(usual)
 

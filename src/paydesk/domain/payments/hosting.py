@@ -128,7 +128,7 @@ async def go_to_page(desk: Desk, checkout: Checkout, guest: Guest, *, base: str,
             raise Gone("this checkout has expired")
     elif checkout.standing is not Standing.OPEN:
         raise Conflict(f"this checkout is {checkout.standing}")
-    acquirer = await desk.choose(order_of(checkout), can=lambda one: one.pages)
+    acquirer = await desk.choose(order_of(checkout), can=lambda one: takes_page(one, checkout))
     require_pages(acquirer, checkout)
     intent = await _commit_intent(desk, checkout, guest, acquirer, base=base, now=now)
     if isinstance(intent, Refused):
@@ -138,6 +138,15 @@ async def go_to_page(desk: Desk, checkout: Checkout, guest: Guest, *, base: str,
     desk.under_way.add(call)
     call.add_done_callback(desk.under_way.discard)
     return await asyncio.shield(call)
+
+
+def takes_page(acquirer: Acquirer, checkout: Checkout) -> bool:
+    """Whether a checkout may be paid on a page of the acquirer's."""
+    try:
+        require_pages(acquirer, checkout)
+    except Unavailable:
+        return False
+    return True
 
 
 def require_pages(acquirer: Acquirer, checkout: Checkout) -> None:

@@ -41,7 +41,7 @@ from paydesk.domain.payments.asking_pages import end_page, find_page
 from paydesk.domain.payments.checkouts import Attempt, Checkout, Standing
 from paydesk.domain.payments.desk import FIRST_LOOK, KEY_LIFETIME, Desk
 from paydesk.domain.payments.forgotten_purchases import Wish, under_its_key
-from paydesk.domain.payments.hold_periods import require_holds
+from paydesk.domain.payments.hold_periods import TIME_TO_SHIP, require_holds
 from paydesk.domain.payments.marking import BegunAttempt, order_mark
 from paydesk.domain.payments.outcomes import (
     CHALLENGE_LOOK,
@@ -145,7 +145,8 @@ async def pay(desk: Desk, checkout: Checkout, payer: Payer, *, return_url: str, 
     elif checkout.standing is not Standing.OPEN:
         raise Conflict(f"this checkout is {checkout.standing}")
     brand = str(detect_brand(payer.card.number))
-    acquirer = await desk.choose(order_of(checkout, country=payer.country, brand=brand), can=lambda one: one.cards)
+    order = order_of(checkout, country=payer.country, brand=brand)
+    acquirer = await desk.choose(order, can=lambda one: takes_card(one, checkout))
     intent = await _commit_intent(desk, checkout, payer, acquirer, return_url=return_url, now=now)
     if isinstance(intent, Refused):
         return intent
@@ -154,6 +155,11 @@ async def pay(desk: Desk, checkout: Checkout, payer: Payer, *, return_url: str, 
     desk.under_way.add(call)
     call.add_done_callback(desk.under_way.discard)
     return await asyncio.shield(call)
+
+
+def takes_card(acquirer: Acquirer, checkout: Checkout) -> bool:
+    """Whether an acquirer takes what is paid by a card that is typed on our page."""
+    return acquirer.capabilities.cards and (checkout.captures or acquirer.hold_period >= TIME_TO_SHIP)
 
 
 async def _commit_intent(

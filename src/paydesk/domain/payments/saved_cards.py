@@ -8,7 +8,7 @@ from paydesk.adapters.acquirers.interface import CardDetails
 from paydesk.core.errors import Conflict
 from paydesk.domain.payments.checkouts import Checkout
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.payments.paying import Payer, Result, order_of, pay, takes_saved
+from paydesk.domain.payments.paying import Payer, Result, order_of, pay, takes_card, takes_saved
 from paydesk.domain.payments.stored_cards import CARD_NUMBER
 from paydesk.domain.shoppers.instruments import find_to_pay_with, mark_used
 from paydesk.domain.shoppers.sessions import Shopper
@@ -33,7 +33,7 @@ async def pay_with_saved(
     Raises: as `pay`; NotFound if this shopper has no such card at this shop; Conflict if it may not
         be paid so.
     """
-    acquirer = await desk.choose(order_of(checkout), can=lambda one: one.cards)
+    acquirer = await desk.choose(order_of(checkout), can=lambda one: takes_card(one, checkout))
     if shopper.shop != checkout.shop or not takes_saved(checkout, acquirer):
         raise Conflict("this checkout can't be paid with a saved card")
     await desk.gate.require()

@@ -23,7 +23,7 @@ from paydesk.core.errors import Conflict, Gone, NotFound, Unavailable
 from paydesk.core.urls import as_header
 from paydesk.domain.merchants.customer_links import LinkTo, open_link
 from paydesk.domain.payments.checkouts import Checkout, Standing, find_checkout
-from paydesk.domain.payments.hosting import give_back_older, go_to_page, require_pages
+from paydesk.domain.payments.hosting import give_back_older, go_to_page, require_pages, takes_page
 from paydesk.domain.payments.hurrying import REST, may_look
 from paydesk.domain.payments.paying import (
     ConfirmWithBank,
@@ -34,6 +34,7 @@ from paydesk.domain.payments.paying import (
     order_of,
     pay,
     settle_challenge,
+    takes_card,
     takes_saved,
 )
 from paydesk.domain.payments.receiving import read_form
@@ -212,7 +213,9 @@ async def find_visit(request: Request, *, renew: bool = False) -> CheckoutVisit:
 async def _chosen(services: CheckoutServices, checkout: Checkout) -> Acquirer | None:
     """The acquirer that would take the checkout's money now, None if there is none."""
     try:
-        return await services.desk.choose(order_of(checkout))
+        return await services.desk.choose(
+            order_of(checkout), can=lambda one: takes_card(one, checkout) or takes_page(one, checkout)
+        )
     except Unavailable:
         return None
 
