@@ -72,5 +72,13 @@ async def refusing(database: Database, table: str, condition: str) -> AsyncItera
 async def no_accounts(database: Database) -> None:
     """What accounts at acquirers there are, no process opens."""
     await say(
-        database, "acquirer_account", {}, kind="gone", enabled=False, key_sealed=None, vault_key_id=None, key_print=None
+        database,
+        "acquirer_account",
+        {},
+        kind="gone",
+        live=False,
+        enabled=False,
+        key_sealed=None,
+        vault_key_id=None,
+        key_print=None,
     )
