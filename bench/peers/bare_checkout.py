@@ -22,7 +22,7 @@ from fastapi import FastAPI, Request, Response
 
 from paydesk.database.pool import SESSION
 from paydesk.domain.merchants.keys import queries as merchant_queries
-from paydesk.domain.payments.hold_periods import REMINDED_BEFORE, TIME_TO_SHIP
+from paydesk.domain.payments.hold_periods import REMINDED_BEFORE, SOONER_BY, TIME_TO_SHIP
 from paydesk.domain.payments.paying import queries
 
 PAGE = b"<!doctype html><title>Pay</title>" + b"<p>pay</p>" * 1450
@@ -155,8 +155,10 @@ async def pay(token: str, request: Request) -> Response:
             period_numbers=[None],
             subscriptions="[]",
             leads_back=[True],
+            hold_untils=[None],
             time_to_ship=TIME_TO_SHIP,
             reminded_before=REMINDED_BEFORE,
+            sooner_by=SOONER_BY,
             now=now,
         ),
     )
