@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.lengths import long
 
 BENCH = Path(__file__).parents[2] / "bench"
 KEEPS = """
@@ -59,6 +60,7 @@ def test_a_result_of_an_earlier_smoke_does_not_count(tmp_path: Path) -> None:
     assert smoke(tmp_path).returncode == 1
 
 
+@long
 @pytest.mark.parametrize("bench", sorted(BENCH.glob("*.py")), ids=lambda bench: str(bench.stem))
 def test_each_bench_says_what_it_measures_and_has_a_smoke(bench: Path) -> None:
     ran = subprocess.run([sys.executable, str(bench), "--help"], capture_output=True, text=True, check=False)

@@ -3,6 +3,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.lengths import long
 
 from paydesk.commands import postgres
 from paydesk.commands.postgres import DatabaseProgram, _require_no_older_server, without_password
@@ -23,6 +24,7 @@ def test_the_password_is_not_in_the_list_of_processes(address: str, bare: str, p
     assert without_password(address) == (bare, {"PGPASSWORD": password} if password else {})
 
 
+@long
 def test_the_programs_exit_status_and_output_come_through(server_url: str) -> None:
     environment = {"PAYDESK_DATABASE_URL": server_url}
     psql = [*PAYDESK, "psql", "--no-psqlrc", "-Atc"]

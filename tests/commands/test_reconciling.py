@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests import breaking
+from tests.lengths import long
 from tests.sweeping import database, database_url
 
 from paydesk.adapters.acquirers.interface import CardDetails, Purchase
@@ -76,6 +77,7 @@ async def test_what_is_asked_wrongly_is_one_clear_line(account: dict[str, Any], 
         assert line in said.err
 
 
+@long
 async def test_after_a_restore_ids_leave_a_gap_and_what_was_forgotten_is_named(
     account: dict[str, Any], paydesk: Any, forgotten: Path, database: Database
 ) -> None:
@@ -91,6 +93,7 @@ async def test_after_a_restore_ids_leave_a_gap_and_what_was_forgotten_is_named(
     assert (told.status, told.result["agrees"], told.result["epoch"] > 1) == (1, False, True)
 
 
+@long
 async def test_the_check_looks_into_the_acquirers_lists_too(
     account: dict[str, Any], paydesk: Any, forgotten: Path, database: Database
 ) -> None:

@@ -208,6 +208,7 @@ async def test_a_purchase_in_the_sample_shop_ends_in_a_verified_pingback(running
         assert "payment_order" in await paid_at_the_shop(browser, thanks.url)
 
 
+@long
 async def test_the_customers_receipt_is_in_the_mailbox_for_this_machine_only(running: Program) -> None:
     mailbox = running.found(r"Mailbox +(\S+)")
     async with a_browser() as browser:
@@ -349,6 +350,7 @@ async def is_started_again(program: Program, name: str, killed: psutil.Process) 
     return another
 
 
+@long
 async def test_customers_are_served_while_the_worker_is_gone_and_it_comes_back(running: Program) -> None:
     async with a_browser() as browser:
         worker = part(running, "worker")
@@ -371,6 +373,7 @@ async def test_a_web_process_that_dies_is_started_again_on_its_ports(running: Pr
         await paid_at_the_shop(browser, (await buy(browser, running)).url)
 
 
+@long
 async def test_ctrl_c_ends_all_of_it_and_a_second_run_has_all_the_data(running: Program) -> None:
     # The last one that asks for it.
     data = running.found(r"Data +(\S+)")
@@ -499,6 +502,7 @@ async def test_live_payments_need_the_secret_of_their_keys(
         assert part in line
 
 
+@long
 @pytest.mark.parametrize("workers", ["1", pytest.param("2", marks=long)])
 async def test_a_payment_in_flight_is_finished_when_the_service_is_stopped(
     own_database_url: str, tmp_path: Path, workers: str
@@ -541,6 +545,7 @@ async def state_of_payment(database: Database, merchant_id: int, state: str) -> 
             await asyncio.sleep(0.02)
 
 
+@long
 @pytest.mark.parametrize(
     "words",
     [

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 from tests.certificates import own_certificate
-from tests.lengths import one_of
+from tests.lengths import long, one_of
 from tests.processes import Kept, environment, eventually, free_port
 
 from paydesk.adapters.vault import generate_key_setting, generate_secret
@@ -20,6 +20,7 @@ from paydesk.core.errors import SetupError
 from paydesk.settings import load_settings
 
 
+@long
 @pytest.mark.parametrize("workers", one_of(2, ["1", "2"]))
 async def test_with_a_certificate_it_speaks_tls_within_its_limits_and_nothing_else(
     own_database_url: str, tmp_path: Path, workers: str

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
+from tests.lengths import long
 from tests.processes import PATIENCE, eventually
 
 from paydesk.commands.measuring import FOLDER, AllProcesses
@@ -117,6 +118,7 @@ async def test_a_process_that_can_not_be_started_is_no_reason_to_try_for_ever() 
         await kept("raise SystemExit(1)").keep(asyncio.Event())
 
 
+@long
 def test_one_of_many_whose_loop_stands_still_ends_itself() -> None:
     script = """
 import asyncio, signal, time

@@ -14,6 +14,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.commands.conftest import Refusal
+from tests.lengths import long
 from tests.processes import environment, free_port
 from tests.standings import standings
 from tests.standins import account
@@ -108,6 +109,7 @@ async def test_the_simulated_bank_keeps_every_point_and_has_nothing_left(tmp_pat
     assert [one for one in standings(record.operations()).values() if one.net or one.held] == []
 
 
+@long
 async def test_stripes_page_is_tried_with_a_person_who_pays(tmp_path: Path) -> None:
     async with stripe() as address:
         status, printed, told = await verify(at_stripe(address, tmp_path), "stripe", "--wait", "5", "--json", pays=True)
@@ -119,6 +121,7 @@ async def test_stripes_page_is_tried_with_a_person_who_pays(tmp_path: Path) -> N
         assert await left_at(address) == []
 
 
+@long
 async def test_a_point_that_is_broken_stands_in_the_table(tmp_path: Path) -> None:
     async with stripe("--forgets") as address:
         status, printed, _ = await verify(at_stripe(address, tmp_path), "stripe")
@@ -130,6 +133,7 @@ async def test_a_point_that_is_broken_stands_in_the_table(tmp_path: Path) -> Non
         assert await left_at(address) == [], "what it made twice is ended, too"
 
 
+@long
 async def test_mollies_page_is_tried_without_an_address_for_notifications(tmp_path: Path) -> None:
     with account.running("tests.standins.mollie") as mollie:
         given: dict[str, object] = {

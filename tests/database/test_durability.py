@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from prometheus_client import REGISTRY
+from tests.lengths import long, one_of
 from tests.processes import PATIENCE
 from tests.standing_by import ended, frozen, received, replicated
 
@@ -102,7 +103,7 @@ def broken_off() -> float:
     return REGISTRY.get_sample_value("paydesk_unconfirmed_commits_total") or 0.0
 
 
-@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+@pytest.mark.parametrize("write", one_of(4, WRITES.values()), ids=WRITES)
 async def test_a_commit_that_an_operator_cancels_is_neither_done_nor_undone(
     database: Database, admin: Database, primary: EmbeddedServer, standby: subprocess.Popen[bytes], write: Write
 ) -> None:
@@ -177,6 +178,7 @@ async def test_it_counts_as_soon_as_the_standby_is_back(
     assert await names(primary) == ["once"]
 
 
+@long
 async def test_who_asks_whether_we_are_ready_hears_no_and_leaves_nothing_behind(
     database: Database, admin: Database, standby: subprocess.Popen[bytes]
 ) -> None:

@@ -185,6 +185,7 @@ async def test_a_second_process_attaches_and_leaves_it_running(shared: EmbeddedS
     assert await ask(shared.url, "select 1") == 1
 
 
+@long
 async def test_of_two_that_start_at_once_one_owns_and_one_attaches(tmp_path: Path) -> None:
     first, second = EmbeddedServer(tmp_path / "data"), EmbeddedServer(tmp_path / "data")
     try:
@@ -216,6 +217,7 @@ async def test_an_attached_process_takes_over_when_the_owner_leaves(tmp_path: Pa
         await owner.stop()
 
 
+@long
 async def test_the_server_dies_with_its_owner_and_starts_again(tmp_path: Path) -> None:
     async with another_process(tmp_path / "data") as (owner, role):
         assert role == "owner"
@@ -382,6 +384,7 @@ async def test_a_path_that_no_socket_can_have_works_and_others_find_it(tmp_path:
     assert not sockets.exists()
 
 
+@long
 async def test_a_strangers_socket_directory_is_not_used(tmp_path: Path) -> None:
     data_dir = tmp_path / ("x" * 120)
     layout = cluster.prepare_data_dir(data_dir)

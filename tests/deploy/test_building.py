@@ -48,6 +48,7 @@ def wheel(built: Path) -> Path:
     return found
 
 
+@long
 def test_it_is_the_same_to_the_byte_wherever_and_whenever_it_is_built(
     built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -203,6 +203,7 @@ async def test_a_server_is_put_back_to_a_moment_and_what_was_paid_since_is_adopt
     await go_on(deployment, url, told, erasures)
 
 
+@long
 async def test_a_dump_is_restored_and_what_was_paid_since_is_adopted(
     server: Server, deployment: Deployment, tmp_path: Path
 ) -> None:

@@ -77,6 +77,7 @@ def test_each_alert_has_its_page_and_each_page_its_alert() -> None:
     assert re.findall(r"runbook: docs/runbooks.md#(\w+)", rules) == [alert.lower() for alert in alerts]
 
 
+@long
 @pytest.mark.skipif(not which("promtool"), reason="promtool is missing: install Debian's prometheus to test the alerts")
 def test_each_alert_rises_for_what_is_wrong_and_none_while_all_is_well() -> None:
     tested = (DEPLOY / "prometheus" / "paydesk.rules.test.yml").read_text()

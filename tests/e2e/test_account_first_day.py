@@ -16,7 +16,7 @@ from tests.e2e.conftest import serving
 from tests.e2e.looks import flaws
 from tests.e2e.running import PATIENCE_MS, OpenPage, Running, fill_in
 from tests.e2e.test_account_getting_in import PASSWORD, set_up_second_factor
-from tests.lengths import WHOLE, longer
+from tests.lengths import WHOLE, long
 
 from paydesk.domain.payments.hold_periods import TIME_TO_SHIP
 from paydesk.web.demo.routes import create_shop
@@ -172,7 +172,7 @@ async def invite(open_page: OpenPage, running: Running, page: Page, account: str
     return colleague
 
 
-@longer
+@long
 async def test_a_merchants_first_day(open_page: OpenPage, running: Running, tmp_path: Path) -> None:
     email = f"ada-{secrets.token_hex(6)}@shop.example"
     page, account = await sign_up(open_page, running, email)

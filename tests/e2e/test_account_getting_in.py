@@ -162,6 +162,7 @@ async def test_a_merchant_signs_up_logs_out_and_comes_back(
     assert [text for text in complaints if "401" not in text] == []
 
 
+@long
 async def test_a_second_factor_and_a_recovery_code_that_was_kept(
     sign_up: SignUp, open_page: OpenPage, base: str
 ) -> None:
@@ -188,6 +189,7 @@ async def test_a_second_factor_and_a_recovery_code_that_was_kept(
     await expect(page.get_by_role("heading", name="Log in")).to_be_visible()
 
 
+@long
 async def test_what_matters_is_carried_out_after_the_password(sign_up: SignUp, database: Database, base: str) -> None:
     page, _ = await sign_up()
     await page.goto(f"{base}/account/security")
@@ -200,6 +202,7 @@ async def test_what_matters_is_carried_out_after_the_password(sign_up: SignUp, d
     await expect(page.get_by_role("status")).to_contain_text("We have sent a link to new@shop.example")
 
 
+@long
 @pytest.mark.parametrize("script", one_of(2, [True, False]))
 async def test_a_colleague_joins_and_cannot_see_what_the_role_forbids(
     sign_up: SignUp, open_page: OpenPage, link_to: LinkTo, base: str, script: bool
@@ -224,6 +227,7 @@ async def test_a_colleague_joins_and_cannot_see_what_the_role_forbids(
     await expect(colleague.locator("main")).to_contain_text("Owner")
 
 
+@long
 @pytest.mark.parametrize("script", one_of(2, [True, False]))
 async def test_menus_work_on_a_phone(sign_up: SignUp, base: str, script: bool) -> None:
     page, _ = await sign_up(java_script_enabled=script, **PHONE)
@@ -235,6 +239,7 @@ async def test_menus_work_on_a_phone(sign_up: SignUp, base: str, script: bool) -
     await expect(page.get_by_role("heading", name="Shop", exact=True)).to_be_visible()
 
 
+@long
 async def test_the_keyboard_reaches_everything(sign_up: SignUp, base: str) -> None:
     page, _ = await sign_up()
     await page.goto(f"{base}/account/security")
@@ -251,6 +256,7 @@ async def test_the_keyboard_reaches_everything(sign_up: SignUp, base: str) -> No
     await expect(user).to_be_focused()
 
 
+@long
 @pytest.mark.parametrize("script", one_of(2, [True, False]))
 async def test_a_theme_is_chosen_whatever_the_system_has(sign_up: SignUp, script: bool) -> None:
     page, _ = await sign_up(color_scheme="dark", java_script_enabled=script)
@@ -286,6 +292,7 @@ async def test_who_waits_for_the_operator_sees_the_answer_without_asking(
     assert complaints == []
 
 
+@long
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=long)])
 async def test_a_checkout_in_the_merchants_colours_can_be_read(
     open_page: OpenPage,

@@ -92,6 +92,7 @@ async def trouble(desk: Desk, page: Page, endpoint: Receiver, sender: PingbackSe
     return path, int(failed)
 
 
+@long
 async def test_what_failed_is_understood_mended_tried_and_sent_again(
     sign_up: SignUp, desk: Desk, endpoint: Receiver, sender: PingbackSender, complaints: list[str]
 ) -> None:

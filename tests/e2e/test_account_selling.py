@@ -59,6 +59,7 @@ async def sell_all_kinds(desk: Desk, page: Page) -> tuple[str, dict[str, int]]:
     return path, ids
 
 
+@long
 async def test_a_part_is_given_back_and_a_parcel_confirmed(sign_up: SignUp, desk: Desk, complaints: list[str]) -> None:
     page, _ = await sign_up()
     path, ids = await sell_all_kinds(desk, page)

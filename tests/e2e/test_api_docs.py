@@ -41,6 +41,7 @@ async def test_everybody_can_use_it(look: Look, address: str) -> None:
     assert await flaws(await look(address)) == []
 
 
+@long
 async def test_it_asks_nobody_else_for_anything(open_page: Open, address: str) -> None:
     page = await open_page("about:blank")
     asked: list[str] = []

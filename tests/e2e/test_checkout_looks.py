@@ -135,13 +135,13 @@ def show(look: Look, base: str) -> Show:
 
 
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=long)])
-@pytest.mark.parametrize("name", one_of(4, STATES))
+@pytest.mark.parametrize("name", one_of(8, STATES))
 async def test_axe_reports_nothing(show: Show, name: str, scheme: str) -> None:
     page = await show(f"/usual/{name}", color_scheme=scheme)
     assert await violations(page) == []
 
 
-@pytest.mark.parametrize("name", one_of(4, STATES))
+@pytest.mark.parametrize("name", one_of(8, STATES))
 async def test_nothing_scrolls_sideways_at_320_pixels(show: Show, name: str) -> None:
     page = await show(f"/wide/{name}", viewport={"width": 320, "height": 640}, locale="de-DE")
     assert await page.evaluate("document.documentElement.scrollWidth") <= 320

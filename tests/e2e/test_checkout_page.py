@@ -160,6 +160,7 @@ async def test_a_filled_form_is_paid(show: Show, desk: Desk) -> None:
     ]
 
 
+@long
 async def test_it_works_without_javascript(show: Show, desk: Desk) -> None:
     desk.answer = "insufficient_funds"
     page = await show(java_script_enabled=False)
@@ -296,6 +297,7 @@ async def test_after_a_decline_everything_typed_but_the_security_code_is_still_t
     assert [post["cvc"] for post in desk.posts] == ["123", "124"]
 
 
+@long
 async def test_what_the_server_finds_wrong_is_shown_beside_the_field(show: Show, desk: Desk) -> None:
     desk.answer = "form"
     page = await show()
@@ -319,6 +321,7 @@ async def test_a_double_click_sends_one_form(show: Show, desk: Desk) -> None:
     assert len(desk.posts) == 1
 
 
+@long
 @pytest.mark.parametrize("trouble", one_of(2, ["broken", "offline"]))
 async def test_after_a_lost_connection_the_customer_can_try_again(show: Show, desk: Desk, trouble: str) -> None:
     page = await show()
@@ -369,6 +372,7 @@ async def test_a_city_and_a_postal_code_may_be_left_empty(show: Show, desk: Desk
     assert (desk.posts[0]["city"], desk.posts[0]["zip"]) == ("", "SW1A 1AA")
 
 
+@long
 async def test_the_waiting_page_finds_its_own_way(show: Show, desk: Desk) -> None:
     page = await show("/polling")
     await page.wait_for_url("**/thanks")

@@ -133,6 +133,7 @@ async def test_a_purchase_ends_with_the_pingback_on_the_thank_you_page(page: Pag
     assert problems == []
 
 
+@long
 async def test_a_purchase_works_without_javascript(browser: Browser, desk: Desk) -> None:
     context = await browser.new_context(java_script_enabled=False)
     page = await context.new_page()
@@ -143,6 +144,7 @@ async def test_a_purchase_works_without_javascript(browser: Browser, desk: Desk)
     await context.close()
 
 
+@long
 async def test_a_purchase_works_with_the_keyboard(page: Page, desk: Desk) -> None:
     await page.goto(desk.shop)
     for _ in range(5):
@@ -154,6 +156,7 @@ async def test_a_purchase_works_with_the_keyboard(page: Page, desk: Desk) -> Non
     await page.wait_for_url(f"{desk.shop}/thanks?order=*")
 
 
+@long
 async def test_a_subscriber_finds_the_portal_through_the_shops_server(page: Page, desk: Desk) -> None:
     await page.goto(desk.shop)
     await buy(page, desk, "to Coffee club", "Subscribe")

@@ -67,6 +67,7 @@ async def test_a_card_that_is_declined_there_is_followed_by_a_wallet(open_page: 
     await expect_thanks(page, running)
 
 
+@long
 async def test_who_leaves_their_page_may_pay_by_card(open_page: OpenPage, running: Running) -> None:
     page = await to_the_page(open_page, running)
     await to_their_page(page)

@@ -126,6 +126,7 @@ async def test_the_back_button_after_paying_shows_that_it_is_paid(open_page: Ope
     assert await again.get_by_role("button", name=re.compile("^Pay ")).count() == 0
 
 
+@long
 async def test_two_tabs_pay_once(open_page: OpenPage, running: Running) -> None:
     first = await to_the_page(open_page, running)
     second = await open_page(first.url)
@@ -149,6 +150,7 @@ async def test_two_tabs_pay_once(open_page: OpenPage, running: Running) -> None:
     assert received == 1
 
 
+@long
 async def test_a_wrong_hash_in_test_mode_shows_what_was_hashed(open_page: OpenPage, running: Running) -> None:
     form = Gateway(running.public_key, "not-the-private-key-at-all", base_url=running.address).payment_form()
     html = form.build_form(

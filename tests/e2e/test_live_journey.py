@@ -64,6 +64,7 @@ async def to_mollies_page(page: Page) -> None:
     await page.wait_for_url("**/checkout/select-method/tr_*")
 
 
+@long
 @pytest.mark.parametrize("javascript", one_of(2, [True, False]))
 async def test_a_purchase_goes_by_mollies_page_to_a_verified_pingback(
     open_page: OpenPage, live: Running, mollie: Account, javascript: bool

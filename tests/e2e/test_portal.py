@@ -143,6 +143,7 @@ async def test_a_customer_replaces_the_card_after_a_decline(
     await expect(page.locator("body")).to_contain_text("Mastercard •••• 4444")
 
 
+@long
 async def test_3d_secure_is_confirmed_at_the_bank(open_page: OpenPage, subscribed: Subscribed) -> None:
     portal = await subscribed()
     page = await open_page(f"{portal.url}/card")
@@ -153,6 +154,7 @@ async def test_3d_secure_is_confirmed_at_the_bank(open_page: OpenPage, subscribe
     await expect(page.locator("body")).to_contain_text("Visa •••• 3220")
 
 
+@long
 async def test_a_failing_charge_is_mended_by_another_card(open_page: OpenPage, subscribed: Subscribed) -> None:
     portal = await subscribed(FAILS_LATER)
     await portal.charge()
@@ -167,6 +169,7 @@ async def test_a_failing_charge_is_mended_by_another_card(open_page: OpenPage, s
     await expect(page.locator("tbody tr").first).to_contain_text("paid")
 
 
+@long
 async def test_the_waiting_page_goes_on_by_itself(open_page: OpenPage, subscribed: Subscribed) -> None:
     portal = await subscribed()
     page = await open_page(f"{portal.url}/card")
@@ -213,7 +216,7 @@ async def show(look: Look, portal: Portal, state: str, **options: Any) -> Page:
 
 
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=long)])
-@pytest.mark.parametrize("state", one_of(3, STATES))
+@pytest.mark.parametrize("state", one_of(6, STATES))
 async def test_axe_reports_nothing_and_nothing_foreign_is_fetched(
     look: Look, subscribed: Subscribed, base: str, state: str, scheme: str
 ) -> None:
@@ -226,7 +229,7 @@ async def test_axe_reports_nothing_and_nothing_foreign_is_fetched(
     assert await violations(page) == []
 
 
-@pytest.mark.parametrize("state", one_of(4, STATES))
+@pytest.mark.parametrize("state", one_of(8, STATES))
 async def test_nothing_scrolls_sideways_at_320_pixels_and_targets_are_large_enough(
     look: Look, subscribed: Subscribed, merchant: Merchant, database: Database, state: str
 ) -> None:

@@ -13,7 +13,7 @@ from playwright.async_api import Page, expect
 from starlette.types import ASGIApp, Receive, Scope, Send
 from tests import set_back
 from tests.e2e.looks import flaws
-from tests.lengths import longer, one_of
+from tests.lengths import long, one_of
 from tests.shopfront import LATER, mailed_code, order, saves_cards
 
 from paydesk.adapters.acquirers.simulator import Bank
@@ -75,7 +75,7 @@ async def type_card(page: Page) -> None:
     await page.get_by_label("Country").select_option("GB")
 
 
-@longer
+@long
 @pytest.mark.parametrize("script", one_of(2, [True, False]), ids=["with JavaScript", "without"])
 async def test_a_card_is_saved_pays_at_the_next_visit_and_is_removed(
     open_page: OpenPage, base: str, desk: Desk, shop: Shop, script: bool

@@ -85,6 +85,7 @@ async def told(page: Page) -> list[dict[str, Any]]:
     return [json.loads(await one.inner_text()) for one in await articles.locator("pre").all()]
 
 
+@long
 async def test_what_is_paid_on_the_acquirers_page_is_held_there_until_the_shipment(
     open_page: OpenPage, running: Running, merchant: Merchant
 ) -> None:

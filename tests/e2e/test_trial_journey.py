@@ -6,10 +6,12 @@ import pytest
 from playwright.async_api import expect
 from tests.e2e.running import OpenPage, Running
 from tests.e2e.test_subscription_journey import subscribe
+from tests.lengths import long
 
 pytestmark = pytest.mark.browser
 
 
+@long
 async def test_a_free_trial_begins_without_a_charge_and_without_javascript(
     open_page: OpenPage, running: Running
 ) -> None:

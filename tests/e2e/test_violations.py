@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 from tests.e2e.running import OpenPage, Running
+from tests.lengths import long
 
 from paydesk.web.rendering import REPORTS
 
@@ -18,6 +19,7 @@ document.body.append(script);
 """
 
 
+@long
 async def test_a_script_from_elsewhere_is_kept_out_and_an_operator_told(open_page: OpenPage, running: Running) -> None:
     page = await open_page(f"{running.address}/checkout/sample")
     async with page.expect_event("requestfinished", lambda request: request.url.endswith(REPORTS)):

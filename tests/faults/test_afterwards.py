@@ -66,6 +66,7 @@ async def found_after(
     return await differences(stage, changing, [one.order.name for one in plays if one.deed is IS_PAID_OUT])
 
 
+@long
 @pytest.mark.parametrize("fates", EACH_FATE)
 async def test_bank_books_and_shop_agree_whatever_happens_at_a_point(tmp_path: Path, fates: list[Fate]) -> None:
     async with staged(tmp_path, Cast(forks=8)) as stage:

@@ -34,6 +34,7 @@ async def test_a_planned_switchover_holds_nothing(tmp_path: Path, rounds: int) -
         print(f"{rounds} switchovers, {len(deployment.customers)} orders and {rounds} renewals paid, none held")
 
 
+@long
 @pytest.mark.parametrize("rounds", [pytest.param(1, id="one"), *MORE])
 async def test_a_failover_that_lost_payments_is_held_before_the_first_charge(tmp_path: Path, rounds: int) -> None:
     async with deployed(tmp_path) as deployment:

@@ -6,6 +6,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from tests.lengths import long
 
 SOURCE = Path(__file__).parents[2] / "src" / "paydesk_client"
 
@@ -32,6 +33,7 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "unpacked"
 
 
+@long
 def test_the_wheel_holds_the_typed_package_and_nothing_else(unpacked: Path) -> None:
     packages = {path.name for path in unpacked.iterdir() if not path.name.endswith(".dist-info")}
     assert packages == {"paydesk_client"}

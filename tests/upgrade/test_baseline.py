@@ -121,6 +121,7 @@ async def test_code_of_before_finds_nothing_to_do_on_a_database_of_this_one(new:
     assert await migrated(with_steps, url) == (0, "the schema is up to date")
 
 
+@long
 async def test_an_older_database_is_brought_to_the_baseline_by_the_code_that_is_named(
     new: New, with_steps: Code
 ) -> None:

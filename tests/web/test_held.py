@@ -13,6 +13,7 @@ import httpx
 import pytest
 from prometheus_client import REGISTRY
 from tests.conftest import migrated_database
+from tests.lengths import long
 from tests.shopfront import open_page, press_pay
 from tests.web.checkout.test_paying import SHOP, VISA, leads_to, text_of
 
@@ -92,6 +93,7 @@ async def test_the_service_stays_in_the_load_balancer(web: httpx.AsyncClient, he
     assert (await web.get("/readyz")).text == "ok"
 
 
+@long
 async def test_once_it_is_lifted_the_same_page_pays(
     web: httpx.AsyncClient, unpaid_page: str, held: None, database: Database
 ) -> None:

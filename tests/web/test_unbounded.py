@@ -7,6 +7,7 @@ import pytest
 from babel import Locale, localedata
 from prometheus_client import REGISTRY
 from structlog.testing import capture_logs
+from tests.lengths import long
 
 from paydesk.web.checkout.pages import CATALOGUES, texts_for
 from paydesk.web.texts import LANGUAGES
@@ -103,6 +104,7 @@ def test_what_is_kept_of_headers_is_what_was_understood() -> None:
     assert CATALOGUES._chosen.cache_info().currsize == 1
 
 
+@long
 def test_every_language_of_the_pages_has_its_numbers() -> None:
     assert set(CATALOGUES.languages) <= set(LANGUAGES)
     assert texts_for("sv-SE,sv;q=0.9").locale == Locale("en")

@@ -7,6 +7,7 @@ from unittest.mock import AsyncMock
 
 import asyncpg
 import pytest
+from tests.lengths import long
 
 from paydesk.database.pool import Database
 from paydesk.domain.alarms.setting_aside import reason_of, set_aside, side_by_side, together
@@ -79,6 +80,7 @@ async def test_one_by_one_a_bad_one_stops_no_other() -> None:
     assert [item for item, _ in worked.failed] == [2]
 
 
+@long
 async def test_what_was_set_aside_waits_in_the_operators_list(database: Database, shop: Shop) -> None:
     worked = await together([1, 2, 3], recording(2))
     aside = await set_aside(database, worked, lambda number: (shop, f"thing {number}"), doing="it can't be counted")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tests import set_back
 from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
-from tests.lengths import at_length, longer
+from tests.lengths import at_length, long
 
 from paydesk.adapters.acquirers.interface import AcquirerRefused, Captured, Voided
 from paydesk.adapters.acquirers.simulator.record import Kind
@@ -342,7 +342,7 @@ class TestTheTestClock:
 ROUNDS, AT_ONCE = at_length(40, 12), 8
 
 
-@longer
+@long
 async def test_of_a_shipment_and_the_deadline_exactly_one_wins_here_and_at_the_bank(warehouse: Any) -> None:
     """Many races; who is first in each is left to chance."""
     chance, won = Random(7), Counter[str]()

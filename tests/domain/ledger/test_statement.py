@@ -13,6 +13,7 @@ import pytest
 from tests import set_back
 from tests.conftest import database_at
 from tests.domain.ledger.paying_out import record_payout
+from tests.lengths import long
 from tests.till import Till
 
 from paydesk.core.clock import utc_now
@@ -71,6 +72,7 @@ async def test_a_test_side_whose_clock_runs_ahead_lives_by_that_clock(till: Till
     assert posted == wanted
 
 
+@long
 async def test_what_is_still_being_posted_is_waited_for(
     till: Till, session: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:

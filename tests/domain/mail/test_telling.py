@@ -12,6 +12,7 @@ from typing import Any
 
 from tests import breaking, set_back, shopfront
 from tests.breaking import refusing
+from tests.lengths import long
 from tests.links import newest_portal
 from tests.shopfront import choose_mails
 from tests.till import Till
@@ -367,6 +368,7 @@ async def test_one_refund_that_can_not_be_told_holds_back_no_other(
     assert (await kinds(database, shop)).count("refund") == 2
 
 
+@long
 async def test_one_failing_renewal_or_endpoint_that_can_not_be_told_holds_back_no_other(
     subscriber: Till, shop: Shop, other_shop: Shop, database: Database
 ) -> None:

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from tests import breaking, set_back
 from tests.conftest import migrated_database
+from tests.lengths import long
 
 from paydesk.core.errors import Held
 from paydesk.database.pool import Database, connected
@@ -186,6 +187,7 @@ async def test_an_epoch_that_is_lost_too_is_not_begun_a_second_time(own_url: str
         assert await own.fetchval("select epoch from deployment") == 8
 
 
+@long
 async def test_on_another_server_ids_leap_before_anything_else_and_money_waits_for_a_look(
     own_url: str, own: Database
 ) -> None:

@@ -20,6 +20,7 @@ import httpx
 import pytest
 import structlog
 from tests.banks import answering
+from tests.lengths import one_of
 
 from paydesk.adapters.acquirers.interface import Outcome, Purchase
 from paydesk.adapters.acquirers.simulator import TEST_CARDS, Bank
@@ -127,7 +128,7 @@ async def texts_in(database: Database) -> str:
     return "\n".join(texts)
 
 
-@pytest.fixture(params=["json", "console"])
+@pytest.fixture(params=one_of(2, ["json", "console"]))
 def logs(request: pytest.FixtureRequest, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[io.StringIO]:
     """Everything that a deployment would log, down to the least severity."""
     kept = io.StringIO()

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from tests import set_back
 from tests.domain.payments.counter import Teller, Till
 from tests.domain.payments.documented import DocumentedBank
-from tests.lengths import long
+from tests.lengths import at_length, long, longer
 from tests.proving import check
 from tests.sweeping import database, database_url
 
@@ -193,7 +193,10 @@ class Counter(Till):
         assert balance.pending + balance.available + balance.reserve == has
 
 
-@settings(max_examples=MOST, deadline=None, derandomize=True, database=None, suppress_health_check=UNHURRIED)
+@longer
+@settings(
+    max_examples=at_length(MOST, 4), deadline=None, derandomize=True, database=None, suppress_health_check=UNHURRIED
+)
 @example(
     by="stripe",
     plan=[

@@ -14,7 +14,7 @@ from random import Random
 import pytest
 from tests import set_back
 from tests.domain.payments.counter import Teller, Till
-from tests.lengths import at_length, longer
+from tests.lengths import at_length, long, longer
 
 from paydesk.adapters.acquirers.simulator import Bank, Record
 from paydesk.adapters.acquirers.simulator.record import Kind
@@ -52,6 +52,7 @@ async def race(*deeds: Awaitable[object], seed: int = 0) -> list[object]:
     return [answers[place] for place in range(len(deeds))]
 
 
+@long
 async def test_of_shipment_void_and_deadline_exactly_one_wins(counter: Till) -> None:
     won = Counter[str]()
     # A machine that is busy may let one of them win a whole round: as many as it takes.
@@ -103,6 +104,7 @@ async def test_of_twenty_refunds_only_what_was_taken_is_given_back(counter: Till
     assert all(0 < total <= 10 for total in given.values())
 
 
+@long
 async def test_refunds_disputes_and_their_ends_agree(counter: Till) -> None:
     paid = await sold(counter, at_length(80, 40))
     for _ in range(2):

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.lengths import at_length, longer
+from tests.lengths import at_length, long
 from tests.shopfront import open_page, press_pay
 
 from paydesk.adapters.outbound import OutboundClient
@@ -70,7 +70,7 @@ async def buy(web: httpx.AsyncClient, form: dict[str, Any]) -> None:
     assert paid.headers["location"].startswith("https://shop.example/"), paid.text
 
 
-@longer
+@long
 async def test_a_living_shop_and_its_customers_are_served_throughout_beside_many_dead_ones(
     patient: OutboundClient,
     run_sender: Any,

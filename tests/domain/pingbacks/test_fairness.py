@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests import set_back
+from tests.lengths import long
 
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
@@ -185,6 +186,7 @@ async def test_one_person_with_many_dead_shops_holds_no_more_than_a_share(
     assert hanging == 16, "a quarter of what may be in hand, and none of what is spare"
 
 
+@long
 async def test_however_many_test_shops_are_dead_a_live_one_is_told(
     database: Database,
     vault: Vault,

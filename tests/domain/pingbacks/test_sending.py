@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from tests import breaking, set_back
+from tests.lengths import long
 
 from paydesk.adapters.outbound import OutboundClient
 from paydesk.adapters.vault import Vault
@@ -460,6 +461,7 @@ async def test_an_attempt_is_recorded_once_when_the_database_dies_after_recordin
     assert (await row_of(database, pingback_id))["attempts"] == 1
 
 
+@long
 async def test_outcomes_are_kept_while_the_database_is_away(
     database: Database,
     shop: Shop,

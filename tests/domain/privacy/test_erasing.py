@@ -16,6 +16,7 @@ import pytest
 from tests import breaking, set_back, shopfront
 from tests.databases import unguarded
 from tests.domain.payments.test_card_secrecy import dump
+from tests.lengths import long
 from tests.shopfront import MONTHLY
 from tests.till import Till
 
@@ -153,6 +154,7 @@ async def found_in(database_url: str, secrets: tuple[str, ...] = SECRETS) -> lis
     return [secret for secret, written in ways.items() if any(way in text for way in written)]
 
 
+@long
 async def test_a_dump_of_the_database_finds_nothing_of_who_was_erased(scene: Till, database_url: str) -> None:
     await end_club(scene)
     assert await scene.problems() == []

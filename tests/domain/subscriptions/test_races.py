@@ -9,6 +9,7 @@ from collections import Counter
 from random import Random
 
 from tests.banks import ObedientBank, answering
+from tests.lengths import long
 from tests.proving import check
 from tests.till import Till
 
@@ -25,6 +26,7 @@ async def pause(chance: Random, turns: int = 40) -> None:
         await asyncio.sleep(0)
 
 
+@long
 async def test_what_was_charged_before_the_end_is_paid_and_told_and_nothing_is_charged_after_it(
     subscriber: Till,
 ) -> None:

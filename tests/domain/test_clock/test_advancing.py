@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from tests import breaking, set_back, shopfront
 from tests.domain.pingbacks.receiver import Receiver, receiving
+from tests.lengths import long
 from tests.shopfront import find_subscription
 from tests.till import Till
 
@@ -226,6 +227,7 @@ async def give_card(desk: Desk, shop: Shop, subscription: Subscription, number: 
     await breaking.say(desk.database, "card", {"id": card_id}, number_sealed=sealed.blob)
 
 
+@long
 async def test_what_stays_unknown_is_in_the_summary_and_holds_up_nobody_else(
     subscribe: Subscribe, run: Advance, desk: Desk, shop: Shop, now: Now
 ) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.lengths import long
 
 from paydesk.web.assets import ASSETS
 
@@ -52,6 +53,7 @@ def test_the_systems_dark_theme_is_the_chosen_one(build: dict[str, Any]) -> None
     )
 
 
+@long
 def test_a_wheel_holds_them(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-index", "--no-build-isolation", "--no-deps"]
     subprocess.run([*command, "--wheel-dir", str(tmp_path), str(ROOT)], check=True)

@@ -5,6 +5,7 @@ from datetime import timedelta
 import httpx
 import pytest
 from starlette.routing import Route
+from tests.lengths import long
 from tests.web.account.conftest import PASSWORD, Join, OpenVisitor, SignUp, Visitor, fields_of, leads_to, text_of
 
 from paydesk.app import create_app
@@ -80,6 +81,7 @@ async def test_every_page_and_action_keeps_to_the_roles(owner: Visitor, join: Jo
             assert "only these roles may do this: Owner" in text_of(answer)
 
 
+@long
 async def test_another_merchants_pages_do_not_exist(owner: Visitor, sign_up: SignUp) -> None:
     other = await sign_up("Other Shop")
     for route in OF_MERCHANTS:

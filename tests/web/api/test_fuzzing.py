@@ -188,7 +188,7 @@ def attempt(
 async def test_every_call_with_a_key_is_answered_as_the_document_says(
     service: str, ids: Ids, merchant: Merchant
 ) -> None:
-    answered = await asyncio.to_thread(fuzz, service, ids, [{"X-ApiKey": merchant.private_key}], at_length(40, 6))
+    answered = await asyncio.to_thread(fuzz, service, ids, [{"X-ApiKey": merchant.private_key}], at_length(40, 3))
     assert not any(401 in statuses for statuses in answered.values()), answered
     succeeded = {call for call, statuses in answered.items() if 200 in statuses}
     assert len(succeeded) > len(answered) // 2, answered
@@ -197,7 +197,7 @@ async def test_every_call_with_a_key_is_answered_as_the_document_says(
 @longer
 async def test_nothing_is_done_or_shown_without_the_right_key(service: str, ids: Ids) -> None:
     keyless = [{}, {"X-ApiKey": ""}, {"X-ApiKey": "guessed"}, {"X-ApiKey": "x" * 5000}]
-    answered = await asyncio.to_thread(fuzz, service, ids, keyless, at_length(12, 4))
+    answered = await asyncio.to_thread(fuzz, service, ids, keyless, at_length(12, 2))
     for call, statuses in answered.items():
         assert 401 in statuses, call
         # What is wrong with the parameters may be said before the key is looked at.
@@ -246,7 +246,7 @@ async def test_every_delivery_of_a_real_order_is_answered_as_the_document_says(
         await customers.buy()
     rows = await desk.database.fetch("select id from payment where merchant_id = $1", merchant.id)
     payments = [row["id"] for row in rows]
-    answered = await asyncio.to_thread(confirm_deliveries, service, gateway, payments, at_length(60, 25))
+    answered = await asyncio.to_thread(confirm_deliveries, service, gateway, payments, at_length(60, 10))
     assert {200, 400} <= answered
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import asyncpg
 import pytest
 from tests import breaking, set_back
+from tests.lengths import long
 from tests.links import newest_portal
 from tests.web.api.conftest import subscribe
 
@@ -31,6 +32,7 @@ async def names(server: Any, path: str, **query: Any) -> list[int]:
 
 
 class TestPages:
+    @long
     async def test_all_rows_come_once_while_rows_are_added(self, server: Any, customers: Any) -> None:
         for _ in range(250):
             await subscribe(customers)
