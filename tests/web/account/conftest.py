@@ -21,6 +21,9 @@ import paydesk.equipment
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
+from paydesk.domain.accounts import signing_in
+from paydesk.domain.accounts.access_needs import Client, Gate
+from paydesk.domain.accounts.devices import see_device
 from paydesk.domain.accounts.links import AccountLink
 from paydesk.domain.accounts.passwords import Passwords
 from paydesk.domain.accounts.roles import Role
@@ -35,6 +38,7 @@ class Visitor:
     """A browser at the account's door; `email` is whose it is."""
 
     web: httpx.AsyncClient
+    client: Client
     email: str = ""
     merchant_path: str = ""
 
@@ -70,11 +74,20 @@ def leads_to(answer: httpx.Response) -> str:
     return answer.headers["location"]
 
 
+CHEAP = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1)
+"""Passwords cost next to nothing here; what they cost is tested where they are hashed."""
+
+
 @pytest.fixture(autouse=True)
 def quick_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Passwords cost next to nothing here; what they cost is tested where they are hashed."""
-    cheap = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1)
-    monkeypatch.setattr(paydesk.equipment, "Passwords", partial(Passwords, hasher=cheap))
+    """The service under test hashes cheaply, too."""
+    monkeypatch.setattr(paydesk.equipment, "Passwords", partial(Passwords, hasher=CHEAP))
+
+
+@pytest.fixture
+def gate(database: Database, vault: Vault) -> Gate:
+    """What letting people in needs, beside the service."""
+    return Gate(database, vault, Passwords(hasher=CHEAP))
 
 
 ADDRESSES = (f"198.51.{number // 250}.{number % 250}" for number in range(250 * 250))
@@ -90,24 +103,39 @@ def stranger(open_web: Callable[..., Awaitable[httpx.AsyncClient]]) -> OpenVisit
     """A browser of somebody who is not logged in, calling from an address of its own."""
 
     async def opener() -> Visitor:
-        return Visitor(await open_web(address=next(ADDRESSES)))
+        address = next(ADDRESSES)
+        return Visitor(await open_web(address=address), Client(address, "httpx", secrets.token_urlsafe(32)))
 
     return opener
 
 
+def keep_cookie(visitor: Visitor, name: str, value: str) -> None:
+    """Put a cookie into a browser, as the service would."""
+    visitor.web.cookies.set(name, value, domain=visitor.web.base_url.host, path="/")
+
+
 @pytest.fixture
-def sign_up(stranger: OpenVisitor) -> SignUp:
-    """Somebody who has opened an account, with a shop, and is logged in."""
+def sign_up(stranger: OpenVisitor, gate: Gate) -> SignUp:
+    """Somebody who has opened an account, with a shop, and is logged in; what the pages for that
+    do is tested with them.
+    """
 
     async def sign(shop_name: str = "Corner Shop") -> Visitor:
         visitor = await stranger()
         visitor.email = f"ada-{secrets.token_hex(6)}@shop.example"
-        answer = await visitor.send(
-            "/account/signup", shop_name=shop_name, name="Ada Lovelace", email=visitor.email, password=PASSWORD
+        opened = await signing_in.sign_up(
+            gate,
+            shop_name=shop_name,
+            name="Ada Lovelace",
+            email=visitor.email,
+            password=PASSWORD,
+            client=visitor.client,
+            now=utc_now(),
         )
-        assert leads_to(answer) == "/account"
-        shops = re.findall(r'href="(/account/\d+)"', (await visitor.see("/account/security")).text)
-        visitor.merchant_path = shops[0]
+        await see_device(gate, opened.session, visitor.client.device, now=utc_now())
+        keep_cookie(visitor, "paydesk", opened.token)
+        keep_cookie(visitor, "paydesk-device", visitor.client.device)
+        visitor.merchant_path = f"/account/{opened.session.merchant_id}"
         return visitor
 
     return sign
