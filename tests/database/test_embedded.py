@@ -235,6 +235,7 @@ async def test_ctrl_c_in_the_terminal_reaches_the_owner_only(shared: EmbeddedSer
     assert os.getpgid(postmaster(shared.layout.data_dir).pid) != os.getpgid(0)
 
 
+@long
 async def test_a_killed_server_is_started_again(tmp_path: Path) -> None:
     async with server_for(tmp_path / "data") as server, supervised(server):
         await keep(server.url)

@@ -9,7 +9,7 @@ import re
 import secrets
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from starlette.routing import Route
 from tests.e2e.conftest import serving
 from tests.e2e.looks import flaws
 from tests.e2e.running import PATIENCE_MS, OpenPage, Running, fill_in
-from tests.lengths import WHOLE, at_length, longer
+from tests.lengths import long
 
 from paydesk.adapters.acquirers.simulator import Bank, Record, SimulatedAcquirer
 from paydesk.adapters.acquirers.simulator.server import bank_app
@@ -54,21 +54,19 @@ def _filled(path: str, known: Mapping[str, object]) -> str:
     return re.sub(r"\{(\w+)(?::\w+)?\}", lambda found: str(known[found[1]]), path)
 
 
-async def walk(page: Page, running: Running, paths: Sequence[str]) -> list[str]:
+async def walk(page: Page, running: Running, paths: Iterable[str]) -> list[str]:
     """What is wrong with pages: for everybody to use, within the screen, without errors,
     one heading, a title.
-
-    The short form goes to one of every four, and axe looks at one of every six of those.
     """
     wrong: list[str] = []
     complaints: list[str] = []
     page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
     page.on("pageerror", lambda error: complaints.append(str(error)))
-    for place, path in enumerate(at_length(paths, paths[::4])):
+    for path in paths:
         await page.goto(running.address + path)
         wrong += [f"{path} has not one heading"] if await page.locator("h1").count() != 1 else []
         wrong += [f"{path} has no title"] if not (await page.title()).split("·")[0].strip() else []
-        wrong += await flaws(page) if WHOLE or place % 6 == 0 else []
+        wrong += await flaws(page)
         wrong += [f"{path}: {one}" for one in complaints if "status of 4" not in one]
         complaints.clear()
     return wrong
@@ -177,7 +175,7 @@ async def ids(open_page: OpenPage, running: Running) -> dict[str, Any]:
     }
 
 
-@longer
+@long
 @pytest.mark.usefixtures("_second_account")
 async def test_every_page_is_for_everybody(open_page: OpenPage, running: Running, ids: dict[str, Any]) -> None:
     nobody = await open_page(running.address + "/account/login")
