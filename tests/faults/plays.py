@@ -76,7 +76,7 @@ class Play:
 
 
 def played(plays: tuple[Play, ...]) -> tuple[Play, ...]:
-    """Those of some plays that there is time for: in the short form every sixth."""
+    """Those of some plays that there is time for: in the short form every ninth."""
     return at_length(plays, plays[::9])
 
 

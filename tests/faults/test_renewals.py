@@ -28,7 +28,7 @@ from paydesk.core.clock import utc_now
 
 pytestmark = pytest.mark.faults
 
-MEMBERS = at_length(400, 150)
+MEMBERS = at_length(400, 80)
 """More than are in hand whenever a process is killed:
 somebody must be left to come to the next point."""
 EXPECTED = {"an approval turned up for an attempt that was given up; voiding it: "}

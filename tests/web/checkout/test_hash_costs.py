@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
@@ -25,6 +26,7 @@ from paydesk_client.parameters import urlencode
 from paydesk_client.signature import Budget
 
 SignedForm = Callable[..., dict[str, Any]]
+OpenWeb = Callable[..., Awaitable[httpx.AsyncClient]]
 JSON = {"Accept": "application/json"}
 
 MANY = {"Z": "~", "a": "!*"} | {f"x{n:03}": f"a&amp;%41{n}" for n in range(185)} | {f"e{n}": "" for n in range(5)}
@@ -85,8 +87,10 @@ async def test_only_what_is_long_is_checked_beside_the_event_loop(
 
 
 async def test_refused_forms_have_a_limit_of_their_own(
-    web: httpx.AsyncClient, signed_form: SignedForm, monkeypatch: pytest.MonkeyPatch
+    open_web: OpenWeb, signed_form: SignedForm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    now = utc_now()
+    web = await open_web(wire=lambda services: replace(services, now=lambda: now))
     for _ in range(MOST_REFUSED):
         assert (await web.post("/payment/form", data=signed_form() | WRONG)).status_code == 403
 
