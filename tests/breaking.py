@@ -82,3 +82,4 @@ async def no_accounts(database: Database) -> None:
         vault_key_id=None,
         key_print=None,
     )
+    await database.execute("delete from acquirer_own_id")

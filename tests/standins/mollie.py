@@ -7,8 +7,8 @@ closed; `/control` is for tests.
 
 Source: docs.mollie.com/reference (create-payment, get-payment, cancel-payment, list-payments,
     create-refund, list-refunds, list-all-refunds, list-chargebacks, list-all-chargebacks,
-    api-idempotency, pagination, handling-errors, webhooks); docs.mollie.com/docs (refunds,
-    handling-payment-status).
+    get-current-profile, api-idempotency, pagination, handling-errors, webhooks);
+    docs.mollie.com/docs (refunds, handling-payment-status).
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ _MISSING = _problem(404, "Not Found", "No payment exists with this token.")
 class Mollie:
     """An account: its payments, with their refunds and chargebacks, each as it is answered.
 
-    `loses` as many answers as it is told to, once it has acted.
+    `loses` as many answers as it is told to, once it has acted; `profiles` are those of keys that
+    belong to another profile of the account's.
     """
 
     base_url: str = ""
@@ -77,6 +78,7 @@ class Mollie:
     part: int = 250
     life: float = _LIFE
     loses: int = 0
+    profiles: dict[str, str] = field(default_factory=dict)
 
     @property
     def now(self) -> datetime:
@@ -392,6 +394,27 @@ class Mollie:
         base_url = self.base_url
         self.__dict__.update(Mollie(base_url).__dict__)
 
+    def profile(self, key: str) -> Said:
+        """The profile that a key belongs to."""
+        name, side = self.profiles.get(key, "pfl_standin"), key.partition("_")[0]
+        own, dashboard = f"{self.base_url}/v2/profiles/{name}", f"{self.base_url}/dashboard/{name}"
+        return 200, {
+            "resource": "profile",
+            "id": name,
+            "mode": side,
+            "name": "A shop",
+            "website": "https://shop.example",
+            "email": "shop@example.com",
+            "phone": "+31208202070",
+            "businessCategory": "OTHER_MERCHANDISE",
+            "status": "verified",
+            "createdAt": "2026-01-02T03:04:05+00:00",
+            "_links": {
+                "self": {"href": own, "type": "application/hal+json"},
+                "dashboard": {"href": dashboard, "type": "text/html"},
+            },
+        }
+
     def see(self) -> dict[str, Any]:
         """All that there is."""
         names = ("refunds", "chargebacks", "asked", "told")
@@ -427,6 +450,8 @@ class Door:
             return await self._page(request, request.path.rpartition("/")[2])
         if not re.fullmatch(r"Bearer (test|live)_\w+", request.headers.get("Authorization", "")):
             return self._json(_problem(401, "Unauthorized Request", "Missing authentication"))
+        if request.path == "/v2/profiles/me":
+            return self._json(self.mollie.profile(request.headers["Authorization"].removeprefix("Bearer ")))
         key, body = request.headers.get("Idempotency-Key", ""), (await request.read()).decode()
         said = self.mollie.answer(request.method, request.path, dict(request.query), key, body)
         if self.mollie.loses and request.method == "POST":

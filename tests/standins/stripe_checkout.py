@@ -54,6 +54,8 @@ class StripeCheckout:
     """Sessions, their payments and refunds; `loses` as many answers as it is told to, once it has
     acted, and `stuck` sessions can't be expired. Of kept methods, those in `asking` want to see
     their customer, and those in `failing` are declined. One that `forgets` knows no key again.
+    `accounts` are those of secret keys that belong to another account; a restricted one may not
+    ask for it, unless it is named there.
     """
 
     now: Callable[[], datetime]
@@ -72,6 +74,7 @@ class StripeCheckout:
     asked: list[tuple[str, str, bytes]] = field(default_factory=list)
     loses: int = 0
     forgets: bool = False
+    accounts: dict[str, str] = field(default_factory=dict)
 
     async def respond(self, request: web.Request) -> web.Response:
         """Answer one request of the library's."""
@@ -103,9 +106,18 @@ class StripeCheckout:
             self.wrong += found
             return _refused("; ".join(found))
         parts = request.path.removeprefix("/v1/").split("/")
+        if parts == ["account"]:
+            return self._account(request.headers.get("Authorization", "").removeprefix("Bearer "))
         if request.method == "POST":
             return self._change(parts, asked)
         return self._look(parts, request.query, asked)
+
+    def _account(self, key: str) -> tuple[int, Any]:
+        """The account that a key belongs to: it has one name for both sides."""
+        if key.startswith("rk_") and key not in self.accounts:
+            why = "The provided key does not have the required permissions for this endpoint"
+            return 403, {"error": {"type": "invalid_request_error", "message": why}}
+        return 200, {"id": self.accounts.get(key, "acct_standin"), "object": "account", "charges_enabled": True}
 
     def _change(self, parts: list[str], asked: dict[str, Any]) -> tuple[int, Any]:
         match parts:

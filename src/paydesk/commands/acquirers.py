@@ -216,6 +216,7 @@ def _facts(account: AcquirerAccount) -> dict[str, object]:
         "currencies": account.currencies,
         "pages": account.hosts_pages,
         "enabled": account.enabled,
+        "own_id": account.own_id,
         "created_at": account.created_at,
     }
 

@@ -16,7 +16,7 @@ from tests.web.account.test_getting_in import log_in, second_factor
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.audit import COMMAND_LINE
-from paydesk.domain.acquirers.opening import OpenAcquirers
+from paydesk.domain.acquirers.opening import AccountToOpen, OpenAcquirers
 from paydesk.domain.acquirers.routing import Rule
 from paydesk.domain.operations.acquirer_rules import add_rule, remove_rule
 
@@ -33,12 +33,12 @@ async def _no_accounts_left(database: Database) -> AsyncIterator[None]:
 
 @pytest.fixture(autouse=True)
 def _answering(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every key is one that an acquirer answers to."""
+    """Every key is one that an acquirer answers to; those that begin alike are of one account."""
 
-    async def answers(*_: object, **__: object) -> bool:
-        return True
+    async def identify(_: OpenAcquirers, account: AccountToOpen, **__: object) -> str:
+        return f"acct_{account.key.removeprefix(KEY[:-1])[:1]} live"
 
-    monkeypatch.setattr(OpenAcquirers, "answers", answers)
+    monkeypatch.setattr(OpenAcquirers, "identify", identify)
 
 
 @pytest.fixture
@@ -119,6 +119,26 @@ async def test_pressed_twice_it_is_added_once(operator: tuple[Visitor, list[str]
     again = await add(visitor, codes[1])
     assert again.status_code == 409
     assert await database.fetchval("select count(*) from acquirer_account where kind = 'stripe'") == 1
+
+
+async def test_another_key_of_the_same_account_adds_no_second_one(
+    operator: tuple[Visitor, list[str]], database: Database
+) -> None:
+    visitor, codes = operator
+    await add(visitor, codes[0])
+    again = await add(visitor, codes[1], key=f"{KEY}2")
+    assert again.status_code == 409
+    assert "acct_s live" in text_of(again)
+    assert await database.fetchval("select count(*) from acquirer_account where kind = 'stripe'") == 1
+
+
+async def test_a_key_of_another_account_is_refused(operator: tuple[Visitor, list[str]], database: Database) -> None:
+    visitor, codes = operator
+    await add(visitor, codes[0])
+    refused = await visitor.send(await page_of(database), key=f"{KEY[:-1]}x", code=codes[1], enabled="on")
+    assert refused.status_code == 409
+    assert "acct_x live" in text_of(refused)
+    assert await database.fetchval("select own_id from acquirer_own_id") == "acct_s live"
 
 
 async def test_an_account_is_disabled_and_gets_another_key(

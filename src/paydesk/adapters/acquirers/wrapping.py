@@ -24,6 +24,7 @@ from paydesk.adapters.acquirers.interface import (
 )
 from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
 from paydesk.adapters.acquirers.notices import Notice
+from paydesk.adapters.acquirers.own_ids import own_id_of
 
 _Answer = TypeVar("_Answer")
 
@@ -139,6 +140,10 @@ class PassingAcquirer:
     async def submit_evidence(self, reference: str, text: str) -> None:
         """As the other acquirer, if this lets it. Moves no money."""
         await self._tell(lambda: self.honest.submit_evidence(reference, text))
+
+    async def own_id(self) -> str:
+        """As the other acquirer. Moves no money."""
+        return await own_id_of(self.honest)
 
     async def close(self) -> None:
         """Let go of the other acquirer."""

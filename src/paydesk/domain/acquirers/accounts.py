@@ -30,7 +30,8 @@ NAME: Final = re.compile(r"[a-z][a-z0-9-]{1,30}[a-z0-9]")
 class AcquirerAccount:
     """An account at an acquirer; its key is not in here.
 
-    `for_merchant_id` is the only merchant that it serves, None for all; no `currencies` means all.
+    `for_merchant_id` is the only merchant that it serves, None for all; no `currencies` means all;
+    `own_id` is what its acquirer calls it, empty until that is known.
     """
 
     id: int
@@ -45,6 +46,7 @@ class AcquirerAccount:
     enabled: bool
     created_at: datetime
     has_key: bool
+    own_id: str
 
 
 async def list_accounts(database: Database) -> list[AcquirerAccount]:

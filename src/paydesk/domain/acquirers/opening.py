@@ -12,7 +12,8 @@ from typing import Final
 
 import structlog
 
-from paydesk.adapters.acquirers.interface import Acquirer, AcquirerRefused, OutcomeUnknown
+from paydesk.adapters.acquirers.interface import Acquirer, OutcomeUnknown
+from paydesk.adapters.acquirers.own_ids import own_id_of
 from paydesk.adapters.vault import Sealed, Vault
 from paydesk.core.errors import Conflict, PaydeskError
 from paydesk.database.pool import AWAY, Database
@@ -123,21 +124,20 @@ class OpenAcquirers(Mapping[str, Acquirer]):
         """Whether an account that was added takes test payments alone."""
         return name in self._for_tests
 
-    async def answers(self, account: AccountToOpen, *, now: datetime) -> bool:
-        """Whether an acquirer answers to what an account is opened with. Moves no money.
+    async def identify(self, account: AccountToOpen, *, now: datetime) -> str:
+        """Whose account it is that is opened with this, in the acquirer's own words, once it lets
+        its list be read. Moves no money.
 
-        Raises: Conflict if this deployment serves no such account.
+        Raises: Conflict if this deployment serves no such account; AcquirerRefused, OutcomeUnknown.
         """
         acquirer = self._open(account)
         if acquirer is None:
             raise Conflict("live payments need a live acquirer in the settings first: PAYDESK_LIVE_ACQUIRER")
         try:
             await acquirer.list_purchases(now - _LATELY, "")
-        except (AcquirerRefused, OutcomeUnknown):
-            return False
+            return await own_id_of(acquirer)
         finally:
             await acquirer.close()
-        return True
 
     async def look(self, database: Database) -> None:
         """Open what was added, and again what was changed. Raises: one of AWAY."""

@@ -1,9 +1,10 @@
 -- name: accounts()
 -- All accounts, in the order in which they are asked to take a payment.
-select id, name, kind, live, for_merchant_id, currencies, address, hosts_pages, page_domain, enabled, created_at,
-       key_sealed is not null as has_key
-  from acquirer_account
- order by for_merchant_id nulls last, id;
+select a.id, a.name, a.kind, a.live, a.for_merchant_id, a.currencies, a.address, a.hosts_pages, a.page_domain, a.enabled,
+       a.created_at, a.key_sealed is not null as has_key, coalesce(o.own_id, '') as own_id
+  from acquirer_account a
+  left join acquirer_own_id o on o.account = a.name
+ order by a.for_merchant_id nulls last, a.id;
 
 -- name: revisions()
 select name, live, revision from acquirer_account;
@@ -26,10 +27,11 @@ values (:id, :name, :kind, :live, :for_merchant_id, :currencies, :address, :host
 returning id;
 
 -- name: account_named(name)^
-select id, name, kind, live, for_merchant_id, currencies, address, hosts_pages, page_domain, enabled, created_at,
-       key_sealed is not null as has_key
-  from acquirer_account
- where name = :name;
+select a.id, a.name, a.kind, a.live, a.for_merchant_id, a.currencies, a.address, a.hosts_pages, a.page_domain, a.enabled,
+       a.created_at, a.key_sealed is not null as has_key, coalesce(o.own_id, '') as own_id
+  from acquirer_account a
+  left join acquirer_own_id o on o.account = a.name
+ where a.name = :name;
 
 -- name: set_enabled(name, enabled)$
 -- One that is enabled serves at once: every process has known it, enabled or not.
@@ -95,3 +97,28 @@ returning id;
 
 -- name: remove_rule(id)$
 delete from acquirer_rule where id = :id returning account;
+
+-- name: own_id(account)$
+-- Whose account is asked under a name, as the acquirer calls it, once that was learnt.
+select own_id from acquirer_own_id where account = :account;
+
+-- name: account_of(own_id)$
+select account from acquirer_own_id where own_id = :own_id;
+
+-- name: keep_own_id(account, own_id)$
+-- An account stays what it is: who writes down another one under its name, or it under another name, gets nothing back.
+insert into acquirer_own_id as o (account, own_id)
+values (:account, :own_id)
+    on conflict (account) do update
+       set learnt_at = clock_timestamp()
+     where o.own_id = excluded.own_id
+returning account;
+
+-- name: change_own_id(account, own_id)$
+-- The settings may name another account any time; it gets nothing back if nothing changed, or another name has it.
+insert into acquirer_own_id as o (account, own_id)
+select :account, :own_id
+ where not exists (select from acquirer_own_id where own_id = :own_id)
+    on conflict (account) do update
+       set own_id = excluded.own_id, learnt_at = clock_timestamp()
+returning account;

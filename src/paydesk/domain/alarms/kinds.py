@@ -27,6 +27,7 @@ class AlarmKind(StrEnum):
     policy_violated = "policy_violated"
     page_differs = "page_differs"
     key_unreadable = "key_unreadable"
+    one_account_twice = "one_account_twice"
 
 
 MEANINGS: dict[AlarmKind, str] = {
@@ -117,6 +118,11 @@ MEANINGS: dict[AlarmKind, str] = {
         "vault key that the reason names back at the end of PAYDESK_VAULT_KEYS and restart (`paydesk vault status` "
         "says what rests under it). If it is gone for good, have the merchant make another pair in the account and "
         "put that into the shop. Then settle this."
+    ),
+    AlarmKind.one_account_twice: (
+        "Two accounts here are one and the same at their acquirer, under two keys: what it took is read twice, and "
+        "taken for forgotten under the other name. Disable the younger one (`paydesk acquirer disable`), or give the "
+        "settings the key of another account. The alarm settles itself once each is an account of its own."
     ),
 }
 """What each means, for the operator's page and the command."""

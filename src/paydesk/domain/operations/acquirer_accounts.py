@@ -18,7 +18,8 @@ from paydesk.core.money import parse_currency
 from paydesk.database.statements import Connection
 from paydesk.domain.accounts.audit import Action, Actor, record
 from paydesk.domain.acquirers.accounts import KINDS, NAME, PURPOSE, AcquirerAccount, account_named, print_of, queries
-from paydesk.domain.acquirers.opening import AccountToOpen, OpenAcquirers
+from paydesk.domain.acquirers.opening import AccountToOpen
+from paydesk.domain.operations import own_accounts
 from paydesk.domain.payments.desk import Desk
 
 _DOMAIN: Final = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)+")
@@ -50,7 +51,8 @@ async def add_account(desk: Desk, actor: Actor, typed: NewAccount, *, now: datet
     credential, currencies = typed.key.strip() or typed.address.strip(), parse_currencies(typed.currencies)
     merchant_id = _merchant_id(typed.for_merchant)
     await _require_another(desk, credential)
-    await _require_answer(desk, _to_open(typed), now=now)
+    own_id = await own_accounts.identify(desk, _to_open(typed), now=now)
+    await own_accounts.require_new(desk, typed.name, typed.kind, own_id)
     account_id = int(await queries.next_id(desk.database))
     sealed = _sealed(desk, typed.key.strip(), account_id)
     try:
@@ -73,6 +75,7 @@ async def add_account(desk: Desk, actor: Actor, typed: NewAccount, *, now: datet
             )
             if added is None:
                 raise Conflict(f'there is an account "{typed.name}" already, or one with this key')
+            await own_accounts.keep(connection, typed.name, own_id)
             whose = {"for_merchant": merchant_id} if merchant_id is not None else {}
             details: dict[str, object] = {"kind": typed.kind, "currencies": " ".join(currencies) or "all", **whose}
             await record(connection, actor, Action.acquirer_added, now=now, subject=typed.name, details=details)
@@ -121,7 +124,8 @@ async def set_key(desk: Desk, actor: Actor, name: str, key: str, *, now: datetim
     if printed in desk.usual_prints:
         raise Conflict("this key is that of the settings' own account")
     opened = AccountToOpen(name, account.kind, account.address, account.hosts_pages, account.page_domain, key)
-    await _require_answer(desk, opened, now=now)
+    own_id = await own_accounts.identify(desk, opened, now=now)
+    await own_accounts.require_same(desk, name, account.kind, own_id)
     sealed = desk.vault.seal(key.encode(), purpose=PURPOSE, merchant_id=0, row_id=account.id)
     async with desk.database.acquire() as connection, connection.transaction():
         try:
@@ -132,6 +136,7 @@ async def set_key(desk: Desk, actor: Actor, name: str, key: str, *, now: datetim
             changed = None
         if changed is None:
             raise Conflict("another account has this key")
+        await own_accounts.keep(connection, name, own_id)
         details: dict[str, object] = {"key": "another one"}
         await record(connection, actor, Action.acquirer_changed, now=now, subject=name, details=details)
         return await _found(connection, name)
@@ -207,14 +212,6 @@ async def _require_another(desk: Desk, credential: str) -> None:
     printed = print_of(desk.vault, credential)
     if printed in desk.usual_prints or await queries.key_is_taken(desk.database, key_print=printed):
         raise Conflict("this account is there already, under this very key or address")
-
-
-async def _require_answer(desk: Desk, account: AccountToOpen, *, now: datetime) -> None:
-    """Make sure that an account answers. Raises: Malformed, Conflict."""
-    known = desk.acquirers
-    if isinstance(known, OpenAcquirers) and not await known.answers(account, now=now):
-        needs = "key" if account.key else "address"
-        raise Malformed(f"the acquirer does not answer to this {needs}, or does not let its list be read", needs)
 
 
 async def _found(connection: Connection, name: str) -> AcquirerAccount:

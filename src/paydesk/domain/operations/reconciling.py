@@ -25,6 +25,7 @@ from paydesk.domain.operations import metrics
 from paydesk.domain.operations.differences import Reconciled
 from paydesk.domain.operations.giving_back import finish_given_back, give_back
 from paydesk.domain.operations.history import read
+from paydesk.domain.operations.own_accounts import learn
 from paydesk.domain.operations.reading_lists import LEASE, ListReading
 from paydesk.domain.payments.desk import Desk
 from paydesk.loops.hanging import LONG_READING
@@ -92,6 +93,7 @@ async def _reconcile_when_due(desk: Desk, name: str, *, now: datetime) -> None:
         return
     read_to, differences = None, None
     try:
+        await learn(desk, name, now=now)
         await finish_given_back(desk, name, now=now)
         found = await reconcile(desk, name, since=(claimed.read_to or now) - BACK, now=now, fix=desk.adopts)
         read_to, differences = now - SETTLED, len(found.differences)

@@ -33,7 +33,7 @@ from paydesk.adapters.acquirers.mollie.kept import BEFORE, Kept
 from paydesk.adapters.acquirers.mollie.listing import Listing
 from paydesk.adapters.acquirers.mollie.looking import Looking
 from paydesk.adapters.acquirers.mollie.movements import Movements
-from paydesk.adapters.acquirers.mollie.objects import finding_of
+from paydesk.adapters.acquirers.mollie.objects import Named, finding_of
 from paydesk.adapters.acquirers.mollie.pages import KEY_KEPT, Pages
 from paydesk.adapters.acquirers.notices import Notice, NoticeRefused
 from paydesk.core.clock import utc_now
@@ -68,6 +68,7 @@ class MollieAcquirer:
         self.capabilities: Capabilities = Capabilities(cards=False, pages=True, stored=True)
         self.challenge_origins: tuple[str, ...] = (*_PAGE_ORIGINS, *own)
         self._calls: Final = Calls(key, api_base, timeout)
+        self._side: Final = "live" if key.startswith("live_") else "test"
         self._looking: Final = Looking(self._calls, now)
         self._kept: Final = Kept(self._calls, self._looking, now)
         self._pages: Final = Pages(self._calls, self._looking, self._kept, now)
@@ -199,6 +200,13 @@ class MollieAcquirer:
     async def submit_evidence(self, reference: str, text: str) -> None:
         """Never: Mollie's interface takes none. Moves no money. Raises: AcquirerRefused."""
         self._disputes.refuse_evidence()
+
+    async def own_id(self) -> str:
+        """The profile's name at Mollie, to which a key and its lists belong, and the key's side.
+        Moves no money. Raises: AcquirerRefused, OutcomeUnknown.
+        """
+        profile = await self._calls.ask(self._calls.sdk.profiles.get_current_async, Named)
+        return f"{profile.id} {self._side}"
 
     async def close(self) -> None:
         """Let go of connections."""

@@ -19,8 +19,6 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
 
-import msgspec
-
 from paydesk.adapters.acquirers.hosted_pages import PageRequest
 from paydesk.adapters.acquirers.interface import (
     AcquirerRefused,
@@ -41,6 +39,7 @@ from paydesk.adapters.acquirers.mollie.objects import (
     ASKED,
     KEY,
     UNTIL,
+    Named,
     Payment,
     digest_of,
     finding_of,
@@ -58,12 +57,6 @@ BEFORE: Final = timedelta(hours=1)
 
 _REFERENCE: Final = re.compile(r"(cst_[A-Za-z0-9]{1,100})/(mdt_[A-Za-z0-9]{1,100})")
 _LONGEST_NAME: Final = 255
-
-
-class _Named(msgspec.Struct, frozen=True):
-    """Any object of which only its name matters."""
-
-    id: str
 
 
 class Kept:
@@ -87,7 +80,7 @@ class Kept:
             idempotency_key=header_of(f"{wanted.key}:customer"),
             entity_customer={"email": wanted.email, "metadata": {KEY: wanted.key}},
         )
-        return (await self._calls.ask(create, _Named)).id
+        return (await self._calls.ask(create, Named)).id
 
     async def charge(self, purchase: Purchase) -> Outcome:
         """Take money by a mandate. Moves money.

@@ -165,6 +165,12 @@ class Payment(msgspec.Struct, frozen=True, rename="camel"):
         return self.status in {"open", "pending", "authorized"}
 
 
+class Named(msgspec.Struct, frozen=True):
+    """Any object of which only its name matters."""
+
+    id: str
+
+
 class Mandate(msgspec.Struct, frozen=True):
     """What allows to charge a customer again."""
 

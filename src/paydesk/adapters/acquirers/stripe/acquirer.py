@@ -95,6 +95,7 @@ class StripeAcquirer:
         self.capabilities: Capabilities = _WITH_PAGES if hosts_pages else _WITH_CARDS
         self.challenge_origins: tuple[str, ...] = (_CHALLENGE_ORIGIN, *pages, *own)
         self._now: Final = now
+        self._side: Final = "live" if secret_key.startswith(("sk_live_", "rk_live_")) else "test"
         self._calls: Final = Calls(secret_key, api_base, timeout)
         self._looking: Final = Looking(self._calls, now)
         self._sessions: Final = Sessions(self._calls, self._looking)
@@ -262,6 +263,15 @@ class StripeAcquirer:
         Raises: AcquirerRefused, OutcomeUnknown.
         """
         await self._disputes.submit_evidence(reference, text)
+
+    async def own_id(self) -> str:
+        """The account's name at Stripe, which is the same on both sides, and the key's side, which
+        has lists of its own. Moves no money.
+
+        Raises: AcquirerRefused for a restricted key that may not read its account, OutcomeUnknown.
+        """
+        account = await self._calls.ask(self._calls.v1.accounts.retrieve_current_async(), Named)
+        return f"{account.id} {self._side}"
 
     async def close(self) -> None:
         """Let go of connections."""

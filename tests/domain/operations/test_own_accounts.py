@@ -1,0 +1,131 @@
+"""An acquirer's own account is one account here, whatever keys it has."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+from tests.standins.stripe_checkout import StripeCheckout, running
+
+from paydesk.adapters.acquirers.interface import Acquirer
+from paydesk.adapters.acquirers.stripe import StripeAcquirer
+from paydesk.adapters.vault import Vault
+from paydesk.core.clock import utc_now
+from paydesk.core.errors import Conflict, Malformed
+from paydesk.database.pool import Database, connected
+from paydesk.domain.accounts.audit import COMMAND_LINE
+from paydesk.domain.acquirers.accounts import account_named
+from paydesk.domain.acquirers.opening import AccountToOpen, OpenAcquirers
+from paydesk.domain.operations.acquirer_accounts import NewAccount, add_account, set_key
+from paydesk.domain.operations.own_accounts import learn
+from paydesk.domain.payments.desk import Desk
+
+
+@pytest.fixture
+async def database_url(own_database_url: str) -> str:
+    """Accounts are the deployment's, and each test has others."""
+    return own_database_url
+
+
+@pytest.fixture
+async def database(database_url: str) -> AsyncIterator[Database]:
+    async with connected(database_url) as pool:
+        yield pool
+
+
+@pytest.fixture
+async def stripe() -> AsyncIterator[StripeCheckout]:
+    """Stripe, where keys with an `a` in their end are of one account, and those with a `b`."""
+    async with running(StripeCheckout(utc_now)) as standin:
+        standin.accounts = {f"sk_live_{one}": f"acct_{one[-1]}" for one in ("1a", "2a", "1b", "2b")}
+        yield standin
+
+
+@pytest.fixture
+async def wide(desk: Desk, vault: Vault, stripe: StripeCheckout) -> AsyncIterator[Desk]:
+    """A desk whose settings have an account at Stripe, under the key that ends in `1a`."""
+
+    def opened(account: AccountToOpen) -> Acquirer:
+        return StripeAcquirer(account.key, api_base=stripe.base_url, timeout=5)
+
+    settled = opened(AccountToOpen("stripe", "stripe", "", False, "", "sk_live_1a"))
+    known = OpenAcquirers(vault, {"simulator": desk.acquirers["simulator"], "stripe": settled}, opened)
+    yield replace(desk, acquirers=known, live_acquirer="stripe")
+    await known.close()
+    await settled.close()
+
+
+async def add(desk: Desk, name: str, key: str) -> None:
+    await add_account(desk, COMMAND_LINE, NewAccount(name, "stripe", f"sk_live_{key}"), now=utc_now())
+
+
+async def names(desk: Desk) -> list[tuple[str, str]]:
+    rows = await desk.database.fetch("select account, own_id from acquirer_own_id order by account")
+    return [tuple(row) for row in rows]
+
+
+async def test_another_key_of_the_settings_account_is_no_second_account(wide: Desk) -> None:
+    with pytest.raises(Conflict, match="the account of the settings, acct_a live"):
+        await add(wide, "second", "2a")
+    assert await names(wide) == []
+
+
+async def test_another_key_of_an_added_account_is_no_second_account(wide: Desk) -> None:
+    await add(wide, "second", "1b")
+    with pytest.raises(Conflict, match='the account "second", acct_b live'):
+        await add(wide, "third", "2b")
+    assert await names(wide) == [("second", "acct_b live")]
+    found = await account_named(wide.database, "second")
+    assert found is not None
+    assert found.own_id == "acct_b live"
+    assert await account_named(wide.database, "third") is None
+
+
+async def test_a_new_key_must_be_one_of_the_same_account(wide: Desk, stripe: StripeCheckout) -> None:
+    stripe.accounts["sk_live_1c"] = "acct_c"
+    await add(wide, "second", "1b")
+    await set_key(wide, COMMAND_LINE, "second", "sk_live_2b", now=utc_now())
+    for other in ("1c", "2a"):
+        with pytest.raises(Conflict):
+            await set_key(wide, COMMAND_LINE, "second", f"sk_live_{other}", now=utc_now())
+    assert await names(wide) == [("second", "acct_b live")]
+
+
+async def test_a_key_that_does_not_say_whose_it_is_is_refused(wide: Desk) -> None:
+    with pytest.raises(Malformed, match="a restricted key must be allowed to read its own account"):
+        await add_account(wide, COMMAND_LINE, NewAccount("second", "stripe", "rk_live_narrow"), now=utc_now())
+
+
+async def test_who_adds_one_account_twice_at_once_has_it_once(wide: Desk) -> None:
+    await learn(wide, "stripe", now=utc_now())
+    await wide.database.execute("insert into acquirer_own_id (account, own_id) values ('faster', 'acct_b live')")
+    with pytest.raises(Conflict):
+        await add(wide, "second", "1b")
+    assert await wide.database.fetchval("select count(*) from acquirer_account") == 0
+
+
+async def test_an_account_that_stands_here_twice_from_before_is_an_alarm_until_it_is_not(
+    wide: Desk, stripe: StripeCheckout
+) -> None:
+    await add(wide, "second", "1b")
+    await wide.database.execute("delete from acquirer_own_id")
+    stripe.accounts["sk_live_1b"] = "acct_a"
+    assert isinstance(wide.acquirers, OpenAcquirers)
+    await wide.acquirers.look(wide.database)
+    for name in ("stripe", "second"):
+        await learn(wide, name, now=utc_now())
+    alarm = "select subject, reason from alarm where kind = 'one_account_twice' and settled_at is null"
+    ((subject, reason),) = await wide.database.fetch(alarm)
+    assert subject == "second"
+    assert "acct_a live" in reason
+    stripe.accounts["sk_live_1b"] = "acct_b"
+    await learn(wide, "second", now=utc_now())
+    assert await wide.database.fetch(alarm) == []
+
+
+async def test_the_settings_may_name_another_account_any_time(wide: Desk, stripe: StripeCheckout) -> None:
+    await learn(wide, "stripe", now=utc_now())
+    stripe.accounts["sk_live_1a"] = "acct_c"
+    await learn(wide, "stripe", now=utc_now())
+    assert await names(wide) == [("stripe", "acct_c live")]
