@@ -44,6 +44,12 @@ async def paid_elsewhere(database: Database) -> None:
     await say(database, "payment_attempt", {"state": "approved"}, acquirer="elsewhere")
 
 
+async def forget_account(database: Database, name: str) -> None:
+    """The database is from before an account at an acquirer was added."""
+    for table, column in (("acquirer_account", "name"), ("acquirer_own_id", "account"), ("reconciliation", "acquirer")):
+        await database.execute(f"delete from {table} where {column} = $1", name)
+
+
 async def no_alarms(database: Database, *kinds: str) -> None:
     """The operator's list is empty, or has none of these kinds."""
     await database.execute("delete from alarm where $1::text[] = '{}' or kind = any($1)", list(kinds))

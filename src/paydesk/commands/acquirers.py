@@ -22,6 +22,7 @@ from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.operations import acquirer_accounts
 from paydesk.domain.operations.acquirer_accounts import NewAccount
 from paydesk.domain.operations.acquirer_rules import add_rule, in_words, remove_rule
+from paydesk.domain.operations.remembered_accounts import say_gone
 
 app = typer.Typer(help="Add, list, change and disable accounts at acquirers; try one out.", no_args_is_help=True)
 app.command("verify", epilog=EXAMPLE)(verify)
@@ -88,6 +89,22 @@ async def enable(name: Name, as_json: AsJson = False) -> None:
     async with deployment() as here, acquirers_of(here) as desk:
         account = await acquirer_accounts.set_enabled(desk, COMMAND_LINE, name, enabled=True, now=utc_now())
     _show(account, as_json=as_json)
+
+
+@app.command(epilog='Example: paydesk acquirer gone stripe-eu "the contract was ended, its last payments are refunded"')
+@command
+async def gone(
+    name: Name,
+    words: Annotated[str, typer.Argument(metavar="WHY", help="Why it is not added again, for the operators' log.")],
+) -> None:
+    """Say that an account which a restored database has forgotten is not added again, so that the
+    hold may end.
+
+    What it took since the backup is not compared with our books: settle it at the acquirer first.
+    """
+    async with deployment() as here:
+        await say_gone(here.database, COMMAND_LINE, name, words, now=utc_now())
+    note(f"{name} is not waited for any more")
 
 
 @app.command(epilog="Example: paydesk acquirer currencies stripe-eu EUR,CHF")

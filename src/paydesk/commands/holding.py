@@ -7,11 +7,12 @@ from typing import Annotated
 import typer
 
 from paydesk.commands.connecting import command, deployment
-from paydesk.commands.printing import AsJson, show_facts, show_json
+from paydesk.commands.printing import AsJson, note, show_facts, show_json
 from paydesk.core.clock import utc_now
 from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.operations.history import Reading, read
 from paydesk.domain.operations.holding import accept as lift_hold
+from paydesk.domain.operations.remembered_accounts import lost_accounts
 
 app = typer.Typer(help="Nothing that moves money is begun: see why, and end it.", no_args_is_help=True)
 
@@ -19,15 +20,18 @@ app = typer.Typer(help="Nothing that moves money is begun: see why, and end it."
 @app.command("show", epilog="Example: paydesk hold show --json")
 @command
 async def show_hold(as_json: AsJson = False) -> None:
-    """Say whether anything is held, since when, why,
-    and back to when acquirers' lists are compared.
+    """Say whether anything is held, since when, why, back to when acquirers' lists are compared,
+    and which accounts are missed.
     """
     async with deployment() as here:
-        reading = await read(here.database)
+        reading, lost = await read(here.database), await lost_accounts(here.database)
     if as_json:
-        show_json({"held": bool(reading.held_because), **_facts(reading)})
+        missed = [one.account for one in lost]
+        show_json({"held": bool(reading.held_because), **_facts(reading), "missed_accounts": missed})
     elif reading.held_because:
         show_facts((name.replace("_", " "), value) for name, value in _facts(reading).items())
+        for one in lost:
+            note(one.why)
     else:
         typer.echo("nothing is held")
 

@@ -18,6 +18,7 @@ from paydesk.core.periods import occurrence, parse_period
 from paydesk.domain.operations.copying import is_a_copy, make_harmless
 from paydesk.domain.operations.history import read
 from paydesk.domain.operations.holding import hold_restored, lift_if_whole
+from paydesk.domain.operations.remembered_accounts import AccountsMemory, accounts_file, lost_accounts
 from paydesk.domain.operations.restoring import GAP
 from paydesk.equipment import accounts_open, live_acquirer, payment_desk, test_acquirer
 
@@ -49,8 +50,14 @@ async def restored(
             await _make_copy(here, gap, yes=yes, as_json=as_json)
             return
         begun = await hold_restored(here.database, since=back_to, gap=gap)
+        memory = AccountsMemory(accounts_file(here.settings.data_dir))
+        is_live = bool(here.settings.live_acquirer)
+        await memory.compare(here.database, await read(here.database), is_live=is_live)
         found = await compared(here, since, fix=here.settings.adopt_forgotten)
-        differs = any(one.differences for one in found) or await _differs_now(here)
+        lost = await lost_accounts(here.database)
+        for missed in lost:
+            note(missed.why)
+        differs = bool(lost) or any(one.differences for one in found) or await _differs_now(here)
     if as_json:
         show_json(asdict(begun) | {"agrees": not differs, "acquirers": [asdict(one) for one in found]})
     else:

@@ -32,7 +32,7 @@ async def at_mollie(account: Account, key: str) -> str:
 
 
 async def test_two_keys_of_one_account_at_stripe_tell_the_same_name_on_each_side(clock: BankClock) -> None:
-    async with running(StripeCheckout(clock)) as stripe:
+    async with running(clock) as stripe:
         stripe.accounts = {"sk_test_other": "acct_other", "rk_test_allowed": "acct_standin"}
         assert await at_stripe(stripe, "sk_test_one") == await at_stripe(stripe, "rk_test_allowed")
         assert await at_stripe(stripe, "sk_live_one") != await at_stripe(stripe, "sk_test_one")
@@ -40,7 +40,7 @@ async def test_two_keys_of_one_account_at_stripe_tell_the_same_name_on_each_side
 
 
 async def test_a_restricted_key_that_may_not_read_its_account_is_refused(clock: BankClock) -> None:
-    async with running(StripeCheckout(clock)) as stripe:
+    async with running(clock) as stripe:
         with pytest.raises(AcquirerRefused):
             await at_stripe(stripe, "rk_test_narrow")
 

@@ -37,7 +37,7 @@ async def database(database_url: str) -> AsyncIterator[Database]:
 @pytest.fixture
 async def stripe() -> AsyncIterator[StripeCheckout]:
     """Stripe, where keys with an `a` in their end are of one account, and those with a `b`."""
-    async with running(StripeCheckout(utc_now)) as standin:
+    async with running(utc_now) as standin:
         standin.accounts = {f"sk_live_{one}": f"acct_{one[-1]}" for one in ("1a", "2a", "1b", "2b")}
         yield standin
 
@@ -129,3 +129,17 @@ async def test_the_settings_may_name_another_account_any_time(wide: Desk, stripe
     stripe.accounts["sk_live_1a"] = "acct_c"
     await learn(wide, "stripe", now=utc_now())
     assert await names(wide) == [("stripe", "acct_c live")]
+
+
+async def test_an_account_that_was_forgotten_comes_again_as_what_it_was(wide: Desk) -> None:
+    await wide.database.execute(
+        "insert into acquirer_lost (account, kind, live, own_id) values ('second', 'stripe', true, 'acct_b live')"
+    )
+    with pytest.raises(Conflict, match='"second" was another account'):
+        await add_account(wide, COMMAND_LINE, NewAccount("third", "stripe", "sk_live_1b"), now=utc_now())
+    await wide.database.execute("update acquirer_lost set own_id = 'acct_c live'")
+    with pytest.raises(Conflict, match="acct_c live"):
+        await add(wide, "second", "1b")
+    await wide.database.execute("update acquirer_lost set own_id = 'acct_b live'")
+    await add(wide, "second", "2b")
+    assert await names(wide) == [("second", "acct_b live")]

@@ -54,6 +54,8 @@ async def choose(
     shop = order.shop
     named = {"merchant_id": shop.merchant_id, "live": shop.live, "merchant_order_id": order.reference}
     forgotten = await queries.was_forgotten_at(database, **named, pads=pads, names=sorted(known))
+    if forgotten is not None and forgotten not in known:
+        raise Unavailable(OPEN_ELSEWHERE)
     if forgotten is not None:
         return str(forgotten)
     serve = await serving(database, shop, order.currency, usual, known)

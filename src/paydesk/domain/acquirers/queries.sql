@@ -70,10 +70,17 @@ select (array_agg(a.acquirer order by a.id desc))[1] as acquirer,
  where p.merchant_id = :merchant_id and p.live = :live and p.merchant_order_id = :merchant_order_id and not p.renewal;
 
 -- name: was_forgotten_at(merchant_id, live, merchant_order_id, pads, names)$
--- The account whose list had a purchase of this order that our books had forgotten.
+-- The account whose list had a purchase of this order that our books had forgotten: one of these, another one that was
+-- added, or one that was forgotten itself.
 select named.name
   from merchant m
- cross join unnest(:names::text[]) with ordinality as named (name, place)
+ cross join (
+     select name, place from unnest(:names::text[]) with ordinality as known (name, place)
+      union all
+     select name, null from acquirer_account
+      union all
+     select account, null from acquirer_lost
+ ) as named
  where m.id = :merchant_id
    and exists (select from alarm where merchant_id = 0 and live and kind = 'not_reconciled' and settled_at is null)
    and was_forgotten(
@@ -84,7 +91,7 @@ select named.name
                       where p.merchant_id = m.id and p.live = :live and p.merchant_order_id = :merchant_order_id
                         and not p.renewal), 1),
            ' ' || :merchant_order_id)
- order by named.place
+ order by named.place nulls last
  limit 1;
 
 -- name: rules()

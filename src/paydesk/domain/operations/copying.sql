@@ -37,6 +37,11 @@ with copied as (
        set held_at = null, held_because = '', held_since = null, looking_until = null
       from copied
  returning number
+), gone as (
+    update acquirer_lost l
+       set gone_at = copied_at, gone_because = 'a copy takes no live payments'
+      from copied
+     where l.gone_at is null
 ), settled as (
     update alarm a
        set settled_at = copied_at, settled_by = 'a copy holds nothing'

@@ -24,6 +24,7 @@ from paydesk.domain.operations.differences import Difference, DifferenceKind
 from paydesk.domain.operations.history import RESTORED, SUBJECT, History, Reading, hold, queries, read
 from paydesk.domain.operations.memory_file import remember
 from paydesk.domain.operations.reconciling import reconcile
+from paydesk.domain.operations.remembered_accounts import AccountsMemory, accounts_file, lost_accounts
 from paydesk.domain.operations.restoring import Begun
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.hold_gate import Standing
@@ -72,11 +73,13 @@ async def watch_history(desk: Desk, history: History, file: Path | None, stop: a
 
     Until told to stop. `file` is where the next process finds what was remembered.
     """
-    look = _Look(desk, history)
+    look, accounts = _Look(desk, history), AccountsMemory(file and accounts_file(file.parent))
 
     async def turn() -> bool:
         history.changed.clear()
         reading = await history.refresh(desk.database)
+        if await accounts.turn(desk.database, reading, is_live=desk.live_acquirer is not None):
+            reading = await history.refresh(desk.database)
         if history.gate.standing is Standing.LOOKING:
             return await look.turn(reading)
         if file is not None and history.memory is not None:
@@ -163,10 +166,7 @@ async def _compare(desk: Desk, since: datetime, *, is_held: bool) -> list[Differ
     Raises: Unavailable if a list can't be read.
     """
     differing = []
-    if desk.live_acquirer is not None and isinstance(desk.acquirers, OpenAcquirers):
-        # What was taken there could be taken once more elsewhere.
-        for name in await desk.acquirers.unopened(desk.database):
-            raise Unavailable(f"the list of {name} can't be read: this process can't open that account")
+    await _require_all_open(desk)
     # While it is held nothing is given back, either: what was paid twice is for an operator then.
     careful = replace(desk, gives_back_paid_twice=False)
     for name in desk.acquirers:
@@ -187,6 +187,20 @@ async def _compare(desk: Desk, since: datetime, *, is_held: bool) -> list[Differ
                 raise
             log.warning("the test acquirer's list can't be read", why=error.message)
     return differing
+
+
+async def _require_all_open(desk: Desk) -> None:
+    """Make sure that every account that served can be asked: what was taken there could be taken
+    once more elsewhere. Raises: Unavailable.
+    """
+    is_live = desk.live_acquirer is not None
+    for lost in await lost_accounts(desk.database):
+        if lost.live is is_live:
+            raise Unavailable(lost.why)
+    if isinstance(desk.acquirers, OpenAcquirers):
+        unopened = await desk.acquirers.unopened(desk.database)
+        for name in unopened if is_live else ():
+            raise Unavailable(f"the list of {name} can't be read: this process can't open that account")
 
 
 def _sum(differing: Sequence[Difference]) -> str:
@@ -228,13 +242,22 @@ async def lift_if_whole(desk: Desk, reading: Reading) -> list[Difference]:
     Raises: Unavailable if a list can't be read.
     """
     now = utc_now()
-    differing = await _compare(desk, reading.look_since, is_held=True)
+    try:
+        differing = await _compare(desk, reading.look_since, is_held=True)
+    except Unavailable as error:
+        await _tell(desk.database, reading, error.message, now=now)
+        raise
     if differing:
-        why = f"{reading.held_because}. {_sum(differing)}"
-        await raise_alarms(desk.database, [Alarm(AlarmKind.held, SUBJECT, why)], now=now)
+        await _tell(desk.database, reading, _sum(differing), now=now)
     else:
         await _lift(desk.database, "acquirers' lists and our books agree", found=reading)
     return differing
+
+
+async def _tell(database: Database, reading: Reading, why: str, *, now: datetime) -> None:
+    """Say in the alarm why the hold stays."""
+    if reading.held_because:
+        await raise_alarms(database, [Alarm(AlarmKind.held, SUBJECT, f"{reading.held_because}. {why}")], now=now)
 
 
 async def hold_restored(database: Database, *, since: datetime, gap: int) -> Begun:
@@ -253,11 +276,13 @@ async def accept(database: Database, actor: Actor, words: str, *, now: datetime)
     and says why.
 
     Money may be begun from then on. Returns why it was held. Raises: Conflict if nothing is
-    held, Malformed.
+    held, or an account is missed of which nobody has said that it is gone; Malformed.
     """
     if not words.strip():
         raise Malformed("say why what is left may be taken: the words stand in the log", "words")
     async with database.acquire() as connection, connection.transaction():
+        for lost in await lost_accounts(connection):
+            raise Conflict(lost.why)
         why = await _lift(connection, f"accepted: {words.strip()}", accepted_until=now)
         if why is None:
             raise Conflict("nothing is held")

@@ -5,6 +5,7 @@ under the other.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 
 import asyncpg
@@ -13,14 +14,26 @@ import structlog
 from paydesk.adapters.acquirers.interface import AcquirerRefused, OutcomeUnknown
 from paydesk.adapters.acquirers.own_ids import UNTOLD, own_id_of
 from paydesk.core.errors import Conflict, Malformed
+from paydesk.database.records import record_if_any
 from paydesk.database.statements import Connection
 from paydesk.domain.acquirers.accounts import queries
 from paydesk.domain.acquirers.opening import AccountToOpen, OpenAcquirers
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms, settle_alarms
+from paydesk.domain.operations.remembered_accounts import queries as remembered
 from paydesk.domain.payments.desk import Desk
 
 log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class _Lost:
+    """An account that was forgotten, by what processes remember of it."""
+
+    account: str
+    kind: str
+    own_id: str
+
 
 _UNTOLD_REASON = "a restricted key must be allowed to read its own account"
 
@@ -43,6 +56,7 @@ async def identify(desk: Desk, account: AccountToOpen, *, now: datetime) -> str:
 
 async def require_new(desk: Desk, name: str, kind: str, own_id: str) -> None:
     """Make sure that no other name has this account. Raises: Conflict."""
+    await _require_as_lost(desk, name, kind, own_id)
     if own_id == UNTOLD:
         return
     settled = await _settled(desk, kind)
@@ -51,6 +65,18 @@ async def require_new(desk: Desk, name: str, kind: str, own_id: str) -> None:
     of = await queries.account_of(desk.database, own_id=own_id)
     if of is not None and of != name:
         raise Conflict(f'this is the account "{of}", {own_id}, with another key: change its key instead')
+
+
+async def _require_as_lost(desk: Desk, name: str, kind: str, own_id: str) -> None:
+    """Make sure that an account that was forgotten comes again as what it was. Raises: Conflict."""
+    lost = record_if_any(_Lost, await remembered.lost_as(desk.database, account=name, own_id=own_id))
+    if lost is None or (lost.account, lost.kind, lost.own_id or own_id) == (name, kind, own_id):
+        return
+    what = f"{lost.kind}, {lost.own_id}" if lost.own_id else lost.kind
+    raise Conflict(
+        f'"{lost.account}" was another account ({what}) before this database forgot it: give that one its name again, '
+        "and another one another name"
+    )
 
 
 async def require_same(desk: Desk, name: str, kind: str, own_id: str) -> None:
