@@ -60,6 +60,7 @@ MADE_ELSEWHERE = {
     "checkout-v1.sh",  # on the page itself
     "checkout-v2.sh",
     "pg_hba.conf",  # PostgreSQL's
+    "accounts.json",  # in the data directory
     "history.json",  # in the data directory
 }
 

@@ -28,6 +28,8 @@ CREATED = re.compile(r"^create (?:unlogged )?table (\w+)", re.MULTILINE)
 WRITERS: dict[str, str] = {
     "account_session": "accounts",
     "acquirer_account": "acquirers sealing",  # keys move to the newest one
+    "acquirer_lost": "operations",
+    "acquirer_own_id": "acquirers",
     "acquirer_rule": "acquirers",
     "alarm": "alarms operations",  # an operator settles it
     "api_call": "merchants privacy test_clock",  # erased with its customer, or with the test side

@@ -1,6 +1,7 @@
-"""Whose account is asked under a name: an acquirer's own account is one account here, whatever keys
-it has, since its list would be read twice, and what it took under one name be taken for forgotten
-under the other.
+"""Whose account is asked under a name: an acquirer's own account is one account here.
+
+Whatever keys it has: else its list would be read twice, and what it took under one name be taken
+for forgotten under the other.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The accounts at acquirers that ever served, in a file beside the memory of the history: a
-database that was put back to a time before one was added says nothing of it, and what was taken
-there would be taken once more elsewhere.
+"""The accounts at acquirers that ever served, remembered in a file outside the database.
 
-What a process remembers and the database does not know is written into it, and all that moves money
-is held until each such account is there again, or an operator says that it is gone.
+One that was put back to a time before an account was added says nothing of it, and what was taken
+there would be taken once more elsewhere. What a process remembers and the database does not know is
+written into it, and all that moves money is held until each such account is there again, or an
+operator says that it is gone.
 """
 
 from __future__ import annotations
