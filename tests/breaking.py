@@ -57,12 +57,21 @@ async def no_alarms(database: Database, *kinds: str) -> None:
 
 async def never_reconciled(database: Database) -> None:
     """No acquirer's list was ever compared with our books."""
-    await database.execute("delete from reconciliation")
+    await _empty(database, "reconciliation")
 
 
 async def nothing_given_back(database: Database) -> None:
     """No purchase that our books lack was ever given back."""
-    await database.execute("delete from purchase_given_back")
+    await _empty(database, "purchase_given_back")
+
+
+async def forget_own_ids(database: Database) -> None:
+    """Nobody has asked yet whose accounts are asked."""
+    await _empty(database, "acquirer_own_id")
+
+
+async def _empty(database: Database, table: str) -> None:
+    await database.execute(f"delete from {table}")
 
 
 @asynccontextmanager
@@ -88,4 +97,4 @@ async def no_accounts(database: Database) -> None:
         vault_key_id=None,
         key_print=None,
     )
-    await database.execute("delete from acquirer_own_id")
+    await forget_own_ids(database)

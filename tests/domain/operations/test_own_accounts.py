@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
+from tests import breaking
 from tests.standins.stripe_checkout import StripeCheckout, running
 
 from paydesk.adapters.acquirers.interface import Acquirer
@@ -15,10 +16,11 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Malformed
 from paydesk.database.pool import Database, connected
 from paydesk.domain.accounts.audit import COMMAND_LINE
-from paydesk.domain.acquirers.accounts import account_named
+from paydesk.domain.acquirers.accounts import account_named, queries
 from paydesk.domain.acquirers.opening import AccountToOpen, OpenAcquirers
 from paydesk.domain.operations.acquirer_accounts import NewAccount, add_account, set_key
 from paydesk.domain.operations.own_accounts import learn
+from paydesk.domain.operations.remembered_accounts import queries as remembered
 from paydesk.domain.payments.desk import Desk
 
 
@@ -99,7 +101,7 @@ async def test_a_key_that_does_not_say_whose_it_is_is_refused(wide: Desk) -> Non
 
 async def test_who_adds_one_account_twice_at_once_has_it_once(wide: Desk) -> None:
     await learn(wide, "stripe", now=utc_now())
-    await wide.database.execute("insert into acquirer_own_id (account, own_id) values ('faster', 'acct_b live')")
+    await queries.keep_own_id(wide.database, account="faster", own_id="acct_b live")
     with pytest.raises(Conflict):
         await add(wide, "second", "1b")
     assert await wide.database.fetchval("select count(*) from acquirer_account") == 0
@@ -109,7 +111,7 @@ async def test_an_account_that_stands_here_twice_from_before_is_an_alarm_until_i
     wide: Desk, stripe: StripeCheckout
 ) -> None:
     await add(wide, "second", "1b")
-    await wide.database.execute("delete from acquirer_own_id")
+    await breaking.forget_own_ids(wide.database)
     stripe.accounts["sk_live_1b"] = "acct_a"
     assert isinstance(wide.acquirers, OpenAcquirers)
     await wide.acquirers.look(wide.database)
@@ -132,14 +134,13 @@ async def test_the_settings_may_name_another_account_any_time(wide: Desk, stripe
 
 
 async def test_an_account_that_was_forgotten_comes_again_as_what_it_was(wide: Desk) -> None:
-    await wide.database.execute(
-        "insert into acquirer_lost (account, kind, live, own_id) values ('second', 'stripe', true, 'acct_b live')"
-    )
+    lost = {"accounts": ["second"], "kinds": ["stripe"], "lives": [True], "own_ids": ["acct_b live"]}
+    await remembered.miss(wide.database, **lost)
     with pytest.raises(Conflict, match='"second" was another account'):
         await add_account(wide, COMMAND_LINE, NewAccount("third", "stripe", "sk_live_1b"), now=utc_now())
-    await wide.database.execute("update acquirer_lost set own_id = 'acct_c live'")
+    await breaking.say(wide.database, "acquirer_lost", {}, own_id="acct_c live")
     with pytest.raises(Conflict, match="acct_c live"):
         await add(wide, "second", "1b")
-    await wide.database.execute("update acquirer_lost set own_id = 'acct_b live'")
+    await breaking.say(wide.database, "acquirer_lost", {}, own_id="acct_b live")
     await add(wide, "second", "2b")
     assert await names(wide) == [("second", "acct_b live")]
