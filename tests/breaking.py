@@ -33,6 +33,13 @@ async def forget(database: Database, merchant_id: int, *tables: str) -> None:
             await connection.execute(f"delete from {table} where merchant_id = $1", merchant_id)
 
 
+async def gone(database: Database, table: str, **of: object) -> None:
+    """Rows of which these columns are so are gone, whatever hangs on them."""
+    which = " and ".join(f"{name} = ${place}" for place, name in enumerate(of, 1))
+    async with database.acquire() as connection, connection.transaction(), unguarded(connection):
+        await connection.execute(f"delete from {table} where {which}", *of.values())
+
+
 async def forget_payments(database: Database, shop: Shop) -> None:
     """The database has forgotten all that a merchant was paid."""
     tables = ("pingback", "ledger_entry", "movement", "payment_attempt", "payment")

@@ -12,9 +12,9 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from tests import set_back
+from tests import breaking, set_back
 from tests.proving import check
-from tests.shopfront import GOOD, become_known, save_card
+from tests.shopfront import GOOD, LATER, become_known, give_back, save_card
 
 from paydesk.adapters.acquirers.interface import Approved, OutcomeUnknown, Purchase
 from paydesk.adapters.acquirers.simulator import Bank, SimulatedAcquirer
@@ -25,7 +25,9 @@ from paydesk.domain.billing.charging_saved import LIMITED, Charged, NotCharged, 
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.janitor import settle_due
-from paydesk.domain.shoppers.instruments import remove, take_back
+from paydesk.domain.privacy.belongings import Subject
+from paydesk.domain.privacy.erasing import erase
+from paydesk.domain.shoppers.instruments import list_saved, remove, take_back
 from paydesk.domain.shoppers.sessions import Shopper
 
 Charges = Callable[[], list[Standing]]
@@ -265,3 +267,93 @@ async def test_the_books_are_right_afterwards(desk: Desk, shop: Shop, bank: Bank
     await charge(desk, shop, power(card))
     found = await check(desk.database, now=utc_now(), merchant_id=shop.merchant_id, record=bank.record)
     assert [finding for finding in found if finding.found] == []
+
+
+async def test_a_card_that_was_saved_twice_is_charged_no_more_than_was_agreed(
+    desk: Desk, shop: Shop, bank: Bank, shopper: Shopper, card: int, charges: Charges
+) -> None:
+    again = await save_card(desk, bank, shopper)
+    await charge(desk, shop, power(card, amount="30.00"))
+    with pytest.raises(Conflict, match="of which 20 are left"):
+        await charge(desk, shop, power(again, "power-2", "30.00"), "key-2")
+    answers = await asyncio.gather(
+        *(charge(desk, shop, power(one, f"power-{one}", "20.00"), f"key-{one}") for one in (card, again)),
+        return_exceptions=True,
+    )
+    assert {type(answer) for answer in answers} == {Charged, Conflict}
+    assert [one for one in taken(charges) if one != 10] == [Decimal(30), Decimal(20)]
+
+
+async def test_another_purpose_has_a_limit_of_its_own(
+    desk: Desk, shop: Shop, bank: Bank, shopper: Shopper, card: int, charges: Charges
+) -> None:
+    again = await save_card(desk, bank, shopper, later=replace(LATER, purpose="parking"))
+    await charge(desk, shop, power(card, amount="50.00"))
+    await charge(desk, shop, power(again, "parking-1", "50.00"), "key-2")
+    assert sum(taken(charges)) == 110
+
+
+async def test_what_may_be_charged_is_shown_though_the_card_was_saved_again_without(
+    desk: Desk, shop: Shop, bank: Bank, shopper: Shopper, card: int
+) -> None:
+    await save_card(desk, bank, shopper, later=None)
+    (shown,) = await list_saved(desk.database, shop, shopper.id)
+    assert shown.charge_wordings == ["charge it"]
+    assert await take_back(desk.database, shop, shopper.id, shown.id, now=utc_now())
+    (shown,) = await list_saved(desk.database, shop, shopper.id)
+    assert shown.charge_wordings == []
+    with pytest.raises(Forbidden, match="taken that back"):
+        await charge(desk, shop, power(card))
+
+
+async def test_a_charge_is_given_back_as_any_payment(
+    desk: Desk, shop: Shop, bank: Bank, card: int, charges: Charges
+) -> None:
+    charged = await charge(desk, shop, power(card))
+    await give_back(desk, shop, charged.payment_id, "5.00")
+    await give_back(desk, shop, charged.payment_id)
+    assert taken(charges) == []
+    found = await check(desk.database, now=utc_now(), merchant_id=shop.merchant_id, record=bank.record)
+    assert [finding for finding in found if finding.found] == []
+
+
+async def test_who_is_suspended_charges_nothing(desk: Desk, shop: Shop, card: int, charges: Charges) -> None:
+    whose = {"merchant_id": shop.merchant_id}
+    for table in ("saved_instrument", "shopper", "card", "customer", "payment", "payment_attempt"):
+        await breaking.say(desk.database, table, whose, live=True)
+    await breaking.say(desk.database, "merchant", {"id": shop.merchant_id}, suspended_at=utc_now())
+    with pytest.raises(Conflict, match="takes no payments"):
+        await charge(desk, replace(shop, live=True), power(card))
+    assert len(charges()) == 1
+
+
+async def test_a_decline_that_is_found_out_later_counts_against_no_customer(
+    desk: Desk, shop: Shop, bank: Bank, shopper: Shopper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    card = await save_card(desk, bank, shopper, FAILS_LATER)
+    honest = SimulatedAcquirer.charge_stored
+
+    async def lost(acquirer: SimulatedAcquirer, purchase: Purchase) -> Approved:
+        await honest(acquirer, purchase)
+        raise OutcomeUnknown("the answer was lost")
+
+    monkeypatch.setattr(SimulatedAcquirer, "charge_stored", lost)
+    assert (await charge(desk, shop, power(card))).is_open
+    counted = "select coalesce(sum(declines), 0) from card_guard_minute where merchant_id = $1"
+    before = await desk.database.fetchval(counted, shop.merchant_id)
+    await settle_due(desk, now=utc_now() + timedelta(seconds=10))
+    with pytest.raises(NotCharged):
+        await charge(desk, shop, power(card))
+    assert await desk.database.fetchval(counted, shop.merchant_id) == before
+
+
+async def test_an_erased_customer_is_charged_no_more(
+    desk: Desk, shop: Shop, shopper: Shopper, card: int, charges: Charges
+) -> None:
+    first = await charge(desk, shop, power(card))
+    await set_back.acknowledged(desk.database, {"merchant_id": shop.merchant_id})
+    await erase(desk.database, Subject(shop.merchant_id, "ada@example.com"), now=utc_now())
+    with pytest.raises(NotFound):
+        await charge(desk, shop, power(card, "power-2"), "key-2")
+    assert await charge(desk, shop, power(card)) == first
+    assert taken(charges) == [Decimal(20)]

@@ -85,6 +85,7 @@ class _Chargeable:
     charge_revoked_at: datetime | None
     charge_limit: Decimal | None
     charge_currency: str
+    created_at: datetime
     attempt_state: AttemptState
     network_reference: str
     authenticated: bool
@@ -169,7 +170,8 @@ async def _begin(desk: Desk, shop: Shop, wanted: Wanted, request_key: str, *, no
     real_now = utc_now()
     not_after = real_now + KEY_LIFETIME
     async with desk.database.acquire() as connection, connection.transaction():
-        await queries.lock_instrument(connection, merchant_id=shop.merchant_id, live=shop.live, id=wanted.instrument_id)
+        for lock in (queries.lock_shopper, queries.lock_instrument):
+            await lock(connection, merchant_id=shop.merchant_id, live=shop.live, id=wanted.instrument_id)
         if await _known(connection, shop, request_key) is not None:
             return None
         card = record_if_any(
@@ -202,6 +204,8 @@ async def _begin(desk: Desk, shop: Shop, wanted: Wanted, request_key: str, *, no
                 now=now,
             ),
         )
+        if begun is None and await _take_up(connection, shop, wanted, request_key):
+            return None
     if begun is None:
         raise Conflict(
             f"order {wanted.merchant_order_id} is paid, or is being paid; a charge needs an order of its own"
@@ -216,8 +220,39 @@ async def _begin(desk: Desk, shop: Shop, wanted: Wanted, request_key: str, *, no
         network_reference=card.network_reference,
         mark=order_mark(begun, None),
     )
-    wish = Wish(shop, begun.attempt_id, purchase, desk.pads, was_forgotten=begun.was_forgotten)
+    # A charge that was forgotten may be asked for at any time after the card was saved: the
+    # acquirer may have forgotten its key, too.
+    age = max(now - card.created_at, timedelta(0))
+    wish = Wish(
+        shop,
+        begun.attempt_id,
+        purchase,
+        desk.pads,
+        may_be_old=age > acquirer.key_lifetime,
+        was_forgotten=begun.was_forgotten,
+        since=real_now - age,
+    )
     return _Begun(begun, acquirer, wish)
+
+
+async def _take_up(connection: Connection, shop: Shop, wanted: Wanted, request_key: str) -> bool:
+    """Whether an order was paid by just this charge, which our database had forgotten; its request
+    is written down again. Moves no money.
+    """
+    found = await queries.take_up_charge(
+        connection,
+        merchant_id=shop.merchant_id,
+        live=shop.live,
+        instrument_id=wanted.instrument_id,
+        merchant_order_id=wanted.merchant_order_id,
+        amount=wanted.amount,
+        currency=wanted.currency,
+        description=wanted.description,
+        request_key=request_key,
+    )
+    if found is not None:
+        log.warning("a forgotten charge is taken up", instrument_id=wanted.instrument_id)
+    return found is not None
 
 
 def _require_allowed(desk: Desk, card: _Chargeable | None, wanted: Wanted, *, now: datetime) -> Acquirer:

@@ -1,5 +1,14 @@
+-- name: lock_shopper(merchant_id, live, id)$
+-- Charges of one customer's cards come one after the other: what may still be taken is known once the one before is
+-- committed. Who is being erased is waited for.
+select u.id
+  from saved_instrument s
+  join shopper u on u.merchant_id = s.merchant_id and u.live = s.live and u.id = s.shopper_id
+ where s.merchant_id = :merchant_id and s.live = :live and s.id = :id
+   for no key update of u;
+
 -- name: lock_instrument(merchant_id, live, id)$
--- Charges of one card come one after the other: what may still be taken is known once the one before is committed.
+-- Nobody removes a card, or takes back what they agreed to, until the charge is committed.
 select id
   from saved_instrument
  where merchant_id = :merchant_id and live = :live and id = :id
@@ -7,26 +16,28 @@ select id
 
 -- name: find_chargeable(merchant_id, live, id, since)^
 -- A saved card with all that decides whether it may be charged without its customer, and what was charged so lately. What
--- was declined took nothing; what is open may have.
+-- was declined took nothing; what is open may have. Whoever saved the same card twice, for the same, agreed to one limit,
+-- and a bank that refused it for good meant the card.
 select s.id, s.acquirer, s.removed_at, s.charge_wording, s.charge_revoked_at, s.charge_limit, s.charge_currency,
-       a.state as attempt_state, a.network_reference, a.challenge_url <> '' as authenticated,
+       s.created_at, a.state as attempt_state, a.network_reference, a.challenge_url <> '' as authenticated,
        c.id as card_id, c.number_sealed, c.vault_key_id, c.exp_month, c.exp_year, c.holder,
-       m.suspended_at is not null and s.live as suspended,
-       coalesce((select sum(i.amount)
-                   from instrument_charge i
-                   join payment_attempt b
-                     on b.merchant_id = i.merchant_id and b.live = i.live and b.id = i.attempt_id
-                  where i.merchant_id = s.merchant_id and i.live = s.live and i.instrument_id = s.id
-                    and i.created_at > :since and b.state in ('processing', 'challenged', 'approved')), 0) as charged,
-       exists (select
-                 from instrument_charge i
-                 join payment_attempt b on b.merchant_id = i.merchant_id and b.live = i.live and b.id = i.attempt_id
-                where i.merchant_id = s.merchant_id and i.live = s.live and i.instrument_id = s.id
-                  and b.decline_reason in ('stolen_card', 'closed_account')) as refused_for_good
+       m.suspended_at is not null and s.live as suspended, l.charged, l.refused_for_good
   from saved_instrument s
   join payment_attempt a on a.merchant_id = s.merchant_id and a.live = s.live and a.id = s.attempt_id
   join card c on c.merchant_id = s.merchant_id and c.live = s.live and c.id = s.card_id
   join merchant m on m.id = s.merchant_id
+ cross join lateral (
+     select coalesce(sum(i.amount) filter (
+                where i.created_at > :since and o.charge_for = s.charge_for and o.charge_currency = s.charge_currency
+                  and b.state in ('processing', 'challenged', 'pending', 'approved')), 0) as charged,
+            coalesce(bool_or(b.decline_reason in ('stolen_card', 'closed_account')), false) as refused_for_good
+       from saved_instrument o
+       join card d on d.merchant_id = o.merchant_id and d.live = o.live and d.id = o.card_id
+       join instrument_charge i on i.merchant_id = o.merchant_id and i.live = o.live and i.instrument_id = o.id
+       join payment_attempt b on b.merchant_id = i.merchant_id and b.live = i.live and b.id = i.attempt_id
+      where o.merchant_id = s.merchant_id and o.live = s.live and o.shopper_id = s.shopper_id
+        and (o.id = s.id or (d.brand, d.last4, d.exp_month, d.exp_year) = (c.brand, c.last4, c.exp_month, c.exp_year))
+ ) l
  where s.merchant_id = :merchant_id and s.live = :live and s.id = :id;
 
 -- name: begin_charge(merchant_id, live, instrument_id, merchant_order_id, amount, currency, description, request_key, pads, not_after, lookup_at, now)^
@@ -115,6 +126,26 @@ select k.idempotency_key, k.number, s.key_tag, d.tag as deployment, d.epoch, k.m
   join merchant m on m.id = k.merchant_id
  cross join deployment d
  cross join lateral fees_in(k.merchant_id, k.currency) f;
+
+-- name: take_up_charge(merchant_id, live, instrument_id, merchant_order_id, amount, currency, description, request_key)^
+-- A charge whose request our database has forgotten, and whose purchase was written down again from the acquirer's list:
+-- its order is paid, by this card and this amount, and by no checkout and no other charge. Its caller sends it again.
+insert into instrument_charge (merchant_id, live, attempt_id, payment_id, instrument_id, request_key, description, amount,
+                               currency, created_at)
+select p.merchant_id, p.live, a.id, p.id, s.id, :request_key, :description, p.amount, p.currency, a.created_at
+  from saved_instrument s
+  join card c on c.merchant_id = s.merchant_id and c.live = s.live and c.id = s.card_id
+  join payment p
+    on p.merchant_id = s.merchant_id and p.live = s.live and p.merchant_order_id = :merchant_order_id and not p.renewal
+  join payment_attempt a on a.merchant_id = p.merchant_id and a.live = p.live and a.id = p.attempt_id
+  join card d on d.merchant_id = p.merchant_id and d.live = p.live and d.id = p.card_id
+ where s.merchant_id = :merchant_id and s.live = :live and s.id = :instrument_id
+   and p.checkout_id is null and p.subscription_id is null and p.amount = :amount and p.currency = :currency
+   and a.state = 'approved' and a.acquirer = s.acquirer and d.last4 = c.last4 and a.created_at >= s.created_at
+   and not exists (select
+                     from instrument_charge i
+                    where i.merchant_id = p.merchant_id and i.live = p.live and i.attempt_id = a.id)
+returning attempt_id;
 
 -- name: find_charge(merchant_id, live, request_key)^
 -- What became of the charge under a caller's key. Its attempt tells: the order may have been paid another way since.

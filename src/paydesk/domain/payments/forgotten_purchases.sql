@@ -26,7 +26,8 @@ select pass_id('payment_id_seq', :payment_id);
 
 -- name: take_up_id(merchant_id, live, attempt_id, payment_id)!
 -- A forgotten purchase is taken up by a new attempt: shops may know it by the id that its payment had, so the payment gets
--- that again, unless another has it by now. Nothing but its attempts names a payment that is not paid.
+-- that again, unless another has it by now. Nothing but its attempts, and what asked for these, names a payment that is not
+-- paid.
 with held as materialized (
     select p.merchant_id, p.live, p.id
       from payment_attempt a
@@ -42,6 +43,11 @@ with held as materialized (
        set id = :payment_id
       from held
      where p.merchant_id = held.merchant_id and p.live = held.live and p.id = held.id
+), charged as (
+    update instrument_charge i
+       set payment_id = :payment_id
+      from held
+     where i.merchant_id = held.merchant_id and i.live = held.live and i.payment_id = held.id
 )
 update payment_attempt a
    set payment_id = :payment_id

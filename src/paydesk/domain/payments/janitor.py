@@ -296,18 +296,14 @@ async def _record_open(desk: Desk, found: list[tuple[Lookup, Finding | None]], *
         if endings:
             ended = await record_endings(desk.database, endings, now=now + clock, real_now=now)
             settled |= ended
-            tested = [ending.shop for ending in endings if ending.attempt_id in ended and _is_decline(ending)]
+            unattended = {lookup.attempt_id for lookup, _ in still_open if lookup.unattended}
+            typed = [ending for ending in endings if ending.attempt_id in ended - unattended]
+            tested = [ending.shop for ending in typed if ending.state is AttemptState.DECLINED]
+            # Only a bank that refused a customer speaks of card testing. Challenges that nobody
+            # came back from end an hour later: after a busy hour they would look like a quiet one's
+            # declines.
             await count_declines(desk.database, tested, desk.limits_of, now=now)
     return settled
-
-
-def _is_decline(ending: Ending) -> bool:
-    """Whether a bank refused a customer.
-
-    Challenges that nobody came back from end an hour later: after a busy hour they would look like
-    a quiet one's declines.
-    """
-    return not ending.renewal and ending.state is AttemptState.DECLINED
 
 
 def _ending(lookup: Lookup, finding: Finding | None, *, now: datetime) -> Ending | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -53,13 +54,20 @@ class SavedInstrument:
     shopper_id: int
     keep_wording: str
     keep_agreed_at: datetime | None
-    charge_wording: str
-    charge_agreed_at: datetime | None
+    charge_wordings: Sequence[str]
+    charges_agreed_at: Sequence[datetime]
     used_at: datetime
     brand: str
     last4: str
     exp_month: int
     exp_year: int
+
+    @property
+    def charges(self) -> list[tuple[str, datetime]]:
+        """What the shop may charge it for without its customer, in the words that they agreed to,
+        and when; the newest first.
+        """
+        return list(zip(self.charge_wordings, self.charges_agreed_at, strict=True))
 
     def is_good(self, now: datetime) -> bool:
         """Whether its last month is not over."""

@@ -12,20 +12,36 @@ select u.merchant_id, u.live, u.id, :card_id, :attempt_id, :acquirer, :keep_word
  where u.merchant_id = :merchant_id and u.live = :live and u.id = :shopper_id and u.erased_at is null;
 
 -- name: saved_by(merchant_id, live, shopper_id)
--- The cards that a shopper has saved, the newest first; one that was saved again stands once.
-select *
-  from (select distinct on (c.brand, c.last4, c.exp_month, c.exp_year)
-               s.id, s.shopper_id, s.keep_wording, s.keep_agreed_at,
-               case when s.charge_revoked_at is null then s.charge_wording else '' end as charge_wording,
-               s.charge_agreed_at, s.used_at,
-               c.brand, c.last4, c.exp_month, c.exp_year
-          from saved_instrument s
-          join payment_attempt a
-            on a.merchant_id = s.merchant_id and a.live = s.live and a.id = s.attempt_id and a.state = 'approved'
-          join card c
-            on c.merchant_id = s.merchant_id and c.live = s.live and c.id = s.card_id and c.number_sealed is not null
-         where s.merchant_id = :merchant_id and s.live = :live and s.shopper_id = :shopper_id and s.removed_at is null
-         order by c.brand, c.last4, c.exp_month, c.exp_year, s.keep_wording <> '' desc, s.id desc) each
+-- The cards that a shopper has saved, the newest first; one that was saved again stands once, with all that the shop may
+-- charge it for.
+with each as materialized (
+    select s.id, s.shopper_id, s.keep_wording, s.keep_agreed_at, s.used_at, c.brand, c.last4, c.exp_month, c.exp_year,
+           case when s.charge_revoked_at is null then s.charge_wording else '' end as charge_wording, s.charge_agreed_at
+      from saved_instrument s
+      join payment_attempt a
+        on a.merchant_id = s.merchant_id and a.live = s.live and a.id = s.attempt_id and a.state = 'approved'
+      join card c
+        on c.merchant_id = s.merchant_id and c.live = s.live and c.id = s.card_id and c.number_sealed is not null
+     where s.merchant_id = :merchant_id and s.live = :live and s.shopper_id = :shopper_id and s.removed_at is null
+), newest as (
+    select distinct on (brand, last4, exp_month, exp_year)
+           id, shopper_id, keep_wording, keep_agreed_at, used_at, brand, last4, exp_month, exp_year
+      from each
+     order by brand, last4, exp_month, exp_year, keep_wording <> '' desc, id desc
+), agreed as (
+    select brand, last4, exp_month, exp_year, charge_wording as wording, max(charge_agreed_at) as at
+      from each
+     where charge_wording <> ''
+     group by brand, last4, exp_month, exp_year, charge_wording
+)
+select n.*,
+       array(select wording from agreed g
+              where (g.brand, g.last4, g.exp_month, g.exp_year) = (n.brand, n.last4, n.exp_month, n.exp_year)
+              order by at desc, wording) as charge_wordings,
+       array(select at from agreed g
+              where (g.brand, g.last4, g.exp_month, g.exp_year) = (n.brand, n.last4, n.exp_month, n.exp_year)
+              order by at desc, wording) as charges_agreed_at
+  from newest n
  order by id desc;
 
 -- name: to_pay_with(merchant_id, live, shopper_id, id, now)^
