@@ -10,11 +10,13 @@ import pytest
 from tests import set_back, shopfront
 from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 
+from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import NotFound
 from paydesk.core.paging import Place
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.audit import COMMAND_LINE
+from paydesk.domain.billing.charging_saved import Wanted, charge_saved
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.operations.open_outcomes import OpenKind, OpenOutcome, ask_now, open_outcomes
 from paydesk.domain.payments.desk import Desk
@@ -86,3 +88,15 @@ async def test_a_refund_without_an_answer_is_listed_and_asked_about_like_a_purch
     assert [one.lookup_at for one in await waiting(database, shop)] == [now]
     await finish_movements(desk, now=now + timedelta(seconds=1))
     assert await waiting(database, shop) == []
+
+
+async def test_a_charge_of_a_saved_card_is_called_so(
+    desk: Desk, deaf: Desk, bank: Bank, database: Database, shop: Shop
+) -> None:
+    await set_back.no_codes_counted(database)
+    card = await shopfront.save_card(desk, bank, await shopfront.become_known(desk, shop))
+    wanted = Wanted(card, "power-1", Decimal(20), "USD", "Power for your car")
+    assert (await charge_saved(deaf, shop, wanted, request_key="key-1", now=utc_now())).is_open
+    [one] = await waiting(database, shop)
+    assert (one.kind, one.kind.is_attempt, one.amount) == (OpenKind.CHARGE, True, Decimal(20))
+    await ask_now(database, COMMAND_LINE, shop, one.kind, one.id, now=utc_now())

@@ -27,6 +27,8 @@ class OpenKind(StrEnum):
 
     PAYMENT = "payment"
     RENEWAL = "renewal"
+    CHARGE = "charge"
+    """A saved card is charged without its customer."""
     UNDOING = "undoing"
     """A late approval is being voided."""
     CAPTURE = "capture"
@@ -36,7 +38,7 @@ class OpenKind(StrEnum):
     @property
     def is_attempt(self) -> bool:
         """Whether it is an attempt to take money, not a movement after one."""
-        return self in (OpenKind.PAYMENT, OpenKind.RENEWAL, OpenKind.UNDOING)
+        return self in (OpenKind.PAYMENT, OpenKind.RENEWAL, OpenKind.CHARGE, OpenKind.UNDOING)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ NOT_YET = timedelta(minutes=1)
 KINDS = {
     OpenKind.PAYMENT: mark("Payment"),
     OpenKind.RENEWAL: mark("Renewal"),
+    OpenKind.CHARGE: mark("Charge of a saved card"),
     OpenKind.UNDOING: mark("Undoing a late approval"),
     OpenKind.CAPTURE: mark("Capture"),
     OpenKind.VOID: mark("Void"),
