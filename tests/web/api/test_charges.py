@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import httpx
 import pytest
 from tests import set_back
-from tests.shopfront import become_known, save_card
+from tests.shopfront import GOOD, become_known, save_card
 
-from paydesk.adapters.acquirers.simulator import Bank
+from paydesk.adapters.acquirers.interface import OutcomeUnknown, Purchase
+from paydesk.adapters.acquirers.simulator import Bank, SimulatedAcquirer
 from paydesk.adapters.acquirers.simulator.purchase_state import Standing
+from paydesk.core.clock import utc_now
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
+from paydesk.domain.payments.janitor import settle_due
 from paydesk_client import Gateway
 
 PATH = "/api/v1/charges"
@@ -124,3 +128,34 @@ async def test_the_list_shows_kind_last_digits_and_what_was_agreed(
     assert "4242424242" not in answer.text
     none = await web.get("/api/v1/instruments", params={"email": "eve@example.com"}, headers=headers)
     assert none.json()["data"] == []
+
+
+@pytest.mark.parametrize(("number", "later"), [(GOOD, 200), ("4000000000000341", 402)])
+async def test_who_asks_again_learns_what_a_lost_answer_was(
+    web: httpx.AsyncClient,
+    desk: Desk,
+    bank: Bank,
+    shop: Shop,
+    body: dict[str, Any],
+    headers: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    number: str,
+    later: int,
+) -> None:
+    await set_back.nothing_to_look_up(desk.database)
+    card = await save_card(desk, bank, await become_known(desk, shop), number)
+    honest = SimulatedAcquirer.charge_stored
+
+    async def lost(acquirer: SimulatedAcquirer, purchase: Purchase) -> None:
+        await honest(acquirer, purchase)
+        raise OutcomeUnknown("the answer was lost")
+
+    monkeypatch.setattr(SimulatedAcquirer, "charge_stored", lost)
+    for _ in range(2):
+        first = await web.post(PATH, json={**body, "instrument_id": card}, headers=headers)
+        assert (first.status_code, first.json()["data"]["status"]) == (200, "processing")
+    await settle_due(desk, now=utc_now() + timedelta(seconds=10))
+    again = [await web.post(PATH, json={**body, "instrument_id": card}, headers=headers) for _ in range(2)]
+    assert [one.status_code for one in again] == [later, later]
+    assert again[0].json() == again[1].json()
+    assert again[0].json().get("data", {}).get("status", "declined") in ("successful", "declined")

@@ -28,9 +28,9 @@ _REFUSALS: dict[int | str, str] = {
 }
 
 
-def answer(body: msgspec.Struct) -> Response:
+def answer(body: msgspec.Struct, made: type[Response] = Response) -> Response:
     """A success; nothing may keep it."""
-    return Response(_encoder.encode(body), media_type="application/json", headers={"Cache-Control": "no-store"})
+    return made(_encoder.encode(body), media_type="application/json", headers={"Cache-Control": "no-store"})
 
 
 def described(success: type[msgspec.Struct], *refusals: int) -> dict[int | str, dict[str, Any]]:

@@ -24,7 +24,7 @@ from paydesk.domain.payments.requests import read_description, read_order_refere
 from paydesk.domain.shoppers.for_api import SeenInstrument, list_instruments
 from paydesk.web.api.answers import answer, described
 from paydesk.web.api.bodies import read_strictly
-from paydesk.web.api.idempotency import NAME, ByIdempotencyKey
+from paydesk.web.api.idempotency import NAME, ByIdempotencyKey, Passing
 from paydesk.web.api.list_parameters import PageParameters, Text
 from paydesk.web.api.lists import ApiList
 from paydesk.web.api.services import ApiServices, ByPrivateKey, Services
@@ -112,7 +112,10 @@ class ChargeShape(msgspec.Struct, frozen=True):
     merchant_order_id: Annotated[str, Meta(description="Your order reference.")]
     status: Annotated[
         str,
-        Meta(description="`successful`, or `processing` while the bank has not answered: a pingback follows."),
+        Meta(
+            description="`successful`, or `processing` while the bank has not answered: a pingback follows if it is "
+            "paid, and the same call says by then what became of it."
+        ),
     ]
     amount: Decimal
     currency: str
@@ -193,7 +196,8 @@ async def _charge(request: Request, caller: Caller, services: ApiServices, key: 
     fields = await read_strictly(request, *_FIELDS)
     wanted = _wanted(fields or {})
     charged = await charge_saved(services.desk, caller.shop, wanted, request_key=key, now=caller.now)
-    return answer(OneCharge(True, _shape(charged)))
+    # Who asks again learns what the bank has said by then.
+    return answer(OneCharge(True, _shape(charged)), Passing if charged.is_open else Response)
 
 
 def _wanted(fields: dict[str, object]) -> Wanted:

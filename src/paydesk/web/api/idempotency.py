@@ -26,6 +26,12 @@ Work = Callable[[str | None], Awaitable[Response]]
 """Makes a call and answers it; it gets the caller's key, if there is one."""
 
 
+class Passing(Response):
+    """A success that only speaks of the moment: it is not kept, and who repeats the call gets
+    another.
+    """
+
+
 @dataclass(frozen=True, slots=True)
 class Once:
     """Makes the call of a request once for its Idempotency-Key;
@@ -70,11 +76,12 @@ async def _first_answer(call: ApiCall, work: Work) -> Response:
     """Do the work and keep its answer, a refusal included;
     not one that only speaks of the moment.
     """
-    kept = passing = False
+    kept = False
     try:
         async with call.held():
             try:
                 response = await work(call.key)
+                passing = isinstance(response, Passing)
             except PaydeskError as error:
                 response = error_json(error)
                 passing = error.passing
