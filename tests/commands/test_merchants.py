@@ -220,6 +220,14 @@ async def test_the_plan_says_whether_refunds_return_fees(account: dict[str, Any]
     assert {one["fees_returned"] for one in listed if one["id"] == account["id"]} == {False}
 
 
+async def test_customers_may_save_cards_where_it_is_switched_on(account: dict[str, Any], paydesk: Any) -> None:
+    assert account["saves_cards"] is False
+    for option, saves in (("--saves-cards", True), ("--test-mode", True), ("--no-saves-cards", False)):
+        said = await paydesk("merchant", "set", account["id"], option, "--json")
+        assert said.result["saves_cards"] is saves
+        assert (await paydesk("merchant", "show", account["id"], "--json")).result["saves_cards"] is saves
+
+
 async def test_changing_nothing_is_a_mistake(account: dict[str, Any], paydesk: Any) -> None:
     said = await paydesk("merchant", "set", account["id"])
     assert said.status == 1

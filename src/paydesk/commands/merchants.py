@@ -168,6 +168,13 @@ async def set_(
             help="Scheme of the account's own app: customers go there without a button. Replaces; repeatable."
         ),
     ] = None,
+    saves_cards: Annotated[
+        bool | None,
+        typer.Option(
+            "--saves-cards/--no-saves-cards",
+            help="Whether customers may save a card for their next visit, if they agree.",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Change settings of an account; setting a URL also sends the pingbacks that waited for one."""
@@ -176,7 +183,8 @@ async def set_(
         "test_pingback_url": _web_url(test_pingback_url, "--test-pingback-url"),
     }
     muted, unmuted = mute_event or [], unmute_event or []
-    given = (*urls.values(), pingback_format, test_mode, shipped_goods, fees_returned, app_scheme or None)
+    flags = (test_mode, shipped_goods, fees_returned, saves_cards)
+    given = (*urls.values(), *flags, pingback_format, app_scheme or None)
     if not (muted or unmuted) and all(value is None for value in given):
         raise Malformed("nothing to change; see: paydesk merchant set --help")
     async with deployment() as here:
@@ -193,6 +201,7 @@ async def set_(
             unmuted=unmuted,
             fees_returned=fees_returned,
             app_schemes=app_scheme or None,
+            saves_cards=saves_cards,
         )
         sent = await send_waiting(here.database, merchant, now=utc_now()) if any(urls.values()) else 0
         account = await _with_keys(here, merchant, with_private_key=False)

@@ -41,7 +41,8 @@ class Merchant:
     """An account. `test_mode` is its toggle: forms at the live base count as test; times are UTC.
 
     `muted_events` are pingbacks that it does not want; `app_schemes` are of apps to which its
-    customers are led at once; `fees_returned`: a refund gives back its share of the fees too.
+    customers are led at once; `fees_returned`: a refund gives back its share of the fees too;
+    `saves_cards`: its customers may save a card for their next visit.
     """
 
     id: int
@@ -58,6 +59,7 @@ class Merchant:
     muted_events: tuple[str, ...] = ()
     app_schemes: tuple[str, ...] = ()
     fees_returned: bool = False
+    saves_cards: bool = False
     public_key: str = ""
     key_scopes: tuple[keys.KeyScope, ...] = ()
     private_key: str = field(default="", repr=False)
@@ -78,6 +80,7 @@ class _Row:
     created_at: datetime
     muted_events: Sequence[str]
     app_schemes: Sequence[str]
+    saves_cards: bool
     fees_returned: bool
 
 
@@ -214,6 +217,7 @@ async def change_merchant(
     unmuted: Sequence[str] = (),
     fees_returned: bool | None = None,
     app_schemes: Sequence[str] | None = None,
+    saves_cards: bool | None = None,
 ) -> Merchant:
     """Change settings of an account: None leaves one as it is, an empty URL clears it.
 
@@ -237,6 +241,7 @@ async def change_merchant(
             unmuted=list(unmuted),
             fees_returned=fees_returned,
             app_schemes=None if app_schemes is None else list(parse_app_schemes(app_schemes)),
+            saves_cards=saves_cards,
         ),
     )
     if row is None:
@@ -287,4 +292,5 @@ def _merchant(row: _Row) -> Merchant:
         muted_events=tuple(row.muted_events),
         app_schemes=tuple(row.app_schemes),
         fees_returned=row.fees_returned,
+        saves_cards=row.saves_cards,
     )
