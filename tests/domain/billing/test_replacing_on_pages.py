@@ -11,7 +11,7 @@ from tests import set_back, shopfront
 from tests.links import newest_portal
 
 from paydesk.adapters.acquirers.hosted_pages import Capabilities, PageRequest
-from paydesk.adapters.acquirers.interface import AcquirerRefused, OutcomeUnknown
+from paydesk.adapters.acquirers.interface import AcquirerRefused, NoSuchPage, OutcomeUnknown
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.adapters.acquirers.simulator.own_pages import Way
 from paydesk.adapters.acquirers.simulator.purchase_state import Standing
@@ -273,6 +273,69 @@ async def test_a_subscription_that_ended_meanwhile_keeps_what_it_had(holder: Hol
     assert (await holder.card())["last4"] == "4242"
     with pytest.raises(Conflict):
         await holder.go_on()
+
+
+async def test_what_the_acquirer_has_not_kept_takes_no_cards_place(
+    holder: Holder, bank: Bank, charges: Charges
+) -> None:
+    class Forgetful(PassingAcquirer):
+        """Says that all is done, and names nothing to charge."""
+
+        async def find_page(self, key: str, reference: str) -> Any:
+            said = await self.honest.find_page(key, reference)
+            return replace(said, instrument=said.instrument and replace(said.instrument, reference=""))
+
+        async def end_page(self, key: str, reference: str) -> Any:
+            return await self.find_page(key, reference)
+
+    forgetful = holder.at(Forgetful(holder.honest))
+    bank.pages.pay(await holder.page(), Way.CARD, MASTERCARD)
+    assert await forgetful.come_back() == Unsettled()
+    await forgetful.settle(minutes=2)
+    assert await holder.states() == [("challenged", "")]
+    await forgetful.settle(hours=2)
+    assert await holder.states() == [("failed", "processing_error")]
+    assert (await holder.card())["last4"] == "4242"
+    assert await holder.charge() == 1
+    assert len(charges()) == 2
+
+
+async def test_what_is_named_a_moment_later_is_replaced_then(holder: Holder, bank: Bank) -> None:
+    class Slow(PassingAcquirer):
+        """Names what it has kept when it is asked the second time."""
+
+        asked = 0
+
+        async def find_page(self, key: str, reference: str) -> Any:
+            self.asked += 1
+            said = await self.honest.find_page(key, reference)
+            return said if self.asked > 1 else replace(said, instrument=None)
+
+    slow = holder.at(Slow(holder.honest))
+    bank.pages.pay(await holder.page(), Way.CARD, MASTERCARD)
+    assert await slow.come_back() == Unsettled()
+    await slow.settle(minutes=2)
+    assert (await holder.card())["last4"] == "4444"
+
+
+async def test_a_page_that_its_acquirer_has_lost_lets_another_be_made(holder: Holder, bank: Bank) -> None:
+    class Other(PassingAcquirer):
+        """Another account than the one where the page was made."""
+
+        async def find_page(self, key: str, reference: str) -> Any:
+            raise NoSuchPage("there is no such page")
+
+        async def end_page(self, key: str, reference: str) -> Any:
+            raise NoSuchPage("there is no such page")
+
+    other = holder.at(Other(holder.honest))
+    await holder.page()
+    await other.settle(minutes=65)
+    assert [state for state, _ in await holder.states()] == ["challenged"], "it may turn up yet"
+    await other.settle(hours=3)
+    assert await holder.states() == [("abandoned", "page_left")]
+    bank.pages.pay(await holder.page(), Way.CARD, MASTERCARD)
+    assert await holder.come_back() == Replaced()
 
 
 async def test_there_is_no_page_where_nothing_is_kept(holder: Holder) -> None:

@@ -15,6 +15,7 @@ from paydesk.adapters.acquirers.interface import (
     Acquirer,
     DeclineReason,
     Finding,
+    NoSuchPage,
     NothingHeld,
     OutcomeUnknown,
     Voided,
@@ -28,7 +29,15 @@ from paydesk.domain.billing.replacing_on_pages import open_change
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.asking_pages import end_page, find_page
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.payments.lookups import ALERT_AFTER, BACKOFF, CHALLENGE_LIFETIME, GRACE, LEASE, PAGE_LOOKS
+from paydesk.domain.payments.lookups import (
+    ALERT_AFTER,
+    BACKOFF,
+    CHALLENGE_LIFETIME,
+    GRACE,
+    LEASE,
+    PAGE_LOOKS,
+    UNKNOWN_THERE,
+)
 from paydesk.domain.payments.outcomes import CHALLENGE_LOOK
 from paydesk.domain.payments.paying import Unsettled
 from paydesk.domain.payments.states import PAGE_LEFT
@@ -146,7 +155,14 @@ async def _of_page(desk: Desk, acquirer: Acquirer, change: CardChange, page: Cha
     """
     if page.reference:
         ask = end_page if now > page.ends_at + GRACE else find_page
-        return await ask(desk, change.opened_page(page))
+        try:
+            return await ask(desk, change.opened_page(page))
+        except OutcomeUnknown as error:
+            if not isinstance(error.__cause__, NoSuchPage) or now <= page.ends_at + UNKNOWN_THERE:
+                raise
+            # Nothing is taken there: what the acquirer does not know ends the change.
+            log.warning("the page of a card change is not known any more", change_id=change.id)
+            return Voided()
     if now > change.not_after + GRACE:
         return NothingHeld()
     return await open_change(desk, acquirer, change)

@@ -302,6 +302,8 @@ async def record(desk: Desk, change: CardChange, answer: Outcome, *, now: dateti
     Moves no money.
     """
     if isinstance(answer, Approved):
+        if change.page is not None and not (answer.instrument and answer.instrument.reference):
+            return await _record_kept_nothing(desk.database, change, change.page, now=now)
         if answer.instrument is not None:
             await _name_instrument(desk.database, change, answer.instrument)
         return await _record_replaced(desk.database, change, answer.network_reference, now=now)
@@ -318,6 +320,18 @@ async def record(desk: Desk, change: CardChange, answer: Outcome, *, now: dateti
         lookup_at=now + (PAGE_LOOK if change.page else CHALLENGE_LOOK),
     )
     return ConfirmWithBank(answer.url) if asked else Unsettled()
+
+
+async def _record_kept_nothing(
+    database: Database, change: CardChange, page: ChangePage, *, now: datetime
+) -> Refused | Unsettled:
+    """The old card stays where the acquirer says that its page is done, and names nothing to charge
+    from then on; that may come a moment later, so it is asked again until the page's end.
+    """
+    if now <= page.ends_at:
+        return Unsettled()
+    log.warning("the acquirer has kept nothing", change_id=change.id)
+    return await record_ending(database, change, CardChangeState.FAILED, DeclineReason.PROCESSING_ERROR, now=now)
 
 
 class _ToRecord(SubscriptionRow, frozen=True):
