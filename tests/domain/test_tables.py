@@ -61,7 +61,7 @@ WRITERS: dict[str, str] = {
     "history": "operations",
     "hosted_page": "mail payments privacy test_clock",  # erased with its customer, or with the test side; told by mail
     "ignored_field": "merchants test_clock",  # goes with the test side
-    # Erased with its customer, or with the test side; renamed with its payment, which has its old id again.
+    # Erased with its customer, or with the test side; its payment may have its old id again.
     "instrument_charge": "billing payments privacy test_clock",
     "invitation": "accounts",
     # A posting is written by the statement that does what it is about.
