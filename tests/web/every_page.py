@@ -44,7 +44,7 @@ PAYMENT = checkout.CheckoutView(
     form_action="",
     expires_at=NOW,
 )
-SAVED = SavedInstrument(1, 1, "Qvorp", NOW, "", None, NOW, "visa", "4242", 12, 2040)
+SAVED = SavedInstrument(1, 1, "Qvorp", NOW, (), (), NOW, "visa", "4242", 12, 2040)
 KNOWN = replace(
     PAYMENT,
     path="/checkout/t1",
@@ -55,7 +55,7 @@ SUBSCRIBING = replace(PAYMENT, terms=YEARLY)
 TRYING = replace(PAYMENT, terms=TRIED, amount=Decimal(0))
 
 SAVED_AT_SHOP = SavedAtShop(
-    Shop(1, False), 1, "Zyx", "UTC", 2, [replace(SAVED, charge_wording="Vorp", charge_agreed_at=NOW)], NOW
+    Shop(1, False), 1, "Zyx", "UTC", 2, [replace(SAVED, charge_wordings=["Vorp"], charges_agreed_at=[NOW])], NOW
 )
 HELD = Holding(
     shop=Shop(1, False),
