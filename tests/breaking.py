@@ -26,18 +26,14 @@ async def say(database: Any, table: str, of: Mapping[str, Any], **columns: Any) 
     await database.execute(f"update {table} set {told} where {which or 'true'}", *columns.values(), *of.values())
 
 
-async def forget(database: Database, merchant_id: int, *tables: str) -> None:
-    """A merchant's rows of these tables are gone, whatever they belong to."""
+async def forget(database: Database, merchant_id: int, *tables: str, **of: object) -> None:
+    """A merchant's rows of these tables are gone, whatever they belong to, or those of which these
+    columns are so.
+    """
+    which = "".join(f" and {name} = ${place}" for place, name in enumerate(of, 2))
     async with database.acquire() as connection, connection.transaction(), unguarded(connection):
         for table in tables:
-            await connection.execute(f"delete from {table} where merchant_id = $1", merchant_id)
-
-
-async def gone(database: Database, table: str, **of: object) -> None:
-    """Rows of which these columns are so are gone, whatever hangs on them."""
-    which = " and ".join(f"{name} = ${place}" for place, name in enumerate(of, 1))
-    async with database.acquire() as connection, connection.transaction(), unguarded(connection):
-        await connection.execute(f"delete from {table} where {which}", *of.values())
+            await connection.execute(f"delete from {table} where merchant_id = $1{which}", merchant_id, *of.values())
 
 
 async def forget_payments(database: Database, shop: Shop) -> None:

@@ -38,11 +38,11 @@ async def ask(desk: Desk, shop: Shop, wanted: Wanted, key: str = "key-1", **late
     return await charge_saved(desk, shop, wanted, request_key=key, now=utc_now() + timedelta(**later))
 
 
-async def forget(desk: Desk, payment_id: int) -> None:
+async def forget(desk: Desk, shop: Shop, payment_id: int) -> None:
     """The database is put back to before a charge: it knows the card alone."""
-    for table in ("pingback", "ledger_entry", "instrument_charge", "payment_attempt"):
-        await breaking.gone(desk.database, table, payment_id=payment_id)
-    await breaking.gone(desk.database, "payment", id=payment_id)
+    tables = ("pingback", "ledger_entry", "instrument_charge", "payment_attempt")
+    await breaking.forget(desk.database, shop.merchant_id, *tables, payment_id=payment_id)
+    await breaking.forget(desk.database, shop.merchant_id, "payment", id=payment_id)
 
 
 def taken(charges: Charges) -> list[Decimal]:
@@ -52,7 +52,7 @@ def taken(charges: Charges) -> list[Decimal]:
 
 async def test_asked_again_it_is_taken_up(desk: Desk, shop: Shop, wanted: Wanted, charges: Charges) -> None:
     before = await ask(desk, shop, wanted)
-    await forget(desk, before.payment_id)
+    await forget(desk, shop, before.payment_id)
     assert await ask(desk, shop, wanted) == before, "under the id that the shop was told"
     assert taken(charges) == [Decimal(20)]
     with pytest.raises(Conflict, match="of which 30 are left"):
@@ -63,7 +63,7 @@ async def test_asked_again_when_the_bank_has_forgotten_the_key_nothing_is_taken_
     desk: Desk, shop: Shop, wanted: Wanted, charges: Charges, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = await ask(desk, shop, wanted)
-    await forget(desk, before.payment_id)
+    await forget(desk, shop, before.payment_id)
     monkeypatch.setattr(remembering, "KEY_LIFETIME", timedelta(0))
     assert await ask(desk, shop, wanted, days=2) == before
     assert taken(charges) == [Decimal(20)]
@@ -73,7 +73,7 @@ async def test_asked_again_once_it_was_adopted_the_shop_is_told_of_it(
     desk: Desk, shop: Shop, bank: Bank, wanted: Wanted, charges: Charges
 ) -> None:
     before = await ask(desk, shop, wanted)
-    await forget(desk, before.payment_id)
+    await forget(desk, shop, before.payment_id)
     books = Books(desk, shop)
     assert [one.payment_id for one in (await books.compare(fix=True)).adopted] == [before.payment_id]
     with pytest.raises(Conflict, match="an order of its own"):
