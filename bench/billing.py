@@ -26,6 +26,7 @@ from pathlib import Path
 import uvloop
 
 import smoke
+from paydesk.adapters.acquirers.balance import Balance
 from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, FailedRefundPage
 from paydesk.adapters.acquirers.hosted_pages import Capabilities, Page, PageList, PageRequest
 from paydesk.adapters.acquirers.interface import (
@@ -155,6 +156,7 @@ class Yes:
     keeps_cards = False
     capabilities = Capabilities()
     challenge_origins: tuple[str, ...] = ()
+    balance: Balance | None = None
 
     def __init__(self, latency: float) -> None:
         self.latency = latency

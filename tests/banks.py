@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 
+from paydesk.adapters.acquirers.balance import Balance
 from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, FailedRefundPage
 from paydesk.adapters.acquirers.hosted_pages import Capabilities, Page, PageList, PageRequest
 from paydesk.adapters.acquirers.interface import (
@@ -58,6 +59,7 @@ class WithoutPages:
     """A bank that hosts no page: what it can't do is never asked of it."""
 
     capabilities: Capabilities = Capabilities()
+    balance: Balance | None = None
 
     async def open_page(self, wanted: PageRequest) -> Page:
         raise AcquirerRefused("this bank hosts no page")

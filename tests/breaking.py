@@ -58,6 +58,13 @@ async def no_alarms(database: Database, *kinds: str) -> None:
     await database.execute("delete from alarm where $1::text[] = '{}' or kind = any($1)", list(kinds))
 
 
+async def no_proceeds(database: Database) -> None:
+    """No acquirer has told of its balance yet."""
+    await database.execute(
+        "truncate balance_line, bank_payout, operator_entry, proceeds_finding, balance_reading, acquirer_fee"
+    )
+
+
 async def never_reconciled(database: Database) -> None:
     """No acquirer's list was ever compared with our books."""
     await _empty(database, "reconciliation")

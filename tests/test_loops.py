@@ -63,6 +63,7 @@ WORK = {
     "hiding of older links": "paydesk.worker:hide_left_links",
     "payment page": "paydesk.web.checkout.page_watching:PageWatch.look",
     "reconciliation": "paydesk.domain.operations.reconciling:_reconcile_when_due",
+    "proceeds": "paydesk.domain.proceeds.reading:_read_when_due",
     "failed refunds": "paydesk.domain.payments.failed_refunds:read_failed_refunds",
     "clock": "paydesk.domain.operations.clocks:ClockWatch.look",
     "acquirer accounts": "paydesk.domain.acquirers.opening:OpenAcquirers.look",

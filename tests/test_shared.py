@@ -13,7 +13,7 @@ from pathlib import Path
 
 TESTS = Path(__file__).parent
 
-MOST = 185
+MOST = 186
 """Calls in all of the tests, those that have a name included."""
 _SENDS = ("execute", "executemany", "fetch", "fetchrow", "fetchval")
 _WRITES = re.compile(r"\b(insert\s+into|update\s+\S+(\s+\w+)?\s+set|delete\s+from|truncate)\b", re.IGNORECASE)

@@ -33,6 +33,7 @@ GROUPS = {
     "hold": ("holding", "app"),
     "merchant": ("merchants", "app"),
     "acquirer": ("acquirers", "app"),
+    "proceeds": ("proceeds", "app"),
     "fees": ("fees", "app"),
     "profile": ("profiles", "app"),
     "operator": ("operators", "app"),

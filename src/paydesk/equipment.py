@@ -7,11 +7,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, nullcontext, suppress
+from datetime import timedelta
 from pathlib import Path
 
 from paydesk.adapters.acquirers.gated import GatedAcquirer
 from paydesk.adapters.acquirers.interface import Acquirer
-from paydesk.adapters.acquirers.simulator import Bank, Record, RemoteSimulator, SimulatedAcquirer
+from paydesk.adapters.acquirers.simulator import Bank, Record, RemoteSimulator, SimulatedAcquirer, parse_terms
 from paydesk.adapters.mail import FolderMailbox, Mailer, SmtpMailer, parse_smtp_url
 from paydesk.adapters.outbound import OutboundClient
 from paydesk.adapters.vault import Vault
@@ -54,6 +55,10 @@ def test_acquirer(settings: Settings) -> Acquirer:
     try:
         record.parent.mkdir(parents=True, exist_ok=True)
         bank = Bank(Record(record))
+        every = timedelta(minutes=settings.simulator_payout_minutes)
+        bank.balance.agree(parse_terms(settings.simulator_fees), every)
+    except ValueError as error:
+        raise SetupError(f"PAYDESK_SIMULATOR_FEES {error}") from error
     except OSError as error:
         raise SetupError(
             f"cannot write {record}: {error.strerror}; set PAYDESK_DATA_DIR to a directory of yours"

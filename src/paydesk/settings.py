@@ -208,8 +208,18 @@ class Settings(BaseSettings):
     simulator_url: str = Field(
         "", description="Address of a simulated bank in a process of its own; empty means inside the service."
     )
+    simulator_fees: str = Field(
+        "1.4 0.25 0.10 15",
+        description="What the simulated bank keeps of a payment, percent and a sum, of a refund, and of a dispute.",
+    )
+    simulator_payout_minutes: int = Field(
+        24 * 60, ge=1, le=24 * 60, description="Minutes between payouts of the simulated bank, from midnight (UTC)."
+    )
     live_acquirer: Literal["", "stripe", "mollie"] = Field(
         "", description="Who takes live payments: `stripe`, `mollie`, or empty for nobody yet."
+    )
+    payout_days: int = Field(
+        14, ge=1, le=90, description="Days after which a payment that an acquirer has not paid out is named."
     )
     stripe_secret_key: SecretStr = Field(
         SecretStr(""), description="Secret key of the Stripe account (`sk_live_…`, or `sk_test_…` to try it)."

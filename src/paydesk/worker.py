@@ -44,6 +44,7 @@ from paydesk.domain.payments.failed_refunds import run_failed_refunds
 from paydesk.domain.payments.janitor import run_janitor, watch_open_outcomes
 from paydesk.domain.pingbacks.resending_by_hand import send_all_waiting
 from paydesk.domain.pingbacks.sending import PingbackSender
+from paydesk.domain.proceeds.reading import run_proceeds
 from paydesk.domain.sealing.hiding_links import hide_left_links
 from paydesk.domain.shoppers.instruments import remove_unneeded
 from paydesk.domain.shoppers.sessions import forget_past
@@ -102,6 +103,7 @@ async def work(
                 tasks.create_task(run_disputes(desk, stop), name="disputes")
                 tasks.create_task(run_failed_refunds(desk, stop), name="failed refunds")
                 tasks.create_task(run_reconciliation(desk, stop), name="reconciliation")
+                tasks.create_task(run_proceeds(desk, stop, timedelta(days=settings.payout_days)), name="proceeds")
                 tasks.create_task(run_deadlines(desk, stop), name="deadlines")
                 tasks.create_task(run_settling(database, stop), name="settling")
                 tasks.create_task(run_closing(database, stop), name="closing")

@@ -34,6 +34,7 @@ from paydesk.commands import (
     merchants,
     operators,
     pingbacks,
+    proceeds,
     profiles,
     reconciling,
     refunds,
@@ -102,6 +103,7 @@ def paydesk(environment: dict[str, str], _nothing_stays_held: None) -> Iterator[
     app.add_typer(profiles.app, name="profile")
     app.add_typer(vault.app, name="vault")
     app.add_typer(acquirers.app, name="acquirer")
+    app.add_typer(proceeds.app, name="proceeds")
     app.add_typer(customers.app, name="customer")
     app.add_typer(fees.app, name="fees")
     app.command()(refunds.refund)

@@ -48,6 +48,11 @@ WORDS: dict[str, str] = {
     "acquirer key": "nowhere",
     "acquirer route": "--preview --merchant {merchant} --test",
     "acquirer rule-add": "nowhere",
+    "acquirer fee": "simulator EUR 1.4 0.25",
+    "proceeds read": "",
+    "proceeds list": "",
+    "proceeds payouts": "",
+    "proceeds margins": "",
     "fees show": "{merchant}",
     "fees set": "{merchant} JPY --fixed 40 --chargeback-fee 1500",
     "fees usual": "{merchant} JPY",
@@ -105,7 +110,7 @@ REFUSED = {
 """Those that find nothing to do here: then stdout is empty."""
 
 
-OF_ALL_MERCHANTS = {"reconcile", "restored", "vault reseal"}
+OF_ALL_MERCHANTS = {"reconcile", "proceeds read", "restored", "vault reseal"}
 """Those whose end depends on what others have left in the database:
 either way stdout has the result."""
 

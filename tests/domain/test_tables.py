@@ -30,11 +30,15 @@ WRITERS: dict[str, str] = {
     "acquirer_account": "acquirers sealing",  # keys move to the newest one
     "acquirer_lost": "operations",
     "acquirer_own_id": "acquirers",
+    "acquirer_fee": "operations",
     "acquirer_rule": "acquirers",
     "alarm": "alarms operations",  # an operator settles it
     "api_call": "merchants privacy test_clock",  # erased with its customer, or with the test side
     "audit_entry": "accounts",
     "balance_closing": "ledger",
+    "balance_line": "operations proceeds",  # compared again once a contract is set
+    "balance_reading": "proceeds",
+    "bank_payout": "proceeds",
     "branding": "business",
     "business_profile": "business sealing",  # bank accounts move to the newest key
     # Its number is stored with a payment, and erased when a subscription ends or nobody keeps it;
@@ -77,6 +81,7 @@ WRITERS: dict[str, str] = {
     "merchant_key": "business merchants sealing",  # the team ends a key, sealing moves it to the newest
     # Shipping begins captures, lateness voids; operators have one looked up; mails mark it.
     "movement": "deliveries mail operations payments privacy test_clock",
+    "operator_entry": "proceeds",
     "package_version": "payments subscriptions test_clock",  # a paid order makes use of it
     # Renewals begin one; chargebacks, settling and deliveries change it; operators adopt it.
     "payment": "billing chargebacks deliveries ledger operations payments privacy subscriptions test_clock",
@@ -89,6 +94,7 @@ WRITERS: dict[str, str] = {
     # Recorded by the statement that does what it tells; a copy sends none.
     "pingback": "chargebacks operations payments pingbacks privacy subscriptions test_clock",
     "pingback_attempt": "pingbacks privacy test_clock",  # erased with its customer, or with the test side
+    "proceeds_finding": "operations proceeds",  # an operator accepts one
     "profile_change": "business sealing",  # proposed bank accounts move to the newest key
     "purchase_given_back": "operations",
     "reconciliation": "operations",

@@ -22,6 +22,7 @@ from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.operations import acquirer_accounts
 from paydesk.domain.operations.acquirer_accounts import NewAccount
 from paydesk.domain.operations.acquirer_rules import add_rule, in_words, remove_rule
+from paydesk.domain.operations.proceeds import Contract, list_fees, remove_fee, set_fee
 from paydesk.domain.operations.remembered_accounts import say_gone
 
 app = typer.Typer(help="Add, list, change and disable accounts at acquirers; try one out.", no_args_is_help=True)
@@ -201,6 +202,32 @@ async def remove_one(
     async with deployment() as here:
         await remove_rule(here.database, COMMAND_LINE, rule_id, now=utc_now())
     note("the rule is gone")
+
+
+@app.command(epilog="Example: paydesk acquirer fee stripe EUR 1.5 0.25")
+@command
+async def fee(
+    name: Annotated[str, typer.Argument(metavar="[NAME]", help="The account's name; left out: all are listed.")] = "",
+    currency: Annotated[str, typer.Argument(metavar="[CURRENCY]", help="Like EUR.")] = "",
+    rate: Annotated[str, typer.Argument(metavar="[PERCENT]", help="What it keeps, in percent.")] = "",
+    fixed: Annotated[str, typer.Argument(metavar="[SUM]", help="What it keeps beside, of each payment.")] = "0",
+    remove: Annotated[bool, typer.Option("--remove", help="Compare these fees no more.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Say what a payment costs at an account by its contract; a fee that is another is named."""
+    async with deployment() as here, acquirers_of(here) as desk:
+        if remove:
+            await remove_fee(desk, COMMAND_LINE, name, currency.upper(), now=utc_now())
+        elif name:
+            wanted = Contract(name, currency.upper(), _amount(rate, "PERCENT"), _amount(fixed, "SUM"))
+            await set_fee(desk, COMMAND_LINE, wanted, now=utc_now())
+        found = await list_fees(here.database)
+    rows = [(one.acquirer, one.currency, one.rate, one.fixed, one.changed_at) for one in found]
+    names = ("acquirer", "currency", "percent", "sum", "changed_at")
+    if as_json:
+        show_json([dict(zip(names, row, strict=True)) for row in rows])
+    else:
+        show_table(names, rows)
 
 
 def _amount(text: str, name: str) -> Decimal:

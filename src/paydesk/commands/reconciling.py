@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Annotated
 
 import typer
 from dateutil.relativedelta import relativedelta
 
 from paydesk.commands.connecting import Deployment, command, deployment
-from paydesk.commands.printing import AsJson, counted, progress, show_json, shown
+from paydesk.commands.printing import AsJson, counted, note, progress, show_json, shown
 from paydesk.core.clock import utc_now
-from paydesk.core.errors import NotFound
+from paydesk.core.errors import NotFound, Unavailable
 from paydesk.core.periods import parse_period
 from paydesk.domain.operations.differences import Adopted, Difference, Reconciled
 from paydesk.domain.operations.reconciling import reconcile as compare
 from paydesk.domain.payments.desk import Desk
+from paydesk.domain.proceeds.for_operator import OpenFinding, list_findings
+from paydesk.domain.proceeds.reading import read_proceeds
 from paydesk.equipment import accounts_open, live_acquirer, payment_desk, test_acquirer
 
 EXAMPLE = "Example: paydesk reconcile --since 7d --fix"
@@ -33,21 +35,46 @@ async def reconcile(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Compare purchases and refunds with the acquirers' own lists;
-    exit status 1 if anything differs in the end.
+    """Compare purchases and refunds with the acquirers' own lists, and what they keep and pay out
+    with our books; exit status 1 if anything differs in the end.
 
     Moves no money, but with --fix and PAYDESK_GIVE_BACK_PAID_TWICE what was paid twice. What
     differs stands in the list of alarms until both agree.
     """
     async with deployment() as here:
         found = await compared(here, since, acquirer, fix=fix)
+        findings = await _findings(here, [one.acquirer for one in found])
+    agrees = not any(one.differences for one in found) and not any(findings.values())
     if as_json:
-        show_json({"agrees": not any(one.differences for one in found), "acquirers": [asdict(one) for one in found]})
+        told = [asdict(one) | {"findings": _told(findings[one.acquirer])} for one in found]
+        show_json({"agrees": agrees, "acquirers": told})
     else:
         for one in found:
             show(one)
-    if any(one.differences for one in found):
+            for each in findings[one.acquirer]:
+                typer.echo(f"  {shown(f'{each.kind} {each.subject}: {each.reason}. {each.advice}')}")
+    if not agrees:
         raise typer.Exit(1)
+
+
+async def _findings(here: Deployment, names: list[str]) -> dict[str, list[OpenFinding]]:
+    """What differs of what acquirers keep and pay out, as their balances are now."""
+    async with acquirers_of(here) as desk:
+        await read_balances(desk, names, patience=timedelta(days=here.settings.payout_days))
+    return {name: await list_findings(here.database, acquirer=name) for name in names}
+
+
+async def read_balances(desk: Desk, names: list[str], *, patience: timedelta) -> None:
+    """Read balances now, unless somebody else does; one that can't be read is named."""
+    for name in names:
+        try:
+            await read_proceeds(desk, name, patience=patience, now=utc_now(), every=timedelta(0))
+        except Unavailable as error:
+            note(error.message)
+
+
+def _told(findings: list[OpenFinding]) -> list[dict[str, object]]:
+    return [asdict(one) | {"advice": one.advice} for one in findings]
 
 
 async def compared(here: Deployment, since: str, acquirer: str = "", *, fix: bool = False) -> list[Reconciled]:
@@ -61,7 +88,7 @@ async def compared(here: Deployment, since: str, acquirer: str = "", *, fix: boo
     now = utc_now()
     begin = back_from(now, since)
     async with acquirers_of(here) as desk:
-        return [await _compare(desk, name, begin, now, fix=fix) for name in _named(desk, acquirer)]
+        return [await _compare(desk, name, begin, now, fix=fix) for name in named_acquirers(desk, acquirer)]
 
 
 def back_from(now: datetime, since: str) -> datetime:
@@ -83,7 +110,7 @@ async def acquirers_of(here: Deployment) -> AsyncIterator[Desk]:
             await each.close()
 
 
-def _named(desk: Desk, acquirer: str) -> list[str]:
+def named_acquirers(desk: Desk, acquirer: str) -> list[str]:
     """The acquirers to compare with. Raises: NotFound."""
     if acquirer and acquirer not in desk.acquirers:
         raise NotFound(f'there is no acquirer "{acquirer[:40]}" here, only {", ".join(desk.acquirers)}')

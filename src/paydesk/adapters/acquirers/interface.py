@@ -14,6 +14,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
+from paydesk.adapters.acquirers.balance import Balance
 from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, FailedRefundPage
 from paydesk.adapters.acquirers.hosted_pages import Capabilities, Page, PageList, PageRequest
 from paydesk.adapters.acquirers.instruments import Instrument
@@ -251,6 +252,8 @@ class Acquirer(Protocol):
     """Origins (scheme://host:port) of challenge pages, and of pages that it hosts, for the
     Content-Security-Policy.
     """
+    balance: Balance | None
+    """What it tells of the balance that it keeps for us; None if it tells nothing of it."""
 
     async def authorize(self, purchase: Purchase) -> Outcome:
         """Take or hold money from the card of a customer who is present. Moves money."""

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import TypeVar
 
+from paydesk.adapters.acquirers.balance import Balance
 from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, FailedRefundPage
 from paydesk.adapters.acquirers.hosted_pages import Capabilities, Page, PageList, PageRequest
 from paydesk.adapters.acquirers.interface import (
@@ -42,6 +43,7 @@ class PassingAcquirer:
         self.key_lifetime: timedelta = honest.key_lifetime
         self.keeps_cards: bool = honest.keeps_cards
         self.challenge_origins: tuple[str, ...] = honest.challenge_origins
+        self.balance: Balance | None = honest.balance
 
     async def _move(self, key: str, call: Callable[[], Awaitable[_Answer]]) -> _Answer:
         """Make a call that moves money under a key."""

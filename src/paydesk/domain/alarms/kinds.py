@@ -24,6 +24,7 @@ class AlarmKind(StrEnum):
     disputes_unread = "disputes_unread"
     card_testing = "card_testing"
     not_reconciled = "not_reconciled"
+    proceeds_differ = "proceeds_differ"
     policy_violated = "policy_violated"
     page_differs = "page_differs"
     key_unreadable = "key_unreadable"
@@ -96,6 +97,11 @@ MEANINGS: dict[AlarmKind, str] = {
         "reconcile --fix`); the reason says why. Look at it in the acquirer's pages and here, then collect or give "
         "back what differs (`paydesk undo`). It is compared again every hour, and the alarm settles itself once both "
         "agree."
+    ),
+    AlarmKind.proceeds_differ: (
+        "What an acquirer keeps or pays out differs from our books: a payment that it never paid out, a fee, an amount,"
+        " a payout that is not the sum of its lines. The reason says what, and what to do. It is compared every hour, "
+        "and the alarm settles itself once both agree; accept it with `paydesk proceeds accept` if it is to stay so."
     ),
     AlarmKind.card_testing: (
         "Somebody tries out cards at this merchant: most are declined, also with 3-D Secure asked of everybody. The "

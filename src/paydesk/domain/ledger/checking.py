@@ -32,6 +32,7 @@ queries = load_statements(__package__ or "", "checking.sql")
 checks = load_statements(__package__ or "", "checks.sql")
 bank_checks = load_statements(__package__ or "", "check_bank.sql")
 figures = load_statements(__package__ or "", "check_figures.sql")
+proceeds_checks = load_statements(__package__ or "", "check_proceeds.sql")
 
 _PATIENCE = 24 * 3600.0
 """Seconds that one statement may take: on a big table a rule reads all of it."""
@@ -113,7 +114,15 @@ FIGURE_RULES = (
 )
 """What is kept beside what it follows from: figures, dates and texts."""
 
-RULES = PAYMENT_RULES + AFTER_RULES + SUBSCRIPTION_RULES + FIGURE_RULES
+OPERATOR_RULES = (
+    Rule("operator_postings_balance", "every posting of the operator's own books sums to zero in each currency"),
+    Rule("lines_posted", "what an acquirer keeps or pays out by a line of its balance is posted once, as it says"),
+    Rule("arrivals_posted", "what arrived of an acquirer's payouts is at the operator's bank, and nothing else is"),
+    Rule("payouts_whole", "an acquirer's payout is the sum of its lines, or is named"),
+)
+"""What acquirers keep and pay out; of no merchant."""
+
+RULES = PAYMENT_RULES + AFTER_RULES + SUBSCRIPTION_RULES + FIGURE_RULES + OPERATOR_RULES
 
 BANK_RULES = (
     Rule("bank_money_known", "money at the simulated bank belongs to an attempt"),
@@ -255,7 +264,9 @@ async def _broken(connection: ConfirmedConnection, rule: Rule, scope: CheckScope
             if not await asyncio.to_thread(_has_moved, scope.record, at_bank):
                 yield at_bank
     else:
-        rule_sql = getattr(figures if rule in FIGURE_RULES else checks, rule.statement).sql
+        rule_sql = getattr(
+            figures if rule in FIGURE_RULES else proceeds_checks if rule in OPERATOR_RULES else checks, rule.statement
+        ).sql
         async for one in connection.cursor(rule_sql, *values, **options):
             yield record_of(_Broken, one)
 

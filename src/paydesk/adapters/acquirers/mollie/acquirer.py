@@ -13,6 +13,7 @@ from decimal import Decimal
 from typing import Final
 from urllib.parse import urlsplit
 
+from paydesk.adapters.acquirers.balance import Balance
 from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, FailedRefundPage
 from paydesk.adapters.acquirers.hosted_pages import Capabilities, Page, PageList, PageRequest
 from paydesk.adapters.acquirers.interface import (
@@ -76,6 +77,7 @@ class MollieAcquirer:
         self._disputes: Final = Disputes(self._calls, self._looking, now)
         self._failed_refunds: Final = FailedRefunds(self._calls, now)
         self._listing: Final = Listing(self._calls)
+        self.balance: Balance | None = None
 
     async def authorize(self, purchase: Purchase) -> Outcome:
         """Never: cards are typed on Mollie's page. Moves no money. Raises: AcquirerRefused."""

@@ -10,11 +10,13 @@ from decimal import Decimal
 from functools import partial
 from typing import Final, TypeVar
 
+from paydesk.adapters.acquirers.balance import Balance
 from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, FailedRefundPage
 from paydesk.adapters.acquirers.hosted_pages import Capabilities, Page, PageList, PageRequest
 from paydesk.adapters.acquirers.interface import Earlier, Finding, MovementFinding, Outcome, Purchase, Release
 from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
 from paydesk.adapters.acquirers.notices import Notice, NoticeRefused
+from paydesk.adapters.acquirers.simulator.balance import AskedBalance
 from paydesk.adapters.acquirers.simulator.bank import Bank
 from paydesk.adapters.acquirers.simulator.challenge import origin_of, with_address, with_addresses, with_page
 from paydesk.adapters.acquirers.simulator.holding import HOLD_PERIOD
@@ -45,6 +47,7 @@ class SimulatedAcquirer:
         # Another process may hold the record's lock for a moment: one thread waits for it, not the
         # event loop.
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="simulator")
+        self.balance: Balance | None = AskedBalance(bank.balance, self._ask)
 
     async def authorize(self, purchase: Purchase) -> Outcome:
         """Decide a purchase of a customer who is present. Moves money.

@@ -37,6 +37,7 @@ from paydesk.adapters.acquirers.interface import (
 )
 from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
 from paydesk.adapters.acquirers.simulator import disputing, failing, listing, refusing, remembering
+from paydesk.adapters.acquirers.simulator.balance import BalanceBook
 from paydesk.adapters.acquirers.simulator.own_pages import Pages
 from paydesk.adapters.acquirers.simulator.purchase_state import Standing, Status, standing_of
 from paydesk.adapters.acquirers.simulator.record import MARK_LENGTH, Kind, Operation, Record, new_reference
@@ -75,6 +76,7 @@ class Bank:
     def __init__(self, record: Record, *, now: Callable[[], datetime] = utc_now) -> None:
         self.record = record
         self.pages = Pages(record, now)
+        self.balance = BalanceBook(record, now)
         self._now = now
 
     def purchase(self, purchase: Purchase, *, stored: bool) -> Outcome:

@@ -26,6 +26,8 @@ from typing import Final
 import msgspec
 
 from paydesk.adapters.acquirers.marks import Mark, packed, unpacked
+from paydesk.adapters.acquirers.simulator.balance_record import SCHEMA as _BALANCE
+from paydesk.adapters.acquirers.simulator.balance_record import BalanceRecord
 
 MARK_LENGTH: Final = 4
 """Hexadecimal digits of a card's mark; files of older versions have longer ones,
@@ -77,7 +79,6 @@ create table if not exists instrument (of_key text primary key, told text not nu
 create table if not exists kept (reference text primary key, of_key text not null) strict, without rowid;
 create table if not exists token_key (id integer primary key check (id = 1), value blob not null) strict;
 insert or ignore into token_key (id, value) values (1, randomblob(32));
-commit;
 """
 
 
@@ -160,7 +161,8 @@ class Record:
         # real money.
         self._db.execute("pragma synchronous = off")
         _write_ahead(self._db)
-        self._db.executescript(_SCHEMA)
+        self._db.executescript(f"{_SCHEMA}{_BALANCE}commit;")
+        self.balance: Final[BalanceRecord[Operation]] = BalanceRecord(self._db, self._lock, self._read)
         self._token_key: bytes = self._db.execute("select value from token_key").fetchone()[0]
 
     def close(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -11,6 +11,7 @@ from typing import Final, TypeVar, cast
 import aiohttp
 import msgspec
 
+from paydesk.adapters.acquirers.balance import Balance, BalanceLine, LinePage, PayoutPage
 from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, FailedRefundPage
 from paydesk.adapters.acquirers.hosted_pages import Capabilities, Page, PageList, PageRequest
 from paydesk.adapters.acquirers.interface import (
@@ -34,6 +35,7 @@ from paydesk.adapters.acquirers.simulator.wire import (
     AboutDispute,
     AboutKey,
     AboutPage,
+    AboutPayout,
     After,
     Answer,
     Claim,
@@ -57,6 +59,7 @@ _Question = (
     | Movement
     | AboutKey
     | AboutPage
+    | AboutPayout
     | AboutDispute
     | After
     | Since
@@ -93,6 +96,7 @@ class RemoteSimulator:
         waits = timeouts or Timeouts()
         self._timeout: Final = aiohttp.ClientTimeout(total=waits.total, connect=waits.connect)
         self._session: aiohttp.ClientSession | None = None
+        self.balance: Balance | None = self
 
     async def authorize(self, purchase: Purchase) -> Outcome:
         """Decide a purchase of a customer who is present. Moves money.
@@ -222,6 +226,25 @@ class RemoteSimulator:
         Raises: AcquirerRefused, OutcomeUnknown.
         """
         return await self._read("refunds", Since(since, after), RefundPage)
+
+    async def lines(self, since: datetime, after: str) -> LinePage:
+        """The movements of the balance since a time. Moves no money.
+
+        Raises: AcquirerRefused, OutcomeUnknown.
+        """
+        return await self._read("balance_lines", Since(since, after), LinePage)
+
+    async def payouts(self, since: datetime, after: str) -> PayoutPage:
+        """The payouts since a time. Moves no money. Raises: AcquirerRefused, OutcomeUnknown."""
+        return await self._read("payouts", Since(since, after), PayoutPage)
+
+    async def lines_of(self, payout: str, after: str) -> LinePage:
+        """The movements of a payout. Moves no money. Raises: AcquirerRefused, OutcomeUnknown."""
+        return await self._read("payout_lines", AboutPayout(payout, after), LinePage)
+
+    async def with_keys(self, lines: Sequence[BalanceLine]) -> Sequence[BalanceLine]:
+        """They have them. Moves no money."""
+        return lines
 
     async def fail_refund(self, reference: str, reason: str) -> None:
         """Fail a refund as the customer's bank would. Moves money.

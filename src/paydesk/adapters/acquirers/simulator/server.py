@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Mount, Route
 
+from paydesk.adapters.acquirers.balance import LinePage, PayoutPage
 from paydesk.adapters.acquirers.disputes import DisputePage, FailedRefundPage
 from paydesk.adapters.acquirers.hosted_pages import Page, PageList, PageRequest
 from paydesk.adapters.acquirers.interface import AcquirerRefused, KeyUsed, NoSuchPage, OutcomeUnknown, Purchase
@@ -28,6 +29,7 @@ from paydesk.adapters.acquirers.simulator.wire import (
     AboutDispute,
     AboutKey,
     AboutPage,
+    AboutPayout,
     After,
     Answer,
     Claim,
@@ -53,6 +55,8 @@ _Told = (
     | FailedRefundPage
     | PurchasePage
     | RefundPage
+    | LinePage
+    | PayoutPage
     | Page
     | PageList
 )
@@ -211,7 +215,25 @@ def _listing_questions(acquirer: SimulatedAcquirer) -> list[Route]:
     async def refunds(asked: Since) -> RefundPage:
         return await acquirer.list_refunds(asked.since, asked.cursor)
 
-    return [_question("/purchases", Since, purchases), _question("/refunds", Since, refunds)]
+    balance = acquirer.balance
+    assert balance is not None, "the bank tells of it"
+
+    async def lines(asked: Since) -> LinePage:
+        return await balance.lines(asked.since, asked.cursor)
+
+    async def payouts(asked: Since) -> PayoutPage:
+        return await balance.payouts(asked.since, asked.cursor)
+
+    async def lines_of(asked: AboutPayout) -> LinePage:
+        return await balance.lines_of(asked.payout, asked.cursor)
+
+    return [
+        _question("/purchases", Since, purchases),
+        _question("/refunds", Since, refunds),
+        _question("/balance_lines", Since, lines),
+        _question("/payouts", Since, payouts),
+        _question("/payout_lines", AboutPayout, lines_of),
+    ]
 
 
 def _question(path: str, asked: type[_Question], answer: Callable[[_Question], Awaitable[_Told]]) -> Route:

@@ -70,6 +70,13 @@ class Since(msgspec.Struct, frozen=True):
     cursor: str
 
 
+class AboutPayout(msgspec.Struct, frozen=True):
+    """A question for the movements of a payout, after a cursor."""
+
+    payout: str
+    cursor: str
+
+
 class AboutDispute(msgspec.Struct, frozen=True):
     """A question for one dispute."""
 

@@ -1,0 +1,3 @@
+"""Proceeds: what acquirers keep of what customers paid, and what they pay out to the operator's
+bank, compared line by line with our books.
+"""

@@ -1,0 +1,98 @@
+"""What an acquirer keeps, and pays out, enters the operator's books once, however it is told."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+from tests.domain.proceeds.conftest import FEE, Proceeds
+from tests.sweeping import database, database_url
+
+from paydesk.adapters.acquirers.balance import BalanceLine, LineKind, PayoutState
+from paydesk.core.errors import Unavailable
+from paydesk.domain.ledger.balances import balances
+
+__all__ = ["database", "database_url"]
+
+NET = 10 - FEE
+
+
+async def test_the_fee_is_a_cost_and_the_money_arrives(proceeds: Proceeds) -> None:
+    proceeds.pays_out(await proceeds.capture())
+    assert await proceeds.read()
+    usd = {account: amount for (account, _), amount in (await proceeds.entries()).items()}
+    assert usd == {"acquirer_fees": FEE, "acquirer": -10, "bank": NET}
+    assert await proceeds.findings() == []
+
+
+async def test_what_is_on_its_way_is_not_at_the_bank(proceeds: Proceeds) -> None:
+    made = proceeds.pays_out(await proceeds.capture(), state=PayoutState.ON_ITS_WAY)
+    await proceeds.read()
+    assert (await proceeds.entries())["under_way", "USD"] == NET
+    proceeds.balance.paid_out = [replace(made, state=PayoutState.ARRIVED)]
+    await proceeds.read()
+    assert (await proceeds.entries())["bank", "USD"] == NET
+    assert ("under_way", "USD") not in await proceeds.entries()
+
+
+async def test_a_payout_that_fails_after_it_arrived_is_the_acquirers_again(proceeds: Proceeds) -> None:
+    made = proceeds.pays_out(await proceeds.capture())
+    await proceeds.read()
+    back = BalanceLine("txn_back", LineKind.PAYOUT_RETURN, made.at, NET, Decimal(0), "USD", source=made.reference)
+    proceeds.balance.told.append(back)
+    proceeds.balance.paid_out = [replace(made, state=PayoutState.FAILED)]
+    await proceeds.read()
+    assert await proceeds.entries() == {("acquirer_fees", "USD"): FEE, ("acquirer", "USD"): -FEE}
+    assert [kind for kind, _ in await proceeds.findings()] == ["payout_failed"]
+
+
+async def test_merchants_balances_stay_as_they_are(proceeds: Proceeds) -> None:
+    before = await balances(proceeds.database, proceeds.shop)
+    proceeds.pays_out(await proceeds.capture())
+    await proceeds.read()
+    assert await balances(proceeds.database, proceeds.shop) == before
+
+
+async def test_the_same_list_read_twice_and_by_two_at_once_enters_once(proceeds: Proceeds) -> None:
+    proceeds.pays_out(await proceeds.capture())
+    await asyncio.gather(*(proceeds.read() for _ in range(4)))
+    once = await proceeds.entries()
+    await proceeds.read()
+    assert await proceeds.entries() == once
+    assert once["acquirer_fees", "USD"] == FEE
+
+
+async def test_a_worker_that_dies_between_two_pages_leaves_nothing_out(proceeds: Proceeds) -> None:
+    lines = [replace(await proceeds.capture(), id=f"txn_{number}", is_ours=False, of_key="") for number in range(7)]
+    proceeds.pays_out(*lines)
+    for pages in range(8):
+        proceeds.balance.breaks_after = pages
+        with pytest.raises(Unavailable):
+            await proceeds.read()
+    proceeds.balance.breaks_after = None
+    await proceeds.read()
+    assert (await proceeds.entries())["acquirer_fees", "USD"] == 7 * FEE
+    assert await proceeds.findings() == []
+
+
+async def test_another_worker_does_not_read_at_the_same_time_nor_too_soon(proceeds: Proceeds) -> None:
+    assert await proceeds.read()
+    assert not await proceeds.read(every=timedelta(hours=1))
+
+
+async def test_money_that_was_changed_is_booked_in_both_currencies(proceeds: Proceeds) -> None:
+    told = await proceeds.capture(fee=Decimal("0.35"))
+    told = replace(told, currency="EUR", amount=Decimal("9.20"), of_amount=Decimal(10), of_currency="USD")
+    proceeds.balance.told = [told]
+    await proceeds.read()
+    assert await proceeds.entries() == {
+        ("exchange", "USD"): 10,
+        ("acquirer", "USD"): -10,
+        ("acquirer", "EUR"): Decimal("8.85"),
+        ("exchange", "EUR"): Decimal("-9.20"),
+        ("acquirer_fees", "EUR"): Decimal("0.35"),
+    }
+    assert await proceeds.findings() == []
