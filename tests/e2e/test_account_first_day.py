@@ -106,7 +106,9 @@ async def give_part_back(page: Page, account: str, order: str) -> None:
     await page.get_by_role("button", name="Apply").click()
     await page.get_by_role("link", name=order).click()
     await page.get_by_label("Amount in USD").fill("4.00")
-    await page.get_by_role("button", name="Refund").click()
+    await page.get_by_role("button", name="Refund this part").click()
+    await look_at(page)
+    await page.get_by_role("button", name="Refund 4.00 USD").click()
     await expect(page.get_by_text("4.00 USD is given back to the customer.")).to_be_visible()
     await look_at(page)
 

@@ -107,6 +107,9 @@ async def test_money_that_is_only_held_is_let_go_whole(owner: Visitor, seller: S
     page = f"{owner.merchant_path}/payments/{payment_id}"
     form = fields_of((await owner.see(page)).text, f"{page}/refund")
     assert (await owner.web.post(f"{page}/refund", data={**form, "amount": "4.00"})).status_code == 400
+    asked = await owner.web.post(f"{page}/refund", data={**form, "how": "all"})
+    assert "Release 10.00 USD to Visa •••• 4242?" in text_of(asked).replace("\u00a0", " ")
+    form = fields_of(asked.text, f"{page}/refund")
     assert leads_to(await owner.web.post(f"{page}/refund", data=form)) == page
     assert await seller.state(payment_id) == "voided"
     assert "Voided: 10.00 USD released" in text_of(await owner.see(page)).replace("\u00a0", " ")

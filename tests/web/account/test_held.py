@@ -43,7 +43,7 @@ async def test_the_form_that_could_not_give_back_does_so_later_and_once(
     await ships(seller.database, seller.shop, shipped=shipped)
     payment_id = await seller.sell()
     page = f"{owner.merchant_path}/payments/{payment_id}"
-    form = {**fields_of((await owner.see(page)).text, f"{page}/refund"), "amount": "10.00"}
+    form = {**fields_of((await owner.see(page)).text, f"{page}/refund"), "amount": "10.00", "sure": "1"}
     await hold.begin()
     hold.is_told(await owner.web.post(f"{page}/refund", data=form), "Payments are held: the database was restored")
     assert (await seller.state(payment_id), await movements(seller)) == (before, 0)

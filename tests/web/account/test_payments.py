@@ -3,6 +3,7 @@ import csv
 import io
 import re
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 import httpx
@@ -35,8 +36,9 @@ def url(visitor: Visitor, page: str = "") -> str:
 
 
 async def refund(visitor: Visitor, payment_id: int, **fields: str) -> httpx.Response:
+    """Send the form of somebody who is sure."""
     page = url(visitor, f"/{payment_id}")
-    return await visitor.send(page, f"{page}/refund", **fields)
+    return await visitor.send(page, f"{page}/refund", **{"sure": "1", **fields})
 
 
 async def test_a_shop_without_payments_says_so(owner: Visitor) -> None:
@@ -172,19 +174,60 @@ async def test_money_is_given_back_once_however_often_the_form_is_sent(owner: Vi
     page = url(owner, f"/{payment_id}")
     form = fields_of((await owner.see(page)).text, f"{page}/refund")
     for _ in range(2):
-        assert leads_to(await owner.web.post(f"{page}/refund", data={**form, "amount": "4,00"})) == page
+        assert leads_to(await owner.web.post(f"{page}/refund", data={**form, "amount": "4,00", "sure": "1"})) == page
     assert "4.00 USD is given back" in text_of(await owner.see(page)).replace("\u00a0", " ")
     refunded = await seller.database.fetchval("select refunded from payment where id = $1", payment_id)
     assert refunded == 4
     assert await seller.audited("payment_refunded") == [f"payment {payment_id}"]
-    changed = await owner.web.post(f"{page}/refund", data={**form, "amount": "5"})
+    changed = await owner.web.post(f"{page}/refund", data={**form, "amount": "5", "sure": "1"})
     assert changed.status_code == 409
+
+
+@pytest.mark.parametrize(
+    ("how", "amount", "said"), [("all", "", "10.00"), ("part", "4,5", "4.50"), ("", "4.5", "4.50")]
+)
+async def test_how_much_goes_to_whom_is_said_before_it_goes(
+    owner: Visitor, seller: Seller, how: str, amount: str, said: str
+) -> None:
+    payment_id = await seller.sell("mug")
+    page = url(owner, f"/{payment_id}")
+    asked = await refund(owner, payment_id, amount=amount, how=how, sure="")
+    assert f"Refund {said} USD to Visa •••• 4242?" in text_of(asked).replace("\u00a0", " ")
+    assert "Order mug of" in text_of(asked)
+    assert await seller.state(payment_id) == "captured"
+    form = fields_of(asked.text, f"{page}/refund")
+    for _ in range(2):
+        assert leads_to(await owner.web.post(f"{page}/refund", data=form)) == page
+    assert await seller.database.fetchval("select refunded from payment where id = $1", payment_id) == Decimal(said)
+
+
+async def test_no_amount_is_filled_in_for_anybody(owner: Visitor, seller: Seller) -> None:
+    shown = await owner.see(url(owner, f"/{await seller.sell()}"))
+    assert re.search(r'name="amount"[^>]*value=""', shown.text)
+    assert "Refund all 10.00 USD" in text_of(shown).replace("\u00a0", " ")
+
+
+@pytest.mark.parametrize("sure", ["", "1"])
+async def test_what_can_not_be_given_back_is_said_at_once(owner: Visitor, seller: Seller, sure: str) -> None:
+    payment_id = await seller.sell()
+    assert (await refund(owner, payment_id, amount="10.01", sure=sure)).status_code == 400
+    assert (await refund(owner, payment_id, amount="10.00")).status_code == 303
+    gone = await owner.web.post(
+        url(owner, f"/{payment_id}/refund"),
+        data={
+            **fields_of((await owner.see("/account/security")).text, "/account/logout"),
+            "how": "all",
+            "sure": sure,
+            "request_key": "k" * 32,
+        },
+    )
+    assert gone.status_code == 400
 
 
 async def test_a_form_that_is_sent_many_times_at_once_moves_money_once(owner: Visitor, seller: Seller) -> None:
     payment_id = await seller.sell()
     page = url(owner, f"/{payment_id}")
-    form = {**fields_of((await owner.see(page)).text, f"{page}/refund"), "amount": "4.00"}
+    form = {**fields_of((await owner.see(page)).text, f"{page}/refund"), "amount": "4.00", "sure": "1"}
     answers = await asyncio.gather(*(owner.web.post(f"{page}/refund", data=form) for _ in range(6)))
     assert {answer.status_code for answer in answers} == {303}
     assert await seller.database.fetchval("select refunded from payment where id = $1", payment_id) == 4
@@ -214,7 +257,7 @@ async def test_a_form_that_says_more_than_it_should_moves_nothing(
     payment_id = await seller.sell()
     page = url(owner, f"/{payment_id}")
     form = fields_of((await owner.see(page)).text, f"{page}/refund")
-    answer = await owner.web.post(f"{page}/refund", data={**form, "amount": "4.00", **more})
+    answer = await owner.web.post(f"{page}/refund", data={**form, "amount": "4.00", "sure": "1", **more})
     assert answer.status_code == 400
     assert "open its page again" in text_of(answer) or "open the page again" in text_of(answer)
     assert await seller.state(payment_id) == "captured"
@@ -225,7 +268,7 @@ async def test_a_refund_that_nobody_is_sure_of_is_never_called_undone(
 ) -> None:
     payment_id = await seller.sell()
     page = url(owner, f"/{payment_id}")
-    form = {**fields_of((await owner.see(page)).text, f"{page}/refund"), "amount": "4.00"}
+    form = {**fields_of((await owner.see(page)).text, f"{page}/refund"), "amount": "4.00", "sure": "1"}
     honest = movements.queries.begin_refund
 
     async def begin_and_lose(connection: Any, **asked: Any) -> None:

@@ -21,8 +21,9 @@ from paydesk.domain.business.payments_for_team import PaymentForTeam, find_payme
 from paydesk.domain.business.search_for_team import PaymentSearch, all_payments, search_payments
 from paydesk.domain.deliveries.timeline import read_timeline
 from paydesk.domain.payments.for_api import SeenPayment
+from paydesk.domain.payments.refundable import find_refundable, what_to_do
 from paydesk.domain.payments.refunding import Refund, RefundStatus
-from paydesk.domain.payments.states import PaymentState
+from paydesk.domain.payments.states import MovementKind, PaymentState
 from paydesk.web.account import payment_words
 from paydesk.web.account.face import FACE
 from paydesk.web.account.payment_timeline import timeline_of
@@ -37,6 +38,8 @@ section = Section(FACE)
 _PAYMENTS = "/account/{merchant_id}/payments"
 _ONE = f"{_PAYMENTS}/{{payment_id}}"
 _REQUEST_KEY = 24
+ALL = "all"
+"""Of a refund's form: everything that can be given back."""
 _COLUMNS = (
     "id", "created_at", "paid_at", "merchant_order_id", "status", "amount", "currency", "net", "reserve", "fees",
     "refunded", "email", "first_name", "last_name", "country", "card_brand", "card_last4", "decline_reason",
@@ -123,14 +126,21 @@ async def _payment(visit: Visit, payment: PaymentForTeam, error: str = "", statu
         state=payment_words.PAYMENT_STATES[seen.state],
         lines=timeline_of(visit.texts, payment, history, deliveries),
         waits_to_ship=seen.state is PaymentState.AUTHORIZED,
-        instrument=payment_words.instrument_words(seen.card.brand, seen.card.last4, payment.wallet),
+        instrument=instrument_of(payment),
+        whole=ALL,
         country=_country(visit, seen),
         exact=partial(exact, visit, seen.currency),
         now=await visit.shop_now(),
         request_key=secrets.token_urlsafe(_REQUEST_KEY),
-        typed=visit.form.text("amount", 40) or f"{payment.refundable:.{minor_digits(seen.currency)}f}",
+        typed=visit.form.text("amount", 40),
         error=error,
     )
+
+
+def instrument_of(payment: PaymentForTeam) -> str:
+    """What it was paid with, in words."""
+    card = payment.seen.card
+    return payment_words.instrument_words(card.brand, card.last4, payment.wallet)
 
 
 def _country(visit: Visit, seen: SeenPayment) -> str:
@@ -141,17 +151,21 @@ def _country(visit: Visit, seen: SeenPayment) -> str:
 
 @section.action(f"{_ONE}/refund", needs=Permission.refund)
 async def refund(visit: Visit) -> Response:
-    """Give money back: what the form says, once, however often it is sent."""
+    """Give money back once, however often the form is sent: first it is said how much goes to
+    whom, and who is sure of that sends it again.
+    """
     payment = await find_payment_for_team(visit.database, visit.shop, visit.number("payment_id"))
-    key = visit.form.text("request_key", 64)
     try:
-        visit.form.require_only("amount", "request_key")
+        visit.form.require_only("amount", "how", "request_key", "sure")
+        amount, key = _amount(visit, payment), _known_key(visit.form.text("request_key", 64))
+        if not visit.form.text("sure", 1):
+            return await _question(visit, payment, amount, key)
         given = await acting.refund_payment(
             visit.services.desk,
             visit.session,
             payment.seen.id,
-            _amount(visit, payment.seen.currency),
-            request_key=_known_key(key),
+            amount,
+            request_key=key,
             shop_now=await visit.shop_now(),
             now=visit.now,
         )
@@ -163,12 +177,41 @@ async def refund(visit: Visit) -> Response:
     return visit.go(visit.url(f"payments/{payment.seen.id}"), *_given(visit, given))
 
 
-def _amount(visit: Visit, currency: str) -> Decimal:
-    """What is to be given back, with a dot or a comma before the decimals. Raises: Malformed."""
+def _amount(visit: Visit, payment: PaymentForTeam) -> Decimal:
+    """What is to be given back: all that can be, or what is typed, with a dot or a comma before
+    the decimals. Raises: Malformed.
+    """
+    if visit.form.text("how", 10) == ALL:
+        return payment.refundable
     typed = visit.form.text("amount", 40)
     if not typed:
         raise Malformed("type how much to give back", "amount")
-    return parse_typed(typed, currency)
+    return parse_typed(typed, payment.seen.currency)
+
+
+async def _question(visit: Visit, payment: PaymentForTeam, amount: Decimal, key: str) -> Response:
+    """Ask whether so much is to be given back to whom; moves no money.
+
+    Raises: Malformed, Conflict, as the refund itself would.
+    """
+    seen, money = payment.seen, visit.money(amount, payment.seen.currency)
+    row = await find_refundable(visit.database, visit.shop, seen.id)
+    released = row is not None and what_to_do(row, seen.id, amount) is MovementKind.VOID
+    to = {"amount": money, "instrument": instrument_of(payment)}
+    if released:
+        question = visit.texts.get("Release %(amount)s to %(instrument)s?") % to
+        button = visit.texts.get("Release %(amount)s") % to
+    else:
+        question = visit.texts.get("Refund %(amount)s to %(instrument)s?") % to
+        button = visit.texts.get("Refund %(amount)s") % to
+    order = {"order": seen.merchant_order_id, "email": seen.email or "–"}
+    return visit.ask(
+        question,
+        text=visit.texts.get("Order %(order)s of %(email)s. It can't be taken back.") % order,
+        button=button,
+        back=visit.url(f"payments/{seen.id}"),
+        fields={"amount": f"{amount:.{minor_digits(seen.currency)}f}", "request_key": key, "sure": "1"},
+    )
 
 
 def _known_key(key: str) -> str:
