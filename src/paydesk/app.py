@@ -16,7 +16,7 @@ import structlog
 from fastapi import FastAPI
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 
 from paydesk.adapters.acquirers.interface import Acquirer
@@ -55,6 +55,7 @@ from paydesk.web.api.services import ApiServices
 from paydesk.web.assets import static_app
 from paydesk.web.checkout import routes, saved_cards
 from paydesk.web.checkout.services import CheckoutServices
+from paydesk.web.console.return_paths import HOME
 from paydesk.web.console.services import ConsoleServices
 from paydesk.web.console.shell import require_front_end
 from paydesk.web.hosts import KnownHosts
@@ -152,6 +153,7 @@ def create_app(settings: Settings) -> FastAPI:
             *operator.routes,
             *notification_routes(settings.proxy_networks()),
             *report_routes((settings.address, settings.sandbox_address), settings.proxy_networks()),
+            Route("/", _start),
             Route("/healthz", _healthy),
             Route("/readyz", _ready),
             Mount("/static", static_app()),
@@ -241,6 +243,11 @@ async def sender_for_a_call(settings: Settings, desk: Desk) -> AsyncIterator[Pin
         yield PingbackSender(desk.database, desk.vault, outbound, sender_settings(settings))
     finally:
         await outbound.close()
+
+
+async def _start(_request: Request) -> Response:
+    """Who comes to the bare address is a merchant or an operator: customers come by their shop."""
+    return RedirectResponse(HOME, 303, headers={"Cache-Control": "no-store"})
 
 
 async def _healthy(_request: Request) -> Response:

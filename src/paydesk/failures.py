@@ -19,13 +19,16 @@ from paydesk.database.waiting import RETRY_AFTER, NoConnection
 from paydesk.web.api.list_parameters import refuse_invalid
 from paydesk.web.checkout import pages
 from paydesk.web.errors import error_json, problem_json
-from paydesk.web.visits import wants_json
+from paydesk.web.meant import meant
+from paydesk.web.visits import base_path, wants_json
 
 WITHOUT_CONNECTION = Counter(
     "paydesk_requests_without_connection_total", "Requests answered 503 because every database connection was in use"
 )
 
 log = structlog.get_logger()
+
+_LONGEST_PATH = 200
 
 
 def exception_handlers() -> dict[int | type[Exception], Callable[[Request, Any], Coroutine[Any, Any, Response]]]:
@@ -59,11 +62,24 @@ async def _broken_off(_request: Request, _error: ClientDisconnect) -> Response:
 
 
 async def _http_error(request: Request, error: HTTPException) -> Response:
+    path = meant(request) if error.status_code == 404 else None
+    if path is not None:
+        return _meant(request, path)
     if wants_json(request):
         return problem_json(error.status_code, str(error.detail), dict(error.headers or {}))
     response = _page(request, error.status_code)
     response.headers.update(error.headers or {})
     return response
+
+
+def _meant(request: Request, path: str) -> Response:
+    """Tell a program, or whoever made the shop's form, which address is the right one."""
+    asked = request.scope.get("raw_path", b"").decode("ascii", "replace")[:_LONGEST_PATH]
+    message = f"there is no {base_path(request)}{asked}: {request.method} {path} is meant"
+    if wants_json(request) or request.method != "POST":
+        return problem_json(404, message) if wants_json(request) else _page(request, 404)
+    texts = pages.texts_for(request.headers.get("accept-language", ""))
+    return pages.form_error_page(texts, status=404, message=message, fields=())
 
 
 async def _no_connection(request: Request, error: NoConnection) -> Response:
@@ -109,4 +125,4 @@ def _reads(request: Request) -> bool:
 
 def _page(request: Request, status: int, retry_after: int | None = None) -> Response:
     texts = pages.texts_for(request.headers.get("accept-language", ""))
-    return pages.error_page(texts, status=status, retry_after=retry_after)
+    return pages.error_page(texts, status=status, retry_after=retry_after, again=_reads(request))

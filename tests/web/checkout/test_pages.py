@@ -335,6 +335,13 @@ def test_every_error_status_has_its_page(status: int) -> None:
     assert response.headers.get("retry-after") == ("7" if status == 429 else None)
 
 
+@pytest.mark.parametrize(("status", "offered"), [(409, True), (429, True), (503, True), (400, False), (404, False)])
+def test_what_passes_can_be_loaded_again(status: int, offered: bool) -> None:
+    page = read(pages.error_page(ENGLISH, status=status, again=True)).text
+    assert ("Load the page again" in page) is offered
+    assert "Load the page again" not in read(pages.error_page(ENGLISH, status=status)).text
+
+
 @pytest.mark.parametrize("language", pages.CATALOGUES.languages)
 async def test_the_first_view_is_at_most_25_kb_over_the_wire(language: str) -> None:
     heavy = replace(CLUB, description="x" * 255, merchant_name="y" * 100, merchant_order_id="z" * 255)

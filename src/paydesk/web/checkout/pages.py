@@ -311,10 +311,14 @@ def form_error_page(
     return secured(html, status=status, headers=_retry(retry_after))
 
 
-def error_page(texts: Texts, *, status: int, retry_after: int | None = None) -> HTMLResponse:
-    """A general error page, in the words of `wording.ERRORS`; `retry_after` is in seconds."""
+def error_page(texts: Texts, *, status: int, retry_after: int | None = None, again: bool = False) -> HTMLResponse:
+    """A general error page, in the words of `wording.ERRORS`; `retry_after` is in seconds.
+
+    `again` says that what was asked for was a page, which can be loaded once more.
+    """
     problem = wording.ERRORS.get(status) or wording.ERRORS[500 if status >= 500 else 400]
-    return secured(_PAGES.render("error.html", texts, problem=problem), status=status, headers=_retry(retry_after))
+    html = _PAGES.render("error.html", texts, problem=problem, again=again and problem.passes)
+    return secured(html, status=status, headers=_retry(retry_after))
 
 
 def _home(view: CheckoutView) -> str:

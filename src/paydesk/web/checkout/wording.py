@@ -110,10 +110,15 @@ NOTICES: dict[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class PageProblem:
-    """What a page says instead of what the visitor asked for."""
+    """What a page says instead of what the visitor asked for.
+
+    `passes` if loading it again may help, `lost` if there is no such page.
+    """
 
     title: str
     text: str
+    passes: bool = False
+    lost: bool = False
 
 
 ERRORS: dict[int, PageProblem] = {
@@ -122,21 +127,27 @@ ERRORS: dict[int, PageProblem] = {
     404: PageProblem(
         mark("We can’t find this page"),
         mark("The address may be incomplete. Go back to the shop and press its pay button again."),
+        lost=True,
     ),
     405: PageProblem(mark("This request is not valid"), mark("Go back to the shop and try again.")),
     409: PageProblem(
-        mark("This has changed in the meantime"), mark("Go back to the shop to see where your order stands.")
+        mark("This has changed in the meantime"),
+        mark("Go back to the shop to see where your order stands."),
+        passes=True,
     ),
     413: PageProblem(mark("This request is too large"), mark("Go back to the shop and tell them about this problem.")),
-    429: PageProblem(mark("Too many requests"), mark("Please wait a minute, then try again.")),
+    429: PageProblem(mark("Too many requests"), mark("Please wait a minute, then try again."), passes=True),
     500: PageProblem(
         mark("Something went wrong on our side"),
         mark(
             "The problem has been recorded. If you were paying: load the page again to see how it went. You will not "
             "be charged twice."
         ),
+        passes=True,
     ),
-    503: PageProblem(mark("The payment service is taking a short break"), mark("Please try again in a minute.")),
+    503: PageProblem(
+        mark("The payment service is taking a short break"), mark("Please try again in a minute."), passes=True
+    ),
 }
 """Texts of the general error pages, by HTTP status."""
 
