@@ -11,7 +11,8 @@ from tests import set_back, shopfront
 from tests.links import newest_portal
 
 from paydesk.adapters.acquirers.hosted_pages import Capabilities, PageRequest
-from paydesk.adapters.acquirers.interface import AcquirerRefused, NoSuchPage, OutcomeUnknown
+from paydesk.adapters.acquirers.instruments import Instrument, InstrumentKind
+from paydesk.adapters.acquirers.interface import AcquirerRefused, NoSuchPage, OutcomeUnknown, Purchase
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.adapters.acquirers.simulator.own_pages import Way
 from paydesk.adapters.acquirers.simulator.purchase_state import Standing
@@ -336,6 +337,27 @@ async def test_a_page_that_its_acquirer_has_lost_lets_another_be_made(holder: Ho
     assert await holder.states() == [("abandoned", "page_left")]
     bank.pages.pay(await holder.page(), Way.CARD, MASTERCARD)
     assert await holder.come_back() == Replaced()
+
+
+async def test_what_a_later_charge_tells_of_its_method_takes_nothing_from_what_is_kept(
+    holder: Holder, bank: Bank, charges: Charges
+) -> None:
+    class Telling(PassingAcquirer):
+        """Says of each charge what was paid with, and names what is kept only when it is kept."""
+
+        async def charge_stored(self, purchase: Purchase) -> Any:
+            said = await self.honest.charge_stored(purchase)
+            return replace(said, instrument=Instrument(InstrumentKind.BANK))
+
+    telling = holder.at(Telling(holder.honest))
+    bank.pages.pay(page := await holder.page(), Way.BANK, "")
+    bank.pages.decide(page, approve=True)
+    assert await holder.come_back() == Replaced()
+    kept = (await holder.card())["stored_reference"]
+    for _ in range(2):
+        assert await telling.charge() == 1
+        assert (await holder.card())["stored_reference"] == kept != ""
+    assert len(charges()) == 3
 
 
 async def test_there_is_no_page_where_nothing_is_kept(holder: Holder) -> None:

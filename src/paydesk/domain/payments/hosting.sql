@@ -51,7 +51,8 @@ update payment_attempt a
 returning a.id;
 
 -- name: name_instruments(merchant_ids, lives, attempt_ids, brands, last4s, wallets, stored_references, exp_months, exp_years)!
--- What was paid with on the acquirer's page is known once it is paid; the attempt's card has been empty until then.
+-- What was paid with on the acquirer's page is known once it is paid; the attempt's card has been empty until then. That of
+-- a renewal is its subscription's: what is kept there stays.
 update card c
    set brand = o.brand, last4 = o.last4, wallet = o.wallet, stored_reference = o.stored_reference,
        acquirer = case when o.stored_reference <> '' then a.acquirer else '' end,
@@ -61,4 +62,4 @@ update card c
     as o (merchant_id, live, attempt_id, brand, last4, wallet, stored_reference, exp_month, exp_year)
   join payment_attempt a on a.merchant_id = o.merchant_id and a.live = o.live and a.id = o.attempt_id
  where c.merchant_id = a.merchant_id and c.live = a.live and c.id = a.card_id
-   and (c.last4 = '' or c.stored_reference = '' and o.stored_reference <> '') and c.erased_at is null;
+   and c.stored_reference = '' and (c.last4 = '' or o.stored_reference <> '') and c.erased_at is null;
