@@ -22,6 +22,9 @@ from paydesk.adapters.acquirers.simulator.purchase_state import Standing
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Forbidden, NotFound
 from paydesk.domain.billing.charging_saved import LIMITED, Charged, NotCharged, Wanted, charge_saved
+from paydesk.domain.business.payments_for_team import find_payment_for_team
+from paydesk.domain.chargebacks.reading_acquirers import read_disputes
+from paydesk.domain.mail.telling import tell_events
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.janitor import settle_due
@@ -357,3 +360,54 @@ async def test_an_erased_customer_is_charged_no_more(
         await charge(desk, shop, power(card, "power-2"), "key-2")
     assert await charge(desk, shop, power(card)) == first
     assert taken(charges) == [Decimal(20)]
+
+
+async def test_who_charges_one_back_is_charged_no_more_until_they_agree_anew(
+    desk: Desk, shop: Shop, bank: Bank, shopper: Shopper, card: int
+) -> None:
+    await set_back.no_disputes_left(desk.database)
+    charged = await charge(desk, shop, power(card, amount="5.00"))
+    key = await desk.database.fetchval(
+        "select idempotency_key from payment_attempt where payment_id = $1", charged.payment_id
+    )
+    bank.open_dispute(key, "fraudulent")
+    await read_disputes(desk, now=utc_now())
+    with pytest.raises(Forbidden, match="charged back"):
+        await charge(desk, shop, power(card, "power-2", "5.00"), "key-2")
+    found = await check(desk.database, now=utc_now(), merchant_id=shop.merchant_id, record=bank.record)
+    assert [finding for finding in found if finding.found] == []
+    anew = await save_card(desk, bank, shopper)
+    await charge(desk, shop, power(anew, "power-3", "5.00"), "key-3")
+    with pytest.raises(Forbidden, match="charged back"):
+        await charge(desk, shop, power(card, "power-4", "5.00"), "key-4")
+
+
+async def test_a_card_whose_first_payment_is_charged_back_is_not_charged(
+    desk: Desk, shop: Shop, bank: Bank, card: int
+) -> None:
+    await set_back.no_disputes_left(desk.database)
+    key = await desk.database.fetchval(
+        "select idempotency_key from payment_attempt where merchant_id = $1", shop.merchant_id
+    )
+    bank.open_dispute(key, "fraudulent")
+    await read_disputes(desk, now=utc_now())
+    with pytest.raises(Forbidden, match="charged back"):
+        await charge(desk, shop, power(card))
+
+
+async def test_what_it_was_for_is_read_in_the_receipt_the_refunds_mail_and_the_account(
+    desk: Desk, shop: Shop, card: int
+) -> None:
+    charged = await charge(desk, shop, power(card))
+    await give_back(desk, shop, charged.payment_id)
+    await tell_events(desk.database, real_now=utc_now(), keep_test=True)
+    facts = await desk.database.fetch(
+        "select kind, facts ->> 'description' as said from mail where merchant_id = $1 and kind <> 'shopper_code'"
+        " and facts ->> 'merchant_order_id' = 'power-1' order by kind",
+        shop.merchant_id,
+    )
+    assert [tuple(row) for row in facts] == [
+        ("receipt", "Power for your car"),
+        ("refund", "Power for your car"),
+    ]
+    assert (await find_payment_for_team(desk.database, shop, charged.payment_id)).description == "Power for your car"

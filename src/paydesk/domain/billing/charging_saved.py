@@ -98,6 +98,7 @@ class _Chargeable:
     suspended: bool
     charged: Decimal
     refused_for_good: bool
+    charged_back: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +132,9 @@ async def charge_saved(desk: Desk, shop: Shop, wanted: Wanted, *, request_key: s
     leaves the charge open; a pingback tells of it if it was made.
 
     Raises: NotFound if the shop has no such card; Forbidden if its customer has not agreed to this,
-        or was not authenticated by their bank when they did; NotCharged if the bank declined;
-        Conflict if the limit is used up, the order is paid or being paid, or the key came with
-        another charge; Held; Unsure.
+        was not authenticated by their bank when they did, or charged one back; NotCharged if the
+        bank declined; Conflict if the limit is used up, the order is paid or being paid, or the key
+        came with another charge; Held; Unsure.
     """
     known = await _known(desk.database, shop, request_key)
     if known is not None:
@@ -262,20 +263,9 @@ def _require_allowed(desk: Desk, card: _Chargeable | None, wanted: Wanted, *, no
     """
     if card is None or card.removed_at is not None or card.attempt_state is not AttemptState.APPROVED:
         raise NotFound(f"there is no saved card {wanted.instrument_id}, or it was removed")
-    if not card.charge_wording or card.charge_revoked_at is not None or card.charge_limit is None:
-        raise Forbidden("its customer has not agreed that you charge this card without them, or has taken that back")
-    if not card.authenticated:
-        raise Forbidden("its customer was not authenticated by their bank when they agreed; have them pay once more")
+    _require_agreed(card, wanted)
     if card.suspended:
         raise Conflict("this shop takes no payments at the moment")
-    if wanted.currency != card.charge_currency:
-        raise Forbidden(f"its customer has agreed to charges in {card.charge_currency}, not in {wanted.currency}")
-    if card.charged + wanted.amount > card.charge_limit:
-        left = max(card.charge_limit - card.charged, Decimal(0))
-        raise Conflict(
-            f"its customer has agreed to at most {plain_number(card.charge_limit)} {card.charge_currency} within "
-            f"{LIMITED.days} days, of which {plain_number(left)} are left"
-        )
     if (card.exp_year, card.exp_month) < (now.year, now.month):
         raise Conflict("the saved card has expired")
     if card.refused_for_good:
@@ -284,6 +274,27 @@ def _require_allowed(desk: Desk, card: _Chargeable | None, wanted: Wanted, *, no
     if acquirer is None or (card.number_sealed is None and not acquirer.keeps_cards):
         raise Unavailable(f"what keeps this card, {card.acquirer}, is not set up any more")
     return acquirer
+
+
+def _require_agreed(card: _Chargeable, wanted: Wanted) -> None:
+    """Make sure that a card's customer agreed to such a charge, and their bank saw them do it.
+
+    Raises: Forbidden, Conflict, each saying why.
+    """
+    if not card.charge_wording or card.charge_revoked_at is not None or card.charge_limit is None:
+        raise Forbidden("its customer has not agreed that you charge this card without them, or has taken that back")
+    if card.charged_back:
+        raise Forbidden("its customer has charged back a payment by this card; have them agree anew at a checkout")
+    if not card.authenticated:
+        raise Forbidden("its customer was not authenticated by their bank when they agreed; have them pay once more")
+    if wanted.currency != card.charge_currency:
+        raise Forbidden(f"its customer has agreed to charges in {card.charge_currency}, not in {wanted.currency}")
+    if card.charged + wanted.amount > card.charge_limit:
+        left = max(card.charge_limit - card.charged, Decimal(0))
+        raise Conflict(
+            f"its customer has agreed to at most {plain_number(card.charge_limit)} {card.charge_currency} within "
+            f"{LIMITED.days} days, of which {plain_number(left)} are left"
+        )
 
 
 def _opened(desk: Desk, shop: Shop, card: _Chargeable) -> CardDetails:

@@ -17,11 +17,16 @@ select id
 -- name: find_chargeable(merchant_id, live, id, since)^
 -- A saved card with all that decides whether it may be charged without its customer, and what was charged so lately. What
 -- was declined took nothing; what is open may have. Whoever saved the same card twice, for the same, agreed to one limit,
--- and a bank that refused it for good meant the card.
+-- and a bank that refused it for good meant the card. Who charges one back, or the payment by which the card was saved,
+-- agrees to nothing any more until they agree anew.
 select s.id, s.acquirer, s.removed_at, s.charge_wording, s.charge_revoked_at, s.charge_limit, s.charge_currency,
        s.created_at, a.state as attempt_state, a.network_reference, a.challenge_url <> '' as authenticated,
        c.id as card_id, c.number_sealed, c.vault_key_id, c.exp_month, c.exp_year, c.holder,
-       m.suspended_at is not null and s.live as suspended, l.charged, l.refused_for_good
+       m.suspended_at is not null and s.live as suspended, l.charged, l.refused_for_good,
+       l.charged_back or exists (select
+                                   from chargeback k
+                                  where k.merchant_id = s.merchant_id and k.live = s.live and k.payment_id = a.payment_id
+                                    and k.state <> 'inquiry') as charged_back
   from saved_instrument s
   join payment_attempt a on a.merchant_id = s.merchant_id and a.live = s.live and a.id = s.attempt_id
   join card c on c.merchant_id = s.merchant_id and c.live = s.live and c.id = s.card_id
@@ -30,7 +35,12 @@ select s.id, s.acquirer, s.removed_at, s.charge_wording, s.charge_revoked_at, s.
      select coalesce(sum(i.amount) filter (
                 where i.created_at > :since and o.charge_for = s.charge_for and o.charge_currency = s.charge_currency
                   and b.state in ('processing', 'challenged', 'pending', 'approved')), 0) as charged,
-            coalesce(bool_or(b.decline_reason in ('stolen_card', 'closed_account')), false) as refused_for_good
+            coalesce(bool_or(b.decline_reason in ('stolen_card', 'closed_account')), false) as refused_for_good,
+            coalesce(bool_or(exists (select
+                                       from chargeback k
+                                      where k.merchant_id = i.merchant_id and k.live = i.live
+                                        and k.payment_id = i.payment_id and k.state <> 'inquiry'
+                                        and k.opened_at >= s.charge_agreed_at)), false) as charged_back
        from saved_instrument o
        join card d on d.merchant_id = o.merchant_id and d.live = o.live and d.id = o.card_id
        join instrument_charge i on i.merchant_id = o.merchant_id and i.live = o.live and i.instrument_id = o.id

@@ -45,7 +45,7 @@ with due as materialized (
            jsonb_build_object(
                'payment_id', p.id, 'merchant_order_id', p.merchant_order_id, 'amount', trim_scale(v.amount)::text,
                'currency', v.currency, 'brand', d.brand, 'last4', d.last4,
-               'description', coalesce(c.description, t.package_name, ''),
+               'description', coalesce(c.description, t.package_name, i.description, ''),
                'name', concat_ws(' ', nullif(u.first_name, ''), nullif(u.last_name, ''))),
            'refund ' || v.id, :real_now, :real_now
       from marked v
@@ -54,6 +54,8 @@ with due as materialized (
       join customer u on u.merchant_id = p.merchant_id and u.live = p.live and u.id = p.customer_id
       join card d on d.merchant_id = p.merchant_id and d.live = p.live and d.id = p.card_id
       left join checkout c on c.merchant_id = p.merchant_id and c.live = p.live and c.id = p.checkout_id
+      left join instrument_charge i
+        on i.merchant_id = p.merchant_id and i.live = p.live and i.attempt_id = p.attempt_id
       left join subscription s on s.merchant_id = p.merchant_id and s.live = p.live and s.id = p.subscription_id
       left join package_terms t
         on t.merchant_id = s.merchant_id and t.live = s.live and t.package_version_id = s.package_version_id
