@@ -24,7 +24,7 @@ ACROSS = {
     "database": ("columns_by_name", "statements_prepared", "steps_beside_work", "untyped_rows"),
     "domain": ("tables",),
     "domain/accounts": ("names",),
-    "domain/billing": ("forgotten_charges",),
+    "domain/billing": ("charges_afterwards", "forgotten_charges"),
     "domain/deliveries": ("shipping_from_pages",),
     "domain/chargebacks": ("as_banks_do", "of_the_version_before"),
     "domain/ledger": ("checking_after", "checking_figures", "checking_subscriptions", "statement"),

@@ -5,35 +5,27 @@ more.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
-from typing import Any
 
 import pytest
 from tests import breaking, set_back
+from tests.domain.billing.charges import Charges, charge, power, taken
 from tests.proving import check
-from tests.shopfront import GOOD, LATER, become_known, give_back, save_card
+from tests.shopfront import GOOD, LATER, become_known, save_card
 
 from paydesk.adapters.acquirers.interface import Approved, OutcomeUnknown, Purchase
 from paydesk.adapters.acquirers.simulator import Bank, SimulatedAcquirer
-from paydesk.adapters.acquirers.simulator.purchase_state import Standing
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Forbidden, NotFound
-from paydesk.domain.billing.charging_saved import LIMITED, Charged, NotCharged, Wanted, charge_saved
-from paydesk.domain.business.payments_for_team import find_payment_for_team
-from paydesk.domain.chargebacks.reading_acquirers import read_disputes
-from paydesk.domain.mail.telling import tell_events
+from paydesk.domain.billing.charging_saved import LIMITED, Charged, NotCharged
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.janitor import settle_due
-from paydesk.domain.privacy.belongings import Subject
-from paydesk.domain.privacy.erasing import erase
-from paydesk.domain.shoppers.instruments import list_saved, remove, take_back
+from paydesk.domain.shoppers.instruments import remove, take_back
 from paydesk.domain.shoppers.sessions import Shopper
 
-Charges = Callable[[], list[Standing]]
 FAILS_LATER = "4000000000000341"
 ANSWER_LOST = "4000000000009987"
 
@@ -52,19 +44,6 @@ async def shopper(desk: Desk, shop: Shop) -> Shopper:
 @pytest.fixture
 async def card(desk: Desk, bank: Bank, shopper: Shopper) -> int:
     return await save_card(desk, bank, shopper)
-
-
-def power(card: int, order: str = "power-1", amount: str = "20.00", **other: Any) -> Wanted:
-    return replace(Wanted(card, order, Decimal(amount), "USD", "Power for your car"), **other)
-
-
-async def charge(desk: Desk, shop: Shop, wanted: Wanted, key: str = "key-1", **later: float) -> Charged:
-    return await charge_saved(desk, shop, wanted, request_key=key, now=utc_now() + timedelta(**later))
-
-
-def taken(charges: Charges) -> list[Decimal]:
-    """What the bank has taken after the payment that saved the card."""
-    return [one.captured for one in charges()][1:]
 
 
 async def test_a_charge_is_a_payment_with_its_pingback(desk: Desk, shop: Shop, card: int, charges: Charges) -> None:
@@ -296,30 +275,6 @@ async def test_another_purpose_has_a_limit_of_its_own(
     assert sum(taken(charges)) == 110
 
 
-async def test_what_may_be_charged_is_shown_though_the_card_was_saved_again_without(
-    desk: Desk, shop: Shop, bank: Bank, shopper: Shopper, card: int
-) -> None:
-    await save_card(desk, bank, shopper, later=None)
-    (shown,) = await list_saved(desk.database, shop, shopper.id)
-    assert shown.charge_wordings == ["charge it"]
-    assert await take_back(desk.database, shop, shopper.id, shown.id, now=utc_now())
-    (shown,) = await list_saved(desk.database, shop, shopper.id)
-    assert shown.charge_wordings == []
-    with pytest.raises(Forbidden, match="taken that back"):
-        await charge(desk, shop, power(card))
-
-
-async def test_a_charge_is_given_back_as_any_payment(
-    desk: Desk, shop: Shop, bank: Bank, card: int, charges: Charges
-) -> None:
-    charged = await charge(desk, shop, power(card))
-    await give_back(desk, shop, charged.payment_id, "5.00")
-    await give_back(desk, shop, charged.payment_id)
-    assert taken(charges) == []
-    found = await check(desk.database, now=utc_now(), merchant_id=shop.merchant_id, record=bank.record)
-    assert [finding for finding in found if finding.found] == []
-
-
 async def test_who_is_suspended_charges_nothing(desk: Desk, shop: Shop, card: int, charges: Charges) -> None:
     whose = {"merchant_id": shop.merchant_id}
     for table in ("saved_instrument", "shopper", "card", "customer", "payment", "payment_attempt"):
@@ -328,86 +283,3 @@ async def test_who_is_suspended_charges_nothing(desk: Desk, shop: Shop, card: in
     with pytest.raises(Conflict, match="takes no payments"):
         await charge(desk, replace(shop, live=True), power(card))
     assert len(charges()) == 1
-
-
-async def test_a_decline_that_is_found_out_later_counts_against_no_customer(
-    desk: Desk, shop: Shop, bank: Bank, shopper: Shopper, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    card = await save_card(desk, bank, shopper, FAILS_LATER)
-    honest = SimulatedAcquirer.charge_stored
-
-    async def lost(acquirer: SimulatedAcquirer, purchase: Purchase) -> Approved:
-        await honest(acquirer, purchase)
-        raise OutcomeUnknown("the answer was lost")
-
-    monkeypatch.setattr(SimulatedAcquirer, "charge_stored", lost)
-    assert (await charge(desk, shop, power(card))).is_open
-    counted = "select coalesce(sum(declines), 0) from card_guard_minute where merchant_id = $1"
-    before = await desk.database.fetchval(counted, shop.merchant_id)
-    await settle_due(desk, now=utc_now() + timedelta(seconds=10))
-    with pytest.raises(NotCharged):
-        await charge(desk, shop, power(card))
-    assert await desk.database.fetchval(counted, shop.merchant_id) == before
-
-
-async def test_an_erased_customer_is_charged_no_more(
-    desk: Desk, shop: Shop, shopper: Shopper, card: int, charges: Charges
-) -> None:
-    first = await charge(desk, shop, power(card))
-    await set_back.acknowledged(desk.database, {"merchant_id": shop.merchant_id})
-    await erase(desk.database, Subject(shop.merchant_id, "ada@example.com"), now=utc_now())
-    with pytest.raises(NotFound):
-        await charge(desk, shop, power(card, "power-2"), "key-2")
-    assert await charge(desk, shop, power(card)) == first
-    assert taken(charges) == [Decimal(20)]
-
-
-async def test_who_charges_one_back_is_charged_no_more_until_they_agree_anew(
-    desk: Desk, shop: Shop, bank: Bank, shopper: Shopper, card: int
-) -> None:
-    await set_back.no_disputes_left(desk.database)
-    charged = await charge(desk, shop, power(card, amount="5.00"))
-    key = await desk.database.fetchval(
-        "select idempotency_key from payment_attempt where payment_id = $1", charged.payment_id
-    )
-    bank.open_dispute(key, "fraudulent")
-    await read_disputes(desk, now=utc_now())
-    with pytest.raises(Forbidden, match="charged back"):
-        await charge(desk, shop, power(card, "power-2", "5.00"), "key-2")
-    found = await check(desk.database, now=utc_now(), merchant_id=shop.merchant_id, record=bank.record)
-    assert [finding for finding in found if finding.found] == []
-    anew = await save_card(desk, bank, shopper)
-    await charge(desk, shop, power(anew, "power-3", "5.00"), "key-3")
-    with pytest.raises(Forbidden, match="charged back"):
-        await charge(desk, shop, power(card, "power-4", "5.00"), "key-4")
-
-
-async def test_a_card_whose_first_payment_is_charged_back_is_not_charged(
-    desk: Desk, shop: Shop, bank: Bank, card: int
-) -> None:
-    await set_back.no_disputes_left(desk.database)
-    key = await desk.database.fetchval(
-        "select idempotency_key from payment_attempt where merchant_id = $1", shop.merchant_id
-    )
-    bank.open_dispute(key, "fraudulent")
-    await read_disputes(desk, now=utc_now())
-    with pytest.raises(Forbidden, match="charged back"):
-        await charge(desk, shop, power(card))
-
-
-async def test_what_it_was_for_is_read_in_the_receipt_the_refunds_mail_and_the_account(
-    desk: Desk, shop: Shop, card: int
-) -> None:
-    charged = await charge(desk, shop, power(card))
-    await give_back(desk, shop, charged.payment_id)
-    await tell_events(desk.database, real_now=utc_now(), keep_test=True)
-    facts = await desk.database.fetch(
-        "select kind, facts ->> 'description' as said from mail where merchant_id = $1 and kind <> 'shopper_code'"
-        " and facts ->> 'merchant_order_id' = 'power-1' order by kind",
-        shop.merchant_id,
-    )
-    assert [tuple(row) for row in facts] == [
-        ("receipt", "Power for your car"),
-        ("refund", "Power for your car"),
-    ]
-    assert (await find_payment_for_team(desk.database, shop, charged.payment_id)).description == "Power for your car"

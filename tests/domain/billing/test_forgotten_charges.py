@@ -4,25 +4,21 @@ money moves once, and the shop learns what became of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 
 import pytest
 from tests import breaking, set_back
+from tests.domain.billing.charges import Charges, charge, taken
 from tests.domain.operations.books import Books
 from tests.shopfront import become_known, save_card
 
 from paydesk.adapters.acquirers.simulator import Bank, remembering
-from paydesk.adapters.acquirers.simulator.purchase_state import Standing
-from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict
-from paydesk.domain.billing.charging_saved import Charged, Wanted, charge_saved
+from paydesk.domain.billing.charging_saved import Wanted
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
-
-Charges = Callable[[], list[Standing]]
 
 
 @pytest.fixture
@@ -34,10 +30,6 @@ async def wanted(desk: Desk, bank: Bank, shop: Shop) -> Wanted:
     return Wanted(card, "power-1", Decimal(20), "USD", "Power for your car")
 
 
-async def ask(desk: Desk, shop: Shop, wanted: Wanted, key: str = "key-1", **later: float) -> Charged:
-    return await charge_saved(desk, shop, wanted, request_key=key, now=utc_now() + timedelta(**later))
-
-
 async def forget(desk: Desk, shop: Shop, payment_id: int) -> None:
     """The database is put back to before a charge: it knows the card alone."""
     tables = ("pingback", "ledger_entry", "instrument_charge", "payment_attempt")
@@ -45,46 +37,41 @@ async def forget(desk: Desk, shop: Shop, payment_id: int) -> None:
     await breaking.forget(desk.database, shop.merchant_id, "payment", id=payment_id)
 
 
-def taken(charges: Charges) -> list[Decimal]:
-    """What the bank has taken after the payment that saved the card."""
-    return [one.captured for one in charges()][1:]
-
-
 async def test_asked_again_it_is_taken_up(desk: Desk, shop: Shop, wanted: Wanted, charges: Charges) -> None:
-    before = await ask(desk, shop, wanted)
+    before = await charge(desk, shop, wanted)
     await forget(desk, shop, before.payment_id)
-    assert await ask(desk, shop, wanted) == before, "under the id that the shop was told"
+    assert await charge(desk, shop, wanted) == before, "under the id that the shop was told"
     assert taken(charges) == [Decimal(20)]
     with pytest.raises(Conflict, match="of which 30 are left"):
-        await ask(desk, shop, replace(wanted, merchant_order_id="power-2", amount=Decimal(31)), "key-2")
+        await charge(desk, shop, replace(wanted, merchant_order_id="power-2", amount=Decimal(31)), "key-2")
 
 
 async def test_asked_again_when_the_bank_has_forgotten_the_key_nothing_is_taken_twice(
     desk: Desk, shop: Shop, wanted: Wanted, charges: Charges, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = await ask(desk, shop, wanted)
+    before = await charge(desk, shop, wanted)
     await forget(desk, shop, before.payment_id)
     monkeypatch.setattr(remembering, "KEY_LIFETIME", timedelta(0))
-    assert await ask(desk, shop, wanted, days=2) == before
+    assert await charge(desk, shop, wanted, days=2) == before
     assert taken(charges) == [Decimal(20)]
 
 
 async def test_asked_again_once_it_was_adopted_the_shop_is_told_of_it(
     desk: Desk, shop: Shop, bank: Bank, wanted: Wanted, charges: Charges
 ) -> None:
-    before = await ask(desk, shop, wanted)
+    before = await charge(desk, shop, wanted)
     await forget(desk, shop, before.payment_id)
     books = Books(desk, shop)
     assert [one.payment_id for one in (await books.compare(fix=True)).adopted] == [before.payment_id]
     with pytest.raises(Conflict, match="an order of its own"):
-        await ask(desk, shop, replace(wanted, amount=Decimal(21)))
-    assert await ask(desk, shop, wanted) == before
-    assert await ask(desk, shop, wanted) == before
+        await charge(desk, shop, replace(wanted, amount=Decimal(21)))
+    assert await charge(desk, shop, wanted) == before
+    assert await charge(desk, shop, wanted) == before
     with pytest.raises(Conflict, match="an order of its own"):
-        await ask(desk, shop, wanted, "key-2")
+        await charge(desk, shop, wanted, "key-2")
     assert taken(charges) == [Decimal(20)]
     with pytest.raises(Conflict, match="of which 30 are left"):
-        await ask(desk, shop, replace(wanted, merchant_order_id="power-2", amount=Decimal(31)), "key-3")
+        await charge(desk, shop, replace(wanted, merchant_order_id="power-2", amount=Decimal(31)), "key-3")
     assert await books.problems() == []
 
 
@@ -93,5 +80,5 @@ async def test_what_was_paid_at_a_checkout_is_no_charge(
 ) -> None:
     await Books(desk, shop).sell("power-1", amount="20.00")
     with pytest.raises(Conflict, match="an order of its own"):
-        await ask(desk, shop, wanted)
+        await charge(desk, shop, wanted)
     assert taken(charges) == [Decimal(20)]

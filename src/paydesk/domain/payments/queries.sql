@@ -18,7 +18,8 @@ select id from checkout where merchant_id = :merchant_id and live = :live and to
  limit 1;
 
 -- name: find_checkout(merchant_id, live, checkout_id)^
--- A checkout with all that a page needs. Its order's payment may have been made through another checkout.
+-- A checkout with all that a page needs. Its order's payment may have been made through another checkout, or (0) without any:
+-- by a saved card that the shop charged.
 select c.merchant_id, c.live, c.id, encode(c.request_digest, 'hex') as seed, c.merchant_order_id,
        coalesce(c.first_amount, c.amount) as amount, c.currency, c.description, c.success_url,
        c.email, c.first_name, c.last_name, c.country, c.created_at, c.expires_at, m.name as merchant_name,
@@ -27,7 +28,11 @@ select c.merchant_id, c.live, c.id, encode(c.request_digest, 'hex') as seed, c.m
        case when jsonb_typeof(c.parameters -> 'zip') = 'string' then c.parameters ->> 'zip' end as zip,
        b.changed_at as branded_at, coalesce(b.logo_type, '') <> '' as has_logo,
        side_clock(c.live, m.test_clock) as clock, c.live and m.suspended_at is not null as suspended,
-       p.id as payment_id, p.state as payment_state, p.checkout_id as paying_checkout_id,
+       p.id as payment_id, p.state as payment_state,
+       coalesce(p.checkout_id, (select 0::bigint
+                                  from instrument_charge i
+                                 where i.merchant_id = a.merchant_id and i.live = a.live and i.attempt_id = a.id))
+           as paying_checkout_id,
        a.id as attempt_id, a.idempotency_key, a.acquirer, a.not_after, a.decline_reason, a.challenge_url, a.client_address,
        a.amount as attempt_amount, a.currency as attempt_currency, a.acquirer_reference, h.expires_at as page_ends_at,
        h.looked_at as page_looked_at,
