@@ -31,7 +31,9 @@ class KeyScope(StrEnum):
     read = "read"
     """Read by the API."""
     move = "move"
-    """Change things by the API: refunds, deliveries, cancellations. Moves money."""
+    """Change things by the API: refunds, charges of saved cards, deliveries, cancellations.
+    Moves money.
+    """
 
 
 ALL_SCOPES = frozenset(KeyScope)
