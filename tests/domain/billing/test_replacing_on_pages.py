@@ -12,7 +12,7 @@ from tests.links import newest_portal
 
 from paydesk.adapters.acquirers.hosted_pages import Capabilities, PageRequest
 from paydesk.adapters.acquirers.instruments import Instrument, InstrumentKind
-from paydesk.adapters.acquirers.interface import AcquirerRefused, NoSuchPage, OutcomeUnknown, Purchase
+from paydesk.adapters.acquirers.interface import AcquirerRefused, Approved, NoSuchPage, OutcomeUnknown, Purchase
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.adapters.acquirers.simulator.own_pages import Way
 from paydesk.adapters.acquirers.simulator.purchase_state import Standing
@@ -347,6 +347,7 @@ async def test_what_a_later_charge_tells_of_its_method_takes_nothing_from_what_i
 
         async def charge_stored(self, purchase: Purchase) -> Any:
             said = await self.honest.charge_stored(purchase)
+            assert isinstance(said, Approved)
             return replace(said, instrument=Instrument(InstrumentKind.BANK))
 
     telling = holder.at(Telling(holder.honest))
