@@ -36,6 +36,7 @@ from paydesk.domain.payments.outcomes import Approval, Ending, record_approvals,
 from paydesk.domain.payments.refused_requests import RefusedRequest, report_refused
 from paydesk.domain.payments.states import AttemptState
 from paydesk.domain.payments.stored_cards import CARD_NUMBER
+from paydesk.domain.subscriptions.changing import carry_out_due
 from paydesk.domain.subscriptions.ending import expire_due
 from paydesk.domain.subscriptions.rows import RenewalRow
 from paydesk.loops.repeating import repeat
@@ -98,7 +99,7 @@ class ClaimedRenewal:
 
 
 async def run_billing(desk: Desk, stop: asyncio.Event, pace: Pace | None = None, *, pause: float = 1.0) -> None:
-    """Charge and expire what is due until told to stop;
+    """Charge, expire and change what is due until told to stop;
     the pause between rounds without work is in seconds.
     """
     billing = BillingRun(desk, pace)
@@ -111,10 +112,14 @@ async def run_billing(desk: Desk, stop: asyncio.Event, pace: Pace | None = None,
     async def expire() -> bool:
         return await expire_due(desk.database, real_now=utc_now()) > 0
 
+    async def change() -> bool:
+        return await carry_out_due(desk.database, real_now=utc_now()) > 0
+
     async with asyncio.TaskGroup() as tasks:
         for lane in range(1, billing.pace.lanes + 1):
             tasks.create_task(repeat(f"billing {lane}", charge, stop, rest=pause, due=True))
         tasks.create_task(repeat("ending of subscriptions", expire, stop, rest=pause, due=True))
+        tasks.create_task(repeat("changes of subscriptions", change, stop, rest=pause, due=True))
 
 
 FIRST = (0, False)

@@ -8,7 +8,6 @@ from decimal import Decimal
 
 from paydesk.core.cards import BRAND_RULES, Brand
 from paydesk.core.payment_systems import PAYMENT_SYSTEMS
-from paydesk.core.periods import occurrence
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import load_statements
@@ -60,11 +59,7 @@ class Holding:
     @property
     def paid_until(self) -> datetime:
         """When the last period that was paid is over, or the trial if none was."""
-        subscription = self.subscription
-        period = subscription.package.terms.period
-        return occurrence(
-            subscription.anchor, period, subscription.next_period - 1 + subscription.skipped, subscription.time_zone
-        )
+        return self.subscription.paid_until
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,7 +64,7 @@ update card_change
 -- All that was asked for a change's page, with the rows that hold the rest of it; none of it changes.
 select w.*, c.page_asked as asked, c.idempotency_key
   from card_change c
-  join subscription_whole w on w.merchant_id = c.merchant_id and w.live = c.live and w.id = c.subscription_id
+  join subscription_standing w on w.merchant_id = c.merchant_id and w.live = c.live and w.id = c.subscription_id
  where c.merchant_id = :merchant_id and c.live = :live and c.id = :change_id;
 
 -- name: name_new_instrument(merchant_id, live, change_id, brand, last4, wallet, stored_reference, exp_month, exp_year)!
@@ -81,7 +81,7 @@ update card d
 -- A change that is still open, with its subscription as it stands.
 select w.*, side_clock(w.live, m.test_clock) as clock
   from card_change c
-  join subscription_whole w
+  join subscription_standing w
     on w.merchant_id = c.merchant_id and w.live = c.live and w.id = c.subscription_id
   join merchant m on m.id = c.merchant_id
  where c.merchant_id = :merchant_id and c.live = :live and c.id = :change_id
@@ -90,7 +90,7 @@ select w.*, side_clock(w.live, m.test_clock) as clock
 -- name: replace_card(merchant_id, live, change_id, network_reference, revision, running, date_next, now)^
 -- The new card is good: the change is done and the subscription has the card, as a version over the one given, or
 -- nothing happens. A subscription that ended meanwhile (running is false) keeps the card that it had. The old card's
--- number is erased, and the new one's too if there is nothing left to charge.
+-- number is erased, and the new one's too if there is nothing left to charge: a change that is open keeps it.
 with open as materialized (
     select *
       from card_change
@@ -107,7 +107,7 @@ with open as materialized (
       from open
      where s.merchant_id = open.merchant_id and s.live = open.live and s.id = open.subscription_id
        and s.revision = :revision and s.state in ('Trial', 'Active') and :running
- returning s.merchant_id, s.id
+ returning s.merchant_id, s.id, s.date_next is not null or s.change_id is not null as is_charged
 ), done as (
     update card_change c
        set state = 'approved', network_reference = :network_reference, finished_at = :now, lookup_at = null,
@@ -120,7 +120,8 @@ with open as materialized (
        set number_sealed = null, erased_at = :now
       from (select before.* from before cross join done
              union all
-            select merchant_id, live, card_id from done where not :running or :date_next::timestamptz is null) over
+            select merchant_id, live, card_id from done
+             where not exists (select from moved where is_charged)) over
      where c.merchant_id = over.merchant_id and c.live = over.live and c.id = over.card_id
        and c.number_sealed is not null
 )

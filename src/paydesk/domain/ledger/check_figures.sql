@@ -190,6 +190,11 @@ with side as (
       join subscription u on u.merchant_id = s.merchant_id and u.live = s.live and u.date_end is not null
       join package_version v on v.merchant_id = u.merchant_id and v.id = u.package_version_id
      union all
+    select 'subscription_change', s.merchant_id, c.id, 'due_at', c.due_at, c.since, c.created_at + interval '3654 days'
+      from side s
+      join subscription_change c
+        on c.merchant_id = s.merchant_id and c.live = s.live and c.state = 'open' and c.due_at is not null
+     union all
     select 'mail', s.merchant_id, i.id, 'due_at', i.due_at, i.created_at - interval '1 day',
            :now::timestamptz + interval '2 days'
       from side s

@@ -96,6 +96,10 @@ SUBSCRIPTION_RULES = (
     Rule("periods_paid", "a subscription is paid for every period before the next one, once, and for none after it"),
     Rule("counters_agree", "a subscription counts its payments, and a package its subscriptions"),
     Rule("subscriptions_stand", "a subscription's dates and its charge in flight agree with its state"),
+    Rule(
+        "changes_agree",
+        "a subscription waits for its open change, ends when it was to, and is not charged while it is paused",
+    ),
     Rule("numbers_needed", "a card number is kept only for a subscription that will be charged, and for one only"),
     Rule("ends_reported", "a subscription that was cancelled or stopped has one pingback that says so"),
 )

@@ -555,8 +555,8 @@ select 'package_version', v.merchant_id, v.id,
 having v.subscriptions_count <> count(s.id);
 
 -- name: subscriptions_stand(merchant_id)
--- Its dates say what its state says; what runs has a next date or runs out its last period; a charge in flight is the
--- open attempt of the period that is charged next.
+-- Its dates say what its state says; what runs has a next date, runs out its last period, or has an open change and no
+-- date; a charge in flight is the open attempt of the period that is charged next.
 select 'subscription' as table_name, s.merchant_id, s.id,
        format('is %s with %s regular payments, next %s, end %s, expired %s, cancelled %s, stopped %s, in flight %s (%s)',
               s.state, s.counter, s.date_next, s.date_end, s.date_expired, s.date_cancelled, s.date_stopped,
@@ -566,8 +566,11 @@ select 'subscription' as table_name, s.merchant_id, s.id,
   left join payment_attempt a on a.merchant_id = s.merchant_id and a.id = s.charging_attempt_id
   left join payment p on p.merchant_id = a.merchant_id and p.id = a.payment_id
  where (:merchant_id::bigint is null or s.merchant_id = :merchant_id)
-   and (s.state = 'Trial' and (v.trial_length = 0 or s.counter > 0 or s.date_next is null)
-        or s.state = 'Active' and (s.counter = 0 or (s.date_next is null) <> (s.date_end is not null))
+   and (s.state = 'Trial' and (v.trial_length = 0 or s.counter > 0 or s.date_next is null and s.change_id is null)
+        or s.state = 'Active'
+           and (s.counter = 0 or s.change_id is null and (s.date_next is null) <> (s.date_end is not null))
+        or s.change_id is not null
+           and (s.date_next is not null or s.date_end is not null or s.state not in ('Trial', 'Active'))
         or (s.state in ('Cancelled', 'Expired')) and s.date_next is not null
         or (s.state = 'Cancelled') <> (s.date_cancelled is not null)
         or (s.state = 'Expired') <> (s.date_expired is not null)
@@ -582,6 +585,36 @@ select 'subscription' as table_name, s.merchant_id, s.id,
                          from payment open
                         where open.merchant_id = s.merchant_id and open.live = s.live and open.subscription_id = s.id
                           and open.state = 'processing'));
+
+-- name: changes_agree(merchant_id)
+-- The open change of a subscription is the one that it waits for; a cancellation that was carried out has ended it, then.
+-- Nothing is charged within a pause, but for what the clocks of two machines differ.
+select 'subscription' as table_name, s.merchant_id, s.id,
+       format('waits for change %s, but %s', s.change_id, coalesce('change ' || c.id || ' is open', 'none is open'))
+           as detail
+  from subscription s
+  left join subscription_change c
+    on c.merchant_id = s.merchant_id and c.live = s.live and c.subscription_id = s.id and c.state = 'open'
+ where (:merchant_id::bigint is null or s.merchant_id = :merchant_id)
+   and (s.change_id is not null or c.id is not null) and s.change_id is distinct from c.id
+ union all
+select 'subscription_change', c.merchant_id, c.id,
+       format('ended subscription %s at %s, which is %s, cancelled at %s', c.subscription_id, c.due_at, s.state,
+              s.date_cancelled)
+  from subscription_change c
+  join subscription s on s.merchant_id = c.merchant_id and s.live = c.live and s.id = c.subscription_id
+ where (:merchant_id::bigint is null or c.merchant_id = :merchant_id) and c.type = 'cancel' and c.state = 'done'
+   and (s.state <> 'Cancelled' or s.date_cancelled is distinct from c.due_at or s.cancelled_by <> c.asked_by)
+ union all
+select 'subscription_change', c.merchant_id, c.id,
+       format('paused subscription %s from %s to %s, but it was charged at %s', c.subscription_id, c.since,
+              c.finished_at, a.created_at)
+  from subscription_change c
+  join payment p on p.merchant_id = c.merchant_id and p.live = c.live and p.subscription_id = c.subscription_id
+  join payment_attempt a on a.merchant_id = p.merchant_id and a.live = p.live and a.payment_id = p.id
+ where (:merchant_id::bigint is null or c.merchant_id = :merchant_id) and c.type = 'resume' and p.renewal
+   and a.created_at > c.since + interval '5 minutes'
+   and a.created_at < coalesce(c.finished_at, 'infinity') - interval '5 minutes';
 
 -- name: ends_reported(merchant_id)
 -- An expiry is told only if the account asks for it.
@@ -607,6 +640,7 @@ select 'card' as table_name, merchant_id, id, 'has its number, and nothing needs
  union all
 select 'card', s.merchant_id, s.card_id, format('is charged for %s subscriptions', count(*))
   from subscription s
- where (:merchant_id::bigint is null or s.merchant_id = :merchant_id) and s.date_next is not null
+ where (:merchant_id::bigint is null or s.merchant_id = :merchant_id)
+   and (s.date_next is not null or s.change_id is not null)
  group by s.merchant_id, s.card_id
 having count(*) > 1;

@@ -319,13 +319,13 @@ with outcome as (
       join paid on paid.merchant_id = v.merchant_id and paid.live = v.live and paid.subscription_id = v.id
      where v.revision > 1 and s.merchant_id = v.merchant_id and s.live = v.live and s.id = v.id
        and s.revision = v.revision - 1
- returning s.merchant_id, s.live, s.card_id, s.date_next
+ returning s.merchant_id, s.live, s.card_id, s.date_next, s.change_id
 ), card_forgotten as (
     update card c
        set number_sealed = null, erased_at = :now
       from (select merchant_id, live, card_id from begun where date_next is null
              union all
-            select merchant_id, live, card_id from renewed where date_next is null) over
+            select merchant_id, live, card_id from renewed where date_next is null and change_id is null) over
      where c.merchant_id = over.merchant_id and c.live = over.live and c.id = over.card_id
        and c.number_sealed is not null
 )

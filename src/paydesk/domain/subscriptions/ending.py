@@ -36,7 +36,9 @@ class _Over(SubscriptionRow, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class _Merchant:
+class Told:
+    """Whom a merchant's pingbacks go to."""
+
     account_url: str | None
     test_pingback_url: str | None
     went_live_at: datetime | None
@@ -46,7 +48,8 @@ class _Merchant:
     test_clock: timedelta
 
 
-async def _row(database: Database, shop: Shop, subscription_id: int) -> SubscriptionRow:
+async def find_row(database: Database, shop: Shop, subscription_id: int) -> SubscriptionRow:
+    """A subscription's row as it stands. Raises: NotFound."""
     row = record_if_any(
         SubscriptionRow,
         await queries.find(database, merchant_id=shop.merchant_id, live=shop.live, id=subscription_id),
@@ -54,6 +57,11 @@ async def _row(database: Database, shop: Shop, subscription_id: int) -> Subscrip
     if row is None:
         raise NotFound(f"there is no subscription {subscription_id}")
     return row
+
+
+async def find_told(database: Database, shop: Shop) -> Told:
+    """Whom the shop's pingbacks go to."""
+    return record_of(Told, await queries.account(database, merchant_id=shop.merchant_id))
 
 
 async def cancel(database: Database, shop: Shop, subscription_id: int, *, by: Canceller, now: datetime) -> Subscription:
@@ -69,12 +77,12 @@ async def cancel(database: Database, shop: Shop, subscription_id: int, *, by: Ca
     Source: interface.md §7.3.
     """
     for _ in range(READ_AGAIN):
-        row = await _row(database, shop, subscription_id)
+        row = await find_row(database, shop, subscription_id)
         current = subscription_of(row)
         if not current.running:
             return current
         version = cancelled(current, by=by, at=now)
-        found = record_of(_Merchant, await queries.account(database, merchant_id=shop.merchant_id))
+        found = await find_told(database, shop)
         account = Account(found.account_url, found.test_pingback_url, found.went_live_at)
         event = "subscription_cancelled"
         if await _end(database, row, account, found.pingback_format, version, event=event, now=now):

@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
+from paydesk.core.periods import occurrence
+from paydesk.domain.subscriptions.changes import Change, ChangeType
 from paydesk.domain.subscriptions.retry_times import refused_retry_at, retry_at, unreached_retry_at
 from paydesk.domain.subscriptions.schedule import Schedule
 from paydesk.domain.subscriptions.states import RUNNING, SubscriptionState
@@ -35,6 +37,8 @@ class Subscription:
     """One agreement to pay again and again; times are UTC, None when unset (interface.md §5.4).
 
     `skipped` is how many periods fell due while nothing could be charged, and were never charged.
+    While a `change` is open, the subscription has neither a next charge nor an end of its own.
+    `tells_pauses`: its account asks to be told of pauses.
     """
 
     merchant_id: int
@@ -63,6 +67,8 @@ class Subscription:
     cancelled_by: str = ""
     revision: int = 1
     skipped: int = 0
+    change: Change | None = None
+    tells_pauses: bool = False
 
     @property
     def running(self) -> bool:
@@ -73,6 +79,16 @@ class Subscription:
     def schedule(self) -> Schedule:
         """Its calendar."""
         return Schedule(self.package.terms, self.anchor, self.time_zone, self.skipped)
+
+    @property
+    def paid_until(self) -> datetime:
+        """When the last period that was paid is over, or the trial if none was."""
+        return occurrence(self.anchor, self.package.terms.period, self.next_period - 1 + self.skipped, self.time_zone)
+
+    @property
+    def paused(self) -> bool:
+        """Whether nothing is charged, and nothing is owed to the customer, until it is resumed."""
+        return self.running and self.change is not None and self.change.type is ChangeType.RESUME
 
 
 def begin(
@@ -135,8 +151,9 @@ def paid(
     schedule = subscription.schedule
     if subscription.running:
         schedule = schedule.moved_on(period + 1, at=tried_at or at, charge_until=charge_until)
-    due = schedule.due(period + 1) if subscription.running else None
-    over = subscription.running and due is None
+    goes_on = subscription.running and subscription.change is None
+    due = schedule.due(period + 1) if goes_on else None
+    over = goes_on and due is None
     return replace(
         subscription,
         state=SubscriptionState.ACTIVE if subscription.running else subscription.state,
@@ -160,7 +177,7 @@ def failed(subscription: Subscription, *, at: datetime) -> Subscription:
     if not subscription.running:
         return counted
     again = retry_at(at, failures)
-    return replace(counted, date_next=again) if again is not None else _stopped(counted, at=at)
+    return _tried_again(counted, again) if again is not None else _stopped(counted, at=at)
 
 
 def refused(subscription: Subscription, refusals: int, *, at: datetime) -> Subscription:
@@ -173,7 +190,12 @@ def refused(subscription: Subscription, refusals: int, *, at: datetime) -> Subsc
     if not subscription.running:
         return counted
     again = refused_retry_at(at, refusals)
-    return replace(counted, date_next=again) if again is not None else _stopped(counted, at=at)
+    return _tried_again(counted, again) if again is not None else _stopped(counted, at=at)
+
+
+def _tried_again(subscription: Subscription, at: datetime) -> Subscription:
+    """A charge is due again, unless a change that is open has the next date."""
+    return replace(subscription, date_next=at if subscription.change is None else None)
 
 
 def _stopped(subscription: Subscription, *, at: datetime) -> Subscription:
@@ -181,6 +203,7 @@ def _stopped(subscription: Subscription, *, at: datetime) -> Subscription:
     return replace(
         subscription,
         state=SubscriptionState.CANCELLED,
+        change=None,
         date_next=None,
         date_stopped=at,
         date_cancelled=at,
@@ -195,7 +218,8 @@ def undecided(subscription: Subscription, *, at: datetime, before: int = 0) -> S
     What keeps it from being sent (a key of the vault that is missing, an acquirer that can't be
     called) may last.
     """
-    again = unreached_retry_at(at, before) if subscription.running else None
+    goes_on = subscription.running and subscription.change is None
+    again = unreached_retry_at(at, before) if goes_on else None
     return replace(subscription, date_next=again, revision=subscription.revision + 1)
 
 
@@ -204,6 +228,7 @@ def cancelled(subscription: Subscription, *, by: Canceller, at: datetime) -> Sub
     return replace(
         subscription,
         state=SubscriptionState.CANCELLED,
+        change=None,
         date_next=None,
         date_cancelled=at,
         cancelled_by=by,
@@ -211,16 +236,74 @@ def cancelled(subscription: Subscription, *, by: Canceller, at: datetime) -> Sub
     )
 
 
+def ending_later(subscription: Subscription, *, by: Canceller, at: datetime) -> Subscription:
+    """It is not charged any more and ends with the period that is paid;
+    at once, if that is over and its charge still to come.
+    """
+    until = subscription.paid_until
+    if until <= at:
+        return cancelled(subscription, by=by, at=at)
+    return _waiting(subscription, Change(ChangeType.CANCEL, until, at, by))
+
+
+def paused(subscription: Subscription, *, until: datetime | None, by: Canceller, at: datetime) -> Subscription:
+    """Nothing is charged until it is resumed. A pause that gets another end has begun before."""
+    since = subscription.change.since if subscription.change and subscription.paused else at
+    return _waiting(subscription, Change(ChangeType.RESUME, until, since, by))
+
+
+def _waiting(subscription: Subscription, change: Change) -> Subscription:
+    """The change has the next date, and the subscription none of its own."""
+    revision = subscription.revision + 1
+    return replace(subscription, change=change, date_next=None, date_end=None, revision=revision)
+
+
+def kept(subscription: Subscription) -> Subscription:
+    """It does not end after all: all is as it was before that was asked for."""
+    due = subscription.schedule.due(subscription.next_period)
+    return replace(subscription, change=None, date_next=due, revision=subscription.revision + 1)
+
+
+def resumed(subscription: Subscription, *, at: datetime) -> Subscription:
+    """It goes on with what was left of its period: its calendar has moved on by the pause.
+
+    A charge that had failed before is not tried sooner than it would have been without a pause.
+    """
+    assert subscription.change is not None, "only what is paused is resumed"
+    away = at - min(subscription.change.since, at)
+    schedule = subscription.schedule.beginning(subscription.next_period, subscription.paid_until + away)
+    due = schedule.due(subscription.next_period)
+    over = due is None
+    if due is not None and subscription.failures and due <= at:
+        due = retry_at(at, subscription.failures) or at
+    return replace(
+        subscription,
+        change=None,
+        anchor=schedule.anchor,
+        skipped=schedule.skipped,
+        date_next=due,
+        date_end=schedule.end() if over else None,
+        revision=subscription.revision + 1,
+    )
+
+
 def expired(subscription: Subscription, *, at: datetime) -> Subscription:
     """The last agreed period is over."""
-    return replace(subscription, state=SubscriptionState.EXPIRED, date_expired=at, revision=subscription.revision + 1)
+    return replace(
+        subscription,
+        state=SubscriptionState.EXPIRED,
+        change=None,
+        date_expired=at,
+        revision=subscription.revision + 1,
+    )
 
 
 def tried_at_once(subscription: Subscription, *, at: datetime) -> Subscription:
     """The customer gave another card: a charge that is failing is tried with it now,
     everything else stays.
     """
-    due = at if subscription.running and _is_overdue(subscription, at) else subscription.date_next
+    goes_on = subscription.running and subscription.change is None
+    due = at if goes_on and _is_overdue(subscription, at) else subscription.date_next
     return replace(subscription, date_next=due, revision=subscription.revision + 1)
 
 

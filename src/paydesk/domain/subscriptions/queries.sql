@@ -28,7 +28,7 @@ with known as (
 select id from known union all select id from fresh;
 
 -- name: find(merchant_id, live, id)^
-select * from subscription_whole where merchant_id = :merchant_id and live = :live and id = :id;
+select * from subscription_standing where merchant_id = :merchant_id and live = :live and id = :id;
 
 -- name: end_subscription(subscriptions, event, payload, send_to, pingback_format, now)$
 -- The version given is written if nobody else wrote one first, together with the pingback that reports it; the number
@@ -86,7 +86,7 @@ select w.*, a.id as attempt_id, a.card_id as attempt_card_id,
   from unnest(:merchant_ids::bigint[], :lives::boolean[], :attempt_ids::bigint[]) as asked (merchant_id, live, id)
   join payment_attempt a on a.merchant_id = asked.merchant_id and a.live = asked.live and a.id = asked.id
   join payment p on p.merchant_id = a.merchant_id and p.live = a.live and p.id = a.payment_id
-  join subscription_whole w on w.merchant_id = p.merchant_id and w.live = p.live and w.id = p.subscription_id
+  join subscription_standing w on w.merchant_id = p.merchant_id and w.live = p.live and w.id = p.subscription_id
   join merchant m on m.id = a.merchant_id;
 
 -- name: record_failures(attempt_ids, attempt_states, reasons, lookup_ats, hard, subscriptions, send_to, pingback_formats, payloads, now)
@@ -136,7 +136,7 @@ with fresh as (
            charging_attempt_id = null
       from refused r
      where s.merchant_id = r.merchant_id and s.live = r.live and s.id = r.id
- returning s.merchant_id, s.live, s.card_id, s.date_next
+ returning s.merchant_id, s.live, s.card_id, s.date_next, s.change_id
 ), card_forgotten as (
     update card c
        set number_sealed = null, erased_at = coalesce(c.erased_at, :now),
@@ -144,7 +144,8 @@ with fresh as (
       from (select merchant_id, live, card_id, max(refused_as) as refused_as
               from (select merchant_id, live, card_id, reason as refused_as from ended where hard
                      union all
-                    select merchant_id, live, card_id, null from moved where date_next is null) ends
+                    select merchant_id, live, card_id, null from moved
+                     where date_next is null and change_id is null) ends
              group by merchant_id, live, card_id) over
      where c.merchant_id = over.merchant_id and c.live = over.live and c.id = over.card_id
 ), told as (
@@ -199,14 +200,14 @@ select w.*, coalesce(:at::timestamptz, :real_now::timestamptz + side_clock(w.liv
        m.pingback_url as account_url, m.test_pingback_url, m.went_live_at, m.pingback_format, m.extra_events
   from over
   join merchant m on m.id = over.merchant_id
-  join subscription_whole w on w.merchant_id = over.merchant_id and w.live = over.live and w.id = over.id
+  join subscription_standing w on w.merchant_id = over.merchant_id and w.live = over.live and w.id = over.id
  order by over.date_end
  limit :most;
 
 -- name: find_many(merchant_ids, lives, ids)
 select w.*
   from unnest(:merchant_ids::bigint[], :lives::boolean[], :ids::bigint[]) as asked (merchant_id, live, id)
-  join subscription_whole w on w.merchant_id = asked.merchant_id and w.live = asked.live and w.id = asked.id;
+  join subscription_standing w on w.merchant_id = asked.merchant_id and w.live = asked.live and w.id = asked.id;
 
 -- name: find_packages(merchant_ids, lives, version_ids)
 select t.*

@@ -1,10 +1,11 @@
-"""Between rows and what they mean: reading `subscription_whole` and `package_terms`,
+"""Between rows and what they mean: reading `subscription_standing` and `package_terms`,
 writing versions as JSON.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 
@@ -14,6 +15,7 @@ from paydesk.core.periods import Period, Unit
 from paydesk.domain.merchants.customer_links import Link, LinkTo
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.pingbacks.destinations import Addressed
+from paydesk.domain.subscriptions.changes import Change, ChangeType
 from paydesk.domain.subscriptions.lifecycle import Package, Subscription
 from paydesk.domain.subscriptions.states import SubscriptionState
 from paydesk.domain.subscriptions.subscription_terms import Terms, Trial
@@ -48,7 +50,7 @@ class PackageRow(msgspec.Struct, frozen=True):
 
 
 class SubscriptionRow(PackageRow, frozen=True):
-    """A row of `subscription_whole`."""
+    """A row of `subscription_standing`."""
 
     id: int
     state: SubscriptionState
@@ -84,6 +86,18 @@ class SubscriptionRow(PackageRow, frozen=True):
     email: str
     skipped: int
     portal_seed: str | None
+    change_type: ChangeType | None
+    change_due_at: datetime | None
+    change_since: datetime | None
+    change_by: str | None
+    tells_pauses: bool
+
+    @property
+    def change(self) -> Change | None:
+        """The open change."""
+        if self.change_type is None or self.change_since is None:
+            return None
+        return Change(self.change_type, self.change_due_at, self.change_since, self.change_by or "")
 
 
 class Report(Addressed, frozen=True):
@@ -210,7 +224,11 @@ def package_of(row: PackageRow | RenewalRow) -> Package:
 def subscription_of(row: SubscriptionRow | RenewalRow) -> Subscription:
     """The subscription in a row."""
     values = {name: getattr(row, name) for name in _KEPT}
-    return Subscription(**values, state=row.state, package=package_of(row), email=row.email)
+    whole = Subscription(**values, state=row.state, package=package_of(row), email=row.email)
+    if isinstance(row, RenewalRow) or (row.change is None and not row.tells_pauses):
+        # What is being charged has no open change.
+        return whole
+    return replace(whole, change=row.change, tells_pauses=row.tells_pauses)
 
 
 def link_of(row: SubscriptionRow) -> Link:

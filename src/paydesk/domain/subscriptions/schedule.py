@@ -7,7 +7,7 @@ due when it begins, so without a trial the checkout's own payment is the charge 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from paydesk.core.periods import occurrence
 from paydesk.domain.subscriptions.subscription_terms import Terms
@@ -62,3 +62,25 @@ class Schedule:
         while (due := moved.due(number)) is not None and due <= at and not (charge_until and due <= charge_until):
             moved = replace(moved, skipped=moved.skipped + 1)
         return moved
+
+    def beginning(self, number: int, at: datetime) -> Schedule:
+        """The calendar on which a period begins at a moment (UTC), or at the first one after it
+        that clocks show once.
+
+        Months are of different lengths, so its anchor may have to lie some periods further back:
+        31 March is a month after no day of February, and two months after 31 January.
+        """
+        for late in range(_MOST_LATE):
+            moment = at + late * _HALF_HOUR
+            for further in range(_FURTHEST_BACK):
+                count = number - 1 + self.skipped + further
+                anchor = occurrence(moment, self.terms.period, -count, self.time_zone)
+                if occurrence(anchor, self.terms.period, count, self.time_zone) == moment:
+                    return replace(self, anchor=anchor, skipped=self.skipped + further)
+        raise AssertionError("each day of a year comes back within eight years")
+
+
+_FURTHEST_BACK = 97
+"""29 February comes back after 48 months, or after 96 where a century has none."""
+_HALF_HOUR = timedelta(minutes=30)
+_MOST_LATE = 49

@@ -7,7 +7,11 @@ from decimal import Decimal
 from typing import Any
 
 from paydesk.core.money import minor_digits
+from paydesk.domain.subscriptions.changes import Change, ChangeType
 from paydesk.domain.subscriptions.lifecycle import Package, Subscription
+
+PAUSED = "Paused"
+"""The `status` of a paused subscription, for accounts that ask to be told of pauses."""
 
 BY_CARD = 1
 """The `billing_type` of subscriptions that are charged to a stored card."""
@@ -23,8 +27,8 @@ def subscription_object(subscription: Subscription, *, with_init: bool = False) 
         "id": subscription.id,
         "u_email": subscription.email,
         "recurring_id": subscription.init_payment_id,
-        "status": str(subscription.state),
-        "cancel_delay": 0,
+        "status": PAUSED if subscription.paused and subscription.tells_pauses else str(subscription.state),
+        "cancel_delay": _cancel_delay(subscription.change),
         "currency_code": terms.currency,
         "trial": 1 if trial else 0,
         "trial_price": price_text(trial.price if trial else Decimal(0), terms.currency),
@@ -47,13 +51,35 @@ def subscription_object(subscription: Subscription, *, with_init: bool = False) 
         "date_stopped": _seconds(subscription.date_stopped),
         "created_at": _seconds(subscription.created_at),
         "package_version_id": subscription.package.version_id,
-        "change_request": None,
+        "change_request": change_object(subscription, subscription.change),
         "package": package_object(subscription.package),
         "paid_number_counter": subscription.paid_number_counter,
     }
     if with_init:
         body["init_merchant_order_id"] = subscription.init_merchant_order_id
     return body
+
+
+def change_object(subscription: Subscription, change: Change | None) -> dict[str, Any] | None:
+    """A change that is to come, as `change_request` shows it; None without one."""
+    if change is None:
+        return None
+    terms = subscription.package.terms
+    return {
+        "type": str(change.type),
+        "at": _seconds(change.due_at),
+        "package_version_id": subscription.package.version_id,
+        "price": price_text(terms.price, terms.currency),
+        "since": _seconds(change.since),
+        "requested_by": change.by,
+    }
+
+
+def _cancel_delay(change: Change | None) -> int:
+    """How many seconds after it was asked for a cancellation comes; 0 without one."""
+    if change is None or change.due_at is None or change.type is not ChangeType.CANCEL:
+        return 0
+    return _seconds(change.due_at) - _seconds(change.since)
 
 
 def package_object(package: Package) -> dict[str, Any]:

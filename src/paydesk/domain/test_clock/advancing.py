@@ -25,6 +25,7 @@ from paydesk.domain.merchants.test_clock import HeldClock, held_clock
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.janitor import settle_due as settle_attempts
 from paydesk.domain.pingbacks.sending import PingbackSender
+from paydesk.domain.subscriptions.changing import carry_out_due
 from paydesk.domain.subscriptions.ending import expire_due
 
 queries = load_statements(__package__ or "", "advancing.sql")
@@ -61,6 +62,10 @@ class What(StrEnum):
     """A pending payment came to nothing."""
     STOPPED = "subscription_stopped"
     EXPIRED = "subscription_expired"
+    CANCELLED = "subscription_cancelled"
+    """A subscription that was to end with its period has ended."""
+    RESUMED = "subscription_resumed"
+    """A pause is over."""
     CHARGEBACK = "chargeback"
     VOIDED = "payment_voided"
     """An authorization that was not shipped in time was let go."""
@@ -146,19 +151,20 @@ class HeldUp(Held):
 
 @dataclass(frozen=True, slots=True)
 class _Due:
-    """When the next charge, expiry, deadline of an authorization and pingback fall due,
+    """When the next charge, expiry, change, deadline of an authorization and pingback fall due,
     and when a slow method will have come to its end.
     """
 
     charge: datetime
     expiry: datetime
+    change: datetime
     shipping: datetime
     sending: datetime
     sure: datetime
 
     @property
     def first(self) -> datetime:
-        return min(self.charge, self.expiry, self.shipping, self.sending, self.sure)
+        return min(self.charge, self.expiry, self.change, self.shipping, self.sending, self.sure)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +173,7 @@ class _DueRow:
 
     charge_at: datetime | None
     expire_at: datetime | None
+    change_at: datetime | None
     ship_at: datetime | None
     send_at: datetime | None
     sure_at: datetime | None
@@ -296,11 +303,11 @@ class _Journey:
 
     async def _next_due(self) -> _Due:
         row = record_of(_DueRow, await queries.next_due(self._desk.database, merchant_id=self._merchant_id))
-        whens = (row.charge_at, row.expire_at, row.ship_at, row.send_at, row.sure_at)
+        whens = (row.charge_at, row.expire_at, row.change_at, row.ship_at, row.send_at, row.sure_at)
         return _Due(*(when or NEVER for when in whens))
 
     async def _act(self, due: _Due, at: datetime) -> int:
-        """Charge, expire, void, hear of slow methods and send what is due at a moment;
+        """Charge, expire, change, void, hear of slow methods and send what is due at a moment;
         returns how much that was. Moves money.
         """
         database, merchant_id = self._desk.database, self._merchant_id
@@ -309,6 +316,8 @@ class _Journey:
             done += await self._billing.charge_due(merchant_id=merchant_id, at=at)
         if due.expiry <= at:
             done += await expire_due(database, real_now=utc_now(), merchant_id=merchant_id, at=at)
+        if due.change <= at:
+            done += await carry_out_due(database, real_now=utc_now(), merchant_id=merchant_id, at=at)
         if due.shipping <= at:
             done += await act_on_due(self._desk, real_now=utc_now(), merchant_id=merchant_id, at=at)
         if due.sure <= at:

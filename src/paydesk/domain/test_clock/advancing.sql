@@ -1,5 +1,5 @@
 -- name: next_due(merchant_id)^
--- When the test side's next charge, expiry, deadline of an authorization and pingback fall due, and when a slow method
+-- When the test side's next charge, expiry, change, deadline of an authorization and pingback fall due, and when a slow method
 -- will have come to its end (null: never); only what nobody has in hand.
 select (select min(date_next)
           from subscription
@@ -10,6 +10,12 @@ select (select min(date_next)
          where merchant_id = :merchant_id and live = false and state = 'Active' and date_next is null
            and charging_attempt_id is null
        ) as expire_at,
+       (select min(c.due_at)
+          from subscription_change c
+          join subscription s on s.merchant_id = c.merchant_id and s.live = c.live and s.id = c.subscription_id
+         where c.merchant_id = :merchant_id and c.live = false and c.state = 'open' and c.due_at is not null
+           and s.charging_attempt_id is null
+       ) as change_at,
        (select min(shipping_due_at)
           from payment
          where merchant_id = :merchant_id and live = false and shipping_due_at is not null and moving_id is null
@@ -92,6 +98,12 @@ with event as (
     select s.date_expired, 2, 'subscription_expired', s.id, null, null
       from subscription s
      where s.merchant_id = :merchant_id and s.live = false and s.date_expired between :since and :until
+     union all
+    select c.due_at, 2, case c.type when 'cancel' then 'subscription_cancelled' else 'subscription_resumed' end,
+           c.subscription_id, null, null
+      from subscription_change c
+     where c.merchant_id = :merchant_id and c.live = false and c.state = 'done' and c.finished_at >= c.due_at
+       and c.due_at between :since and :until
      union all
     select c.opened_at, 2, 'chargeback', p.subscription_id, p.id, null
       from chargeback c

@@ -2,10 +2,12 @@
 -- Nothing more falls due while the data goes; orders made from now on get other keys at the acquirer than those deleted.
 with raised as (
     update merchant set test_generation = test_generation + 1 where id = :merchant_id
+), dropped as (
+    delete from subscription_change where merchant_id = :merchant_id and live = false
 )
 update subscription
-   set date_next = null
- where merchant_id = :merchant_id and live = false and date_next is not null;
+   set date_next = null, change_id = null
+ where merchant_id = :merchant_id and live = false and (date_next is not null or change_id is not null);
 
 -- name: delete_pingback_attempts(merchant_id, most)!
 delete from pingback_attempt

@@ -1,0 +1,39 @@
+"""A change of a subscription that comes later: what, when, and by whose wish."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+
+class ChangeType(StrEnum):
+    """What becomes of a subscription once a change is due."""
+
+    CANCEL = "cancel"
+    """It ends with the period that is paid."""
+    RESUME = "resume"
+    """It is paused, and goes on then."""
+
+
+class ChangeEnd(StrEnum):
+    """How a change came to its end."""
+
+    DONE = "done"
+    UNDONE = "undone"
+    REPLACED = "replaced"
+    """Another one came in its place."""
+    OVERTAKEN = "overtaken"
+    """The subscription ended another way before; the schema's trigger writes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """An open change: `due_at` is when it is carried out (UTC), None if only somebody's wish does;
+    it holds since `since`.
+    """
+
+    type: ChangeType
+    due_at: datetime | None
+    since: datetime
+    by: str

@@ -1,0 +1,281 @@
+"""Changes of subscriptions that come later, and their carrying out: ending with the period,
+pausing, resuming.
+
+A change is never made while a charge is in flight: what it means depends on whether that succeeds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from typing import cast
+
+from paydesk.core.errors import Busy, Conflict, Malformed
+from paydesk.database.pool import Database
+from paydesk.database.records import records_of
+from paydesk.database.statements import load_statements
+from paydesk.domain.alarms.setting_aside import ASIDE, one_by_one, set_aside
+from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.pingbacks.destinations import Account, body_format, destination
+from paydesk.domain.pingbacks.payload import subscription_envelope
+from paydesk.domain.subscriptions.changes import Change, ChangeEnd, ChangeType
+from paydesk.domain.subscriptions.ending import READ_AGAIN, find_row, find_told
+from paydesk.domain.subscriptions.lifecycle import (
+    Canceller,
+    Subscription,
+    cancelled,
+    ending_later,
+    kept,
+    paused,
+    resumed,
+)
+from paydesk.domain.subscriptions.rows import SubscriptionRow, as_rows, subscription_of
+from paydesk.domain.subscriptions.subscription_object import subscription_object
+
+queries = load_statements(__package__ or "", "changing.sql")
+
+CANCELLED_EVENT = "subscription_cancelled"
+PAUSED_EVENT = "subscription_paused"
+RESUMED_EVENT = "subscription_resumed"
+
+LONGEST_PAUSE = timedelta(days=3653)
+"""As long as the longest period."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """What came of a wish: the subscription as it is then (or would be, of a preview),
+    the open change in whose place another came, and whether anything changed.
+    """
+
+    subscription: Subscription
+    replaced: Change | None = None
+    moved: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A version to write: what becomes of the change that is open, and the event that is told."""
+
+    version: Subscription
+    closes_as: ChangeEnd
+    event: str | None = None
+
+
+class _Due(SubscriptionRow, frozen=True):
+    """A subscription whose change is due, and its account."""
+
+    shop_now: datetime
+    account_url: str | None
+    test_pingback_url: str | None
+    went_live_at: datetime | None
+    pingback_format: str
+
+
+Choice = Callable[[Subscription], _Step | None]
+"""The step that a wish means for a subscription as it stands; None if all is so already."""
+
+
+async def cancel_later(
+    database: Database, shop: Shop, subscription_id: int, *, by: Canceller, now: datetime, preview: bool = False
+) -> Changed:
+    """Have a subscription end with the period that is paid; until then that can be undone.
+    Moves no money.
+
+    Its state stays, and the merchant is told once it has ended. One whose period is over, as its
+    charge fails, ends at once; one that has ended stays as it is.
+
+    Args: now is the shop's time, UTC; a `preview` changes nothing.
+    Raises: NotFound; Conflict if it is paused, or runs out by itself; Busy while it is charged.
+    """
+
+    def choose(current: Subscription) -> _Step | None:
+        if not current.running or (current.change and current.change.type is ChangeType.CANCEL):
+            return None
+        if current.paused:
+            raise Conflict(
+                f"subscription {current.id} is paused, so that no period runs: cancel it at once, or resume it first"
+            )
+        if current.date_end is not None:
+            raise Conflict(
+                f"subscription {current.id} is not charged again and ends at {current.date_end:%Y-%m-%d %H:%M:%S} UTC "
+                "by itself"
+            )
+        version = ending_later(current, by=by, at=now)
+        return _Step(version, ChangeEnd.REPLACED, None if version.running else CANCELLED_EVENT)
+
+    return await _change(database, shop, subscription_id, choose, now=now, preview=preview)
+
+
+async def undo(
+    database: Database, shop: Shop, subscription_id: int, *, now: datetime, preview: bool = False
+) -> Changed:
+    """Have a subscription go on that would have ended with its period; it is charged as before.
+    Moves no money.
+
+    Args: now is the shop's time, UTC; a `preview` changes nothing.
+    Raises: NotFound; Conflict if it has ended, is about to, or is paused; Busy while it is charged.
+    """
+
+    def choose(current: Subscription) -> _Step | None:
+        _require_running(current)
+        if current.paused:
+            raise Conflict(f"subscription {current.id} is paused: resume it")
+        if current.change is None:
+            return None
+        if current.change.due_at is not None and current.change.due_at <= now:
+            raise Conflict(f"subscription {current.id} has come to its end")
+        return _Step(kept(current), ChangeEnd.UNDONE)
+
+    return await _change(database, shop, subscription_id, choose, now=now, preview=preview)
+
+
+async def pause(
+    database: Database,
+    shop: Shop,
+    subscription_id: int,
+    *,
+    until: datetime | None = None,
+    by: Canceller,
+    now: datetime,
+    preview: bool = False,
+) -> Changed:
+    """Charge nothing until a moment (UTC), or until it is resumed; what is left of the paid period
+    is kept. Moves no money.
+
+    Args: now is the shop's time, UTC; a `preview` changes nothing.
+    Raises: NotFound; Malformed for a moment that is not to come, or too far; Conflict if it has
+        ended or is about to; Busy while it is charged.
+    """
+    if until is not None and not now < until <= now + LONGEST_PAUSE:
+        raise Malformed(f"until is not between now and {LONGEST_PAUSE.days} days from now", "until")
+
+    def choose(current: Subscription) -> _Step | None:
+        _require_running(current)
+        change = current.change
+        if change is not None and current.paused and change.due_at == until:
+            return None
+        if change is not None and not current.paused and change.due_at is not None and change.due_at <= now:
+            raise Conflict(f"subscription {current.id} has come to its end")
+        event = PAUSED_EVENT if current.tells_pauses and not current.paused else None
+        return _Step(paused(current, until=until, by=by, at=now), ChangeEnd.REPLACED, event)
+
+    return await _change(database, shop, subscription_id, choose, now=now, preview=preview)
+
+
+async def resume(
+    database: Database, shop: Shop, subscription_id: int, *, now: datetime, preview: bool = False
+) -> Changed:
+    """End a subscription's pause: it is charged later by the time that it was paused.
+    Moves no money.
+
+    Args: now is the shop's time, UTC; a `preview` changes nothing.
+    Raises: NotFound; Conflict if it has ended; Busy while it is charged.
+    """
+
+    def choose(current: Subscription) -> _Step | None:
+        _require_running(current)
+        if current.change is None or not current.paused:
+            return None
+        # One that was to be resumed before, and was not yet, has been paused until then.
+        return _resuming(current, min(now, current.change.due_at or now))
+
+    return await _change(database, shop, subscription_id, choose, now=now, preview=preview)
+
+
+def _resuming(current: Subscription, at: datetime) -> _Step:
+    return _Step(resumed(current, at=at), ChangeEnd.DONE, RESUMED_EVENT if current.tells_pauses else None)
+
+
+def _require_running(current: Subscription) -> None:
+    if not current.running:
+        raise Conflict(f"subscription {current.id} has ended")
+
+
+async def _change(
+    database: Database, shop: Shop, subscription_id: int, choose: Choice, *, now: datetime, preview: bool
+) -> Changed:
+    """Write the step that is chosen, over the subscription that it was chosen for."""
+    for _ in range(READ_AGAIN):
+        row = await find_row(database, shop, subscription_id)
+        current = subscription_of(row)
+        step = choose(current)
+        if step is None:
+            return Changed(current, moved=False)
+        if row.charging_attempt_id is not None:
+            raise Busy(f"subscription {subscription_id} is being charged just now; try again once that is decided")
+        replaced = current.change if step.closes_as is ChangeEnd.REPLACED else None
+        if preview:
+            return Changed(step.version, replaced)
+        told = await find_told(database, shop)
+        account = Account(told.account_url, told.test_pingback_url, told.went_live_at)
+        if await _write(database, row, step, account, told.pingback_format, now=now):
+            return Changed(step.version, replaced)
+    raise Busy("the subscription is changing all the time; try again")
+
+
+async def carry_out_due(
+    database: Database,
+    *,
+    real_now: datetime,
+    merchant_id: int | None = None,
+    at: datetime | None = None,
+    most: int = 500,
+) -> int:
+    """Carry out the changes that are due: what was cancelled ends, what was paused goes on.
+    Moves no money.
+
+    Each side has its own time; with `merchant_id` only that merchant's test side counts, and `at`
+    is its time (UTC). Returns how many were carried out. One that can't be worked out is set aside
+    for an hour, and stops no other.
+    """
+    due = queries.due_to_change(
+        database, real_now=real_now, at=at, most=most, merchant_id=merchant_id, aside_since=real_now - ASIDE
+    )
+    worked = await one_by_one(await records_of(_Due, due), partial(_carry_out, database))
+    await set_aside(database, worked, _named, doing="its change is due, and can't be carried out")
+    return sum(worked.results)
+
+
+async def _carry_out(database: Database, row: _Due) -> bool:
+    """What was due a while ago is done as of then: a pause was over, whenever that is seen."""
+    current = subscription_of(row)
+    change = current.change
+    assert change is not None, "what is due has a change"
+    at = change.due_at or row.shop_now
+    if current.paused:
+        step = _resuming(current, at)
+    else:
+        step = _Step(cancelled(current, by=cast(Canceller, change.by), at=at), ChangeEnd.DONE, CANCELLED_EVENT)
+    account = Account(row.account_url, row.test_pingback_url, row.went_live_at)
+    return await _write(database, row, step, account, row.pingback_format, now=row.shop_now)
+
+
+def _named(row: _Due) -> tuple[Shop, str]:
+    """What a subscription is called in the operator's list; `due_to_change` knows it too."""
+    return Shop(row.merchant_id, row.live), f"subscription {row.id}"
+
+
+async def _write(
+    database: Database, row: SubscriptionRow, step: _Step, account: Account, pingback_format: str, *, now: datetime
+) -> bool:
+    """Write a step with its pingback, unless somebody else was faster, or it is being charged."""
+    version, event = step.version, step.event
+    change = version.change
+    moved = await queries.change_subscription(
+        database,
+        subscription=as_rows([version]),
+        closes_as=str(step.closes_as),
+        type=str(change.type) if change else None,
+        due_at=change.due_at if change else None,
+        asked_by=change.by if change else "",
+        since=change.since if change else None,
+        event=event or "",
+        payload=subscription_envelope(event, subscription_object(version)) if event else None,
+        send_to=destination(row.pingback_url, account, live=version.live),
+        pingback_format=body_format(row.sign_version, pingback_format),
+        now=now,
+    )
+    return moved is not None

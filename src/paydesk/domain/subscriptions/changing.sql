@@ -1,0 +1,90 @@
+-- name: change_subscription(subscription, closes_as, type, due_at, asked_by, since, event, payload, send_to, pingback_format, now)$
+-- The version given is written if nobody else wrote one first and no charge is in flight, together with what becomes of
+-- the open change, a new one if it has one (type), and the pingback that tells of it. The number of a card that nothing
+-- is charged to any more is erased. (The new change waits for the old one, since only one may be open.)
+with fresh as (
+    select * from jsonb_populate_recordset(null::subscription, :subscription::jsonb)
+), named as materialized (
+    select case when :type::text is not null then nextval('subscription_change_id_seq') end as change_id
+), moved as (
+    update subscription s
+       set state = f.state, anchor = f.anchor, skipped = f.skipped, date_next = f.date_next, date_end = f.date_end,
+           date_cancelled = f.date_cancelled, cancelled_by = f.cancelled_by, revision = f.revision,
+           change_id = named.change_id
+      from fresh f
+     cross join named
+     where s.merchant_id = f.merchant_id and s.live = f.live and s.id = f.id and s.revision = f.revision - 1
+       and s.state in ('Trial', 'Active') and s.charging_attempt_id is null
+ returning s.*
+), closed as (
+    update subscription_change c
+       set state = :closes_as, finished_at = :now
+      from moved s
+     where c.merchant_id = s.merchant_id and c.live = s.live and c.subscription_id = s.id and c.state = 'open'
+ returning c.id
+), opened as (
+    insert into subscription_change (merchant_id, live, id, subscription_id, type, due_at, asked_by, since, created_at)
+    select s.merchant_id, s.live, s.change_id, s.id, :type, :due_at, :asked_by, :since, :now
+      from moved s
+     cross join (select count(*) from closed) before
+     where s.change_id is not null
+), told as (
+    insert into pingback (merchant_id, live, event, subscription_id, url, sign_version, key_id, format, payload,
+                          state, due_at, created_at)
+    select s.merchant_id, s.live, :event, s.id, :send_to::text, s.sign_version, s.key_id, :pingback_format,
+           :payload,
+           case when :event::text = any(m.muted_events) then 'muted'
+                when :send_to::text is null then 'waiting' else 'due' end, :now, :now
+      from moved s
+      join merchant m on m.id = s.merchant_id
+     where :payload::text is not null
+), card_forgotten as (
+    update card c
+       set number_sealed = null, erased_at = :now
+      from moved s
+     where s.state not in ('Trial', 'Active') and c.merchant_id = s.merchant_id and c.live = s.live
+       and c.id = s.card_id and c.number_sealed is not null
+)
+select id from moved;
+
+-- name: due_to_change(real_now, at, most, merchant_id, aside_since)
+-- Subscriptions whose change is due, each by its side's own time: what is due in real time is due on every side, the
+-- rest is looked for only where a test clock runs ahead. What was set aside lately is left out.
+with due as (
+    (select c.merchant_id, c.live, c.subscription_id, c.due_at
+       from subscription_change c
+      where c.state = 'open' and c.due_at <= :real_now::timestamptz and :merchant_id::bigint is null
+        and not exists (select
+                          from alarm a
+                         where a.merchant_id = c.merchant_id and a.live = c.live and a.kind = 'set_aside'
+                           and a.subject = 'subscription ' || c.subscription_id and a.settled_at is null
+                           and a.last_at > :aside_since)
+      order by c.due_at
+      limit :most)
+     union
+    (select c.merchant_id, c.live, c.subscription_id, c.due_at
+       from merchant m
+      cross join lateral (
+          select *
+            from subscription_change c
+           where c.merchant_id = m.id and not c.live and c.state = 'open'
+             and c.due_at <= coalesce(:at::timestamptz, :real_now::timestamptz + m.test_clock)
+             and not exists (select
+                               from alarm a
+                              where a.merchant_id = c.merchant_id and a.live = c.live and a.kind = 'set_aside'
+                                and a.subject = 'subscription ' || c.subscription_id and a.settled_at is null
+                                and a.last_at > :aside_since)
+           order by c.due_at
+           limit :most
+      ) c
+     where case when :merchant_id::bigint is null then m.test_clock > interval '0' else m.id = :merchant_id end
+     limit :most)
+)
+select w.*, coalesce(:at::timestamptz, :real_now::timestamptz + side_clock(w.live, m.test_clock)) as shop_now,
+       m.pingback_url as account_url, m.test_pingback_url, m.went_live_at, m.pingback_format
+  from due
+  join merchant m on m.id = due.merchant_id
+  join subscription_standing w on w.merchant_id = due.merchant_id and w.live = due.live and w.id = due.subscription_id
+ where w.change_type is not null and w.charging_attempt_id is null
+ order by due.due_at
+ limit :most;
