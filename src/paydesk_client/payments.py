@@ -7,8 +7,7 @@ from urllib.parse import quote
 from uuid import uuid4
 
 from paydesk_client.calls import ApiError, Calls
-
-_LONGEST_KEY = 255
+from paydesk_client.idempotency import checked
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +47,7 @@ class Payments:
             None if amount is None else {"amount": format(amount, "f") if isinstance(amount, Decimal) else str(amount)}
         )
         path = f"/payment/{quote(str(payment_id), safe='')}/refund"
-        key = str(uuid4()) if idempotency_key is None else _checked(idempotency_key)
+        key = str(uuid4()) if idempotency_key is None else checked(idempotency_key)
         try:
             refunded: dict[str, Any] = self.calls.post(path, fields, {"Idempotency-Key": key})
         except ApiError as error:
@@ -90,17 +89,10 @@ class Payments:
             "currency": currency,
             "description": description,
         }
-        key = str(uuid4()) if idempotency_key is None else _checked(idempotency_key)
+        key = str(uuid4()) if idempotency_key is None else checked(idempotency_key)
         try:
             charged: dict[str, Any] = self.calls.post("/api/v1/charges", fields, {"Idempotency-Key": key})
         except ApiError as error:
             error.idempotency_key = key
             raise
         return charged
-
-
-def _checked(key: str) -> str:
-    """The key, if the service can take it."""
-    if not (0 < len(key) <= _LONGEST_KEY and key.isascii() and key.isprintable() and " " not in key):
-        raise ValueError(f"idempotency_key needs 1 to {_LONGEST_KEY} visible ASCII characters; take str(uuid.uuid4())")
-    return key

@@ -1,10 +1,13 @@
 """What a merchant's server does with subscriptions (interface.md §8.4)."""
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
+from uuid import uuid4
 
-from paydesk_client.calls import Calls
+from paydesk_client.calls import ApiError, Calls
+from paydesk_client.idempotency import checked
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,3 +30,73 @@ class Subscriptions:
         """
         cancelled: dict[str, Any] = self.calls.post(f"/api/subscription/{quote(str(subscription_id), safe='')}/cancel")
         return cancelled
+
+    def cancel_later(
+        self, subscription_id: int | str, *, preview: bool = False, idempotency_key: str | None = None
+    ) -> dict[str, Any]:
+        """Have a subscription end with the period that is paid; until then `undo` takes it back.
+
+        Nothing is charged any more, and one `subscription_cancelled` pingback comes when it ends.
+
+        Args: a `preview` answers what would come of it and changes nothing.
+        Returns: the subscription, in the shape that pingbacks have, with `preview`, `replaced` (the
+            `change_request` in whose place this came), `charged_now`, `next_charge_at` and
+            `next_charge_amount`.
+        Raises: ApiError, with status 409 while it is charged or paused, and if it runs out by
+            itself; and as `cancel` does.
+        """
+        return self._change(subscription_id, "cancel", {"at": "period_end"}, preview, idempotency_key)
+
+    def undo(
+        self, subscription_id: int | str, *, preview: bool = False, idempotency_key: str | None = None
+    ) -> dict[str, Any]:
+        """Have a subscription go on that was to end with its period; it is charged as before.
+
+        Returns: as `cancel_later`.
+        Raises: ApiError, with status 409 if it has ended or is paused; and as `cancel` does.
+        """
+        return self._change(subscription_id, "undo", {}, preview, idempotency_key)
+
+    def pause(
+        self,
+        subscription_id: int | str,
+        until: datetime | None = None,
+        *,
+        preview: bool = False,
+        idempotency_key: str | None = None,
+    ) -> dict[str, Any]:
+        """Charge nothing until a moment, or (None) until it is resumed:
+        the customer gets nothing meanwhile, and what was paid lasts longer by the pause.
+
+        Args: until has a time zone.
+        Returns: as `cancel_later`.
+        Raises: ApiError, with status 409 while it is charged, and if it has ended; and as `cancel`
+            does; ValueError for a moment without a time zone.
+        """
+        if until is not None and until.tzinfo is None:
+            raise ValueError("until has no time zone; give datetime(…, tzinfo=UTC)")
+        fields = {} if until is None else {"until": until.astimezone(UTC).isoformat()}
+        return self._change(subscription_id, "pause", fields, preview, idempotency_key)
+
+    def resume(
+        self, subscription_id: int | str, *, preview: bool = False, idempotency_key: str | None = None
+    ) -> dict[str, Any]:
+        """End a subscription's pause: what was left of its period runs on.
+
+        Returns: as `cancel_later`.
+        Raises: ApiError, with status 409 if it has ended; and as `cancel` does.
+        """
+        return self._change(subscription_id, "resume", {}, preview, idempotency_key)
+
+    def _change(
+        self, subscription_id: int | str, wish: str, fields: dict[str, str], preview: bool, key: str | None
+    ) -> dict[str, Any]:
+        """Call once for a key, which is drawn if none is given."""
+        path = f"/api/v1/subscriptions/{quote(str(subscription_id), safe='')}/{wish}"
+        key = str(uuid4()) if key is None else checked(key)
+        try:
+            changed: dict[str, Any] = self.calls.post(path, {**fields, "preview": preview}, {"Idempotency-Key": key})
+        except ApiError as error:
+            error.idempotency_key = key
+            raise
+        return changed

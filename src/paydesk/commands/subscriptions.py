@@ -2,30 +2,46 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, replace
+from datetime import datetime
+from functools import partial
 from typing import Annotated
 
 import typer
 
 from paydesk.commands.connecting import Deployment, command, deployment
 from paydesk.commands.options import EitherSide, HowMany
-from paydesk.commands.printing import AsJson, note, show_facts, show_json, show_table
+from paydesk.commands.printing import AsJson, note, show_facts, show_json, show_table, shown
 from paydesk.core.clock import utc_now
 from paydesk.core.money import written
+from paydesk.core.paging import read_moment
 from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.merchants.merchant import find_merchant, shop_of
 from paydesk.domain.merchants.test_clock import shop_time
 from paydesk.domain.operations.missed_periods import charge_all_missed, missed_periods
 from paydesk.domain.operations.subscriptions_for_operator import newest_subscriptions, shop_of_subscription
-from paydesk.domain.subscriptions.ending import cancel as cancel_subscription
+from paydesk.domain.subscriptions.changes import ChangeType
+from paydesk.domain.subscriptions.changing import Changed, cancel_later, cancel_now, pause, resume, undo
 from paydesk.domain.subscriptions.for_api import SeenSubscription, find_subscription_for_api
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.states import SubscriptionState
-from paydesk.domain.subscriptions.subscription_object import price_text, subscription_object
+from paydesk.domain.subscriptions.subscription_object import change_object, price_text, subscription_object
 
-app = typer.Typer(help="See and cancel subscriptions.", no_args_is_help=True)
+app = typer.Typer(help="See, cancel and pause subscriptions.", no_args_is_help=True)
 
 SubscriptionId = Annotated[int, typer.Argument(metavar="ID", min=1, max=2**53 - 1, help="The subscription's id.")]
+
+
+Preview = Annotated[bool, typer.Option("--preview", help="Show what would come of it, and change nothing.")]
+
+
+def _moment(text: str) -> datetime:
+    """A moment, UTC unless it has a zone."""
+    try:
+        return read_moment(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
 
 
 @app.command("list", epilog="Example: paydesk subscription list 1 --state Active --last 10")
@@ -66,21 +82,89 @@ async def show(subscription_id: SubscriptionId, as_json: AsJson = False) -> None
         show_facts(_facts(seen, here))
 
 
-@app.command(epilog="Example: paydesk subscription cancel 17")
+@app.command(epilog="Example: paydesk subscription cancel 17 --at-period-end")
 @command
-async def cancel(subscription_id: SubscriptionId, as_json: AsJson = False) -> None:
+async def cancel(
+    subscription_id: SubscriptionId,
+    at_period_end: Annotated[
+        bool, typer.Option("--at-period-end", help="Let it end with the period that is paid; until then: undo.")
+    ] = False,
+    preview: Preview = False,
+    as_json: AsJson = False,
+) -> None:
     """Cancel a subscription at once: nothing is charged any more,
     and the merchant is told, once.
     """
+    act = cancel_later if at_period_end else cancel_now
+    await _change(subscription_id, partial(act, by="merchant"), preview=preview, as_json=as_json)
+
+
+@app.command("undo", epilog="Example: paydesk subscription undo 17")
+@command
+async def undo_(subscription_id: SubscriptionId, preview: Preview = False, as_json: AsJson = False) -> None:
+    """Let a subscription go on that was to end with its period."""
+    await _change(subscription_id, undo, preview=preview, as_json=as_json)
+
+
+@app.command("pause", epilog="Example: paydesk subscription pause 17 --until 2027-03-01")
+@command
+async def pause_(
+    subscription_id: SubscriptionId,
+    until: Annotated[
+        datetime | None,
+        typer.Option(parser=_moment, metavar="WHEN", help="When it goes on by itself (UTC); else it is resumed."),
+    ] = None,
+    preview: Preview = False,
+    as_json: AsJson = False,
+) -> None:
+    """Pause a subscription: nothing is charged, and what was paid lasts longer by the pause."""
+    await _change(subscription_id, partial(pause, until=until, by="merchant"), preview=preview, as_json=as_json)
+
+
+@app.command("resume", epilog="Example: paydesk subscription resume 17")
+@command
+async def resume_(subscription_id: SubscriptionId, preview: Preview = False, as_json: AsJson = False) -> None:
+    """End a subscription's pause."""
+    await _change(subscription_id, resume, preview=preview, as_json=as_json)
+
+
+async def _change(
+    subscription_id: int, wish: Callable[..., Awaitable[Changed]], *, preview: bool, as_json: bool
+) -> None:
+    """Carry out what is wanted of a subscription, or show what would come of it."""
     async with deployment() as here:
         shop = await shop_of_subscription(here.database, subscription_id)
         now = await shop_time(here.database, shop, real_now=utc_now())
-        ended = await cancel_subscription(here.database, shop, subscription_id, by="merchant", now=now)
-        seen = await find_subscription_for_api(here.database, shop, subscription_id)
+        changed = await wish(here.database, shop, subscription_id, now=now, preview=preview)
+        seen = replace(
+            await find_subscription_for_api(here.database, shop, subscription_id), subscription=changed.subscription
+        )
     if as_json:
-        show_json(_shown(seen, here))
-    else:
-        typer.echo(f"subscription {subscription_id} is {ended.state}; nothing is charged any more")
+        replaced = change_object(changed.subscription, changed.replaced)
+        show_json(_shown(seen, here) | {"preview": preview, "replaced": replaced})
+        return
+    typer.echo(_said(changed.subscription))
+    if changed.replaced is not None:
+        note(f"this takes the place of: {_CHANGES[changed.replaced.type]}")
+    if preview:
+        note("this is a preview: nothing was changed")
+
+
+_CHANGES = {ChangeType.CANCEL: "it was to end with its period", ChangeType.RESUME: "it was paused"}
+
+
+def _said(subscription: Subscription) -> str:
+    """How a subscription stands, in a sentence."""
+    named, change = f"subscription {subscription.id}", subscription.change
+    if not subscription.running:
+        return f"{named} is {subscription.state}; nothing is charged any more"
+    if change is None:
+        return f"{named} is {subscription.state}, and next charged {shown(subscription.date_next)}"
+    if change.type is ChangeType.CANCEL:
+        return f"{named} ends {shown(change.due_at)}; nothing is charged any more"
+    if change.due_at is None:
+        return f"{named} is paused until it is resumed"
+    return f"{named} is paused until {shown(change.due_at)}, and next charged {shown(subscription.charged_next_at)}"
 
 
 @app.command(epilog="Example: paydesk subscription missed 1 --charge-all")
@@ -181,6 +265,7 @@ def _facts(seen: SeenSubscription, here: Deployment) -> list[tuple[str, object]]
         ("last paid", subscription.date_paid),
         ("next charge", subscription.date_next),
         ("ends", subscription.date_end),
+        ("to come", _said(subscription) if subscription.change else None),
         ("cancelled", subscription.date_cancelled),
         ("cancelled by", subscription.cancelled_by),
         ("stopped", subscription.date_stopped),

@@ -1,10 +1,11 @@
-"""The real statements under any interleaving, with a bank that loses messages and is slow
-to know what it did.
+"""The real statements under any interleaving of charges, changes and ends, with a bank that loses
+messages and is slow to know what it did.
 """
 
 from __future__ import annotations
 
 import secrets
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -21,15 +22,19 @@ from tests.till import Till
 from paydesk.adapters.acquirers.interface import DeclineReason
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
+from paydesk.core.errors import Conflict
 from paydesk.core.periods import Period
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.merchant import create_merchant, shop_of
 from paydesk.domain.payments.desk import Desk
+from paydesk.domain.subscriptions.changing import cancel_later, carry_out_due, pause, resume, undo
 from paydesk.domain.subscriptions.ending import cancel, expire_due
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.subscription_terms import Terms, Trial
 
 REFUSALS = (None, None, DeclineReason.INSUFFICIENT_FUNDS, DeclineReason.STOLEN_CARD, DeclineReason.TOO_LATE)
+
+WISHES = ("cancel later", "undo", "pause", "pause until", "resume")
 
 steps = st.one_of(
     st.tuples(
@@ -42,7 +47,9 @@ steps = st.one_of(
     st.tuples(st.just("settle"), st.sampled_from((1, 3))),
     st.tuples(st.just("die")),
     st.tuples(st.just("replace card")),
-    st.tuples(st.just("cancel"), st.integers(0, 2)),
+    st.tuples(st.just("cancel"), st.integers(0, 3)),
+    st.tuples(st.just("change"), st.sampled_from((*WISHES, *WISHES, None)), st.integers(0, 1)),
+    st.tuples(st.just("change"), st.sampled_from((*WISHES, *WISHES, None)), st.integers(0, 1)),
     st.tuples(st.just("reveal")),
 )
 agreed = st.builds(
@@ -72,10 +79,10 @@ class World:
         await set_back.clock_runs_ahead(self.subscriber.desk.database, self.subscriber.shop.merchant_id, self.ahead)
 
     async def move_to_next(self) -> None:
-        """Move the clock to when something is due."""
-        dates = [
-            one.date_next for one in [await self.subscriber.now(one) for one in self.subscriptions] if one.date_next
-        ]
+        """Move the clock to when something is due: a charge, or a change."""
+        known = [await self.subscriber.now(one) for one in self.subscriptions]
+        dates = [one.date_next or (one.change.due_at if one.change else None) for one in known]
+        dates = [one for one in dates if one]
         if dates and min(dates) > self.now:
             await self.move_clock(int((min(dates) - self.now) / timedelta(hours=1)) + 1)
 
@@ -94,6 +101,7 @@ class World:
             case ("wait", int(hours)):
                 await self.move_clock(hours)
                 await expire_due(database, real_now=utc_now(), merchant_id=shop.merchant_id, at=self.now)
+                await self.carry_out()
             case ("settle", int(minutes)):
                 await self.subscriber.settle_all(minutes=minutes)
             case ("die",):
@@ -103,8 +111,37 @@ class World:
                 await set_back.card_replaced(self.subscriber.desk, self.subscriptions[0])
             case ("cancel", int(which)) if which < len(self.subscriptions):
                 await cancel(database, shop, self.subscriptions[which].id, by="api", now=self.now)
+            case ("change", wish, int(number)):
+                await self.change(wish, number)
             case ("reveal",):
                 self.bank.hidden.clear()
+
+    async def carry_out(self) -> None:
+        """Workers carry out the changes that are due."""
+        database, merchant_id = self.subscriber.desk.database, self.subscriber.shop.merchant_id
+        await carry_out_due(database, real_now=utc_now(), merchant_id=merchant_id, at=self.now)
+
+    async def change(self, wish: object, number: int) -> None:
+        """Somebody wants a change of one, and what can't be is refused; or what is due next is done
+        so many hours later.
+        """
+        named = (self.subscriber.desk.database, self.subscriber.shop, self.subscriptions[number].id)
+        with suppress(Conflict):
+            match wish:
+                case None:
+                    await self.move_to_next()
+                    await self.move_clock(number)
+                    await self.carry_out()
+                case "cancel later":
+                    await cancel_later(*named, by="customer", now=self.now)
+                case "undo":
+                    await undo(*named, now=self.now)
+                case "pause":
+                    await pause(*named, by="customer", now=self.now)
+                case "pause until":
+                    await pause(*named, until=self.now + timedelta(days=20), by="api", now=self.now)
+                case "resume":
+                    await resume(*named, now=self.now)
 
     async def assert_true(self) -> None:
         """What must hold at any time: the books are in order,
@@ -136,6 +173,12 @@ class World:
         assert len(self.bank.kept) == len(kept) == len(set(kept))
         for subscription in self.subscriptions:
             current = await self.subscriber.now(subscription)
+            ends = [
+                one["event"]
+                for one in await self.subscriber.told(but="payment")
+                if one["subscription"]["id"] == subscription.id
+            ]
+            assert len(ends) == (current.state == "Cancelled"), "an end is told, once"
             periods = [period for of, period in kept if of == subscription.id]
             first = 0 if current.package.terms.trial else 1
             assert periods == list(range(first, current.next_period))

@@ -77,6 +77,7 @@ class Action(StrEnum):
     fee_plan_changed = "fee_plan_changed"
     payment_refunded = "payment_refunded"
     subscription_cancelled = "subscription_cancelled"
+    subscription_changed = "subscription_changed"
     delivery_confirmed = "delivery_confirmed"
     pingback_resent = "pingback_resent"
     test_event_sent = "test_event_sent"

@@ -15,6 +15,7 @@ from paydesk.domain.billing.replacing_cards import CardChange, ChangePage
 from paydesk.domain.merchants.customer_links import Link, OpenedLink, wrong_link
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.states import PaymentState
+from paydesk.domain.subscriptions.changes import ChangeType, PortalCancels
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.rows import SubscriptionRow, subscription_of
 from paydesk.domain.subscriptions.states import CardChangeState
@@ -44,7 +45,7 @@ class Holding:
 
     `now` is the shop's time when it was read (a test clock may run ahead), UTC; `charging` says
     that a charge is in flight; `change` is the last change of the card; `agreed` is the wording
-    that the customer agreed to.
+    that the customer agreed to. `cancels` and `pauses` say what its merchant lets customers do.
     """
 
     shop: Shop
@@ -55,11 +56,45 @@ class Holding:
     change: CardChange | None
     charging: bool
     now: datetime
+    cancels: PortalCancels = PortalCancels.NOW
+    pauses: bool = False
 
     @property
     def paid_until(self) -> datetime:
         """When the last period that was paid is over, or the trial if none was."""
         return self.subscription.paid_until
+
+    @property
+    def ends_later(self) -> bool:
+        """Whether the customer may have it end with its period: there is one, and it was paid."""
+        subscription = self.subscription
+        open_end = subscription.running and subscription.change is None and subscription.date_end is None
+        return open_end and self.cancels is not PortalCancels.NOW and self.paid_until > self.now
+
+    @property
+    def ends_at_once(self) -> bool:
+        """Whether the customer may end it at once: there must be a way to end it."""
+        return self.subscription.running and (self.cancels is not PortalCancels.PERIOD_END or not self._ends_by_wish)
+
+    @property
+    def _ends_by_wish(self) -> bool:
+        """Whether it ends, or may end, with its period because its customer wants that."""
+        change = self.subscription.change
+        return self.ends_later or (change is not None and change.type is ChangeType.CANCEL)
+
+    @property
+    def may_pause(self) -> bool:
+        """Whether the customer may pause it."""
+        return self.pauses and self.subscription.running and self.subscription.change is None
+
+    @property
+    def may_undo(self) -> bool:
+        """Whether the customer may take back what they have asked for themselves:
+        an end that was to come, or a pause.
+        """
+        change = self.subscription.change
+        due = change is None or (change.due_at is not None and change.due_at <= self.now)
+        return change is not None and not due and change.by == "customer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +125,8 @@ class _Holding(SubscriptionRow, frozen=True):
     """A subscription with its card, and the last change of that, if there was one."""
 
     merchant_name: str
+    portal_cancels: PortalCancels
+    portal_pauses: bool
     clock: timedelta
     brand: str
     last4: str
@@ -129,6 +166,8 @@ async def find_holding(database: Database, link: Link | OpenedLink, *, now: date
         change=_change(shop, row),
         charging=row.charging_attempt_id is not None,
         now=now + row.clock,
+        cancels=row.portal_cancels,
+        pauses=row.portal_pauses,
     )
 
 

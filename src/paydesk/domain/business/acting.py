@@ -6,7 +6,7 @@ by permission, and kept in the audit log.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from decimal import Decimal
 
@@ -21,8 +21,12 @@ from paydesk.domain.deliveries.confirming import Confirmed, confirm
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.refundable import OverLimit, RefundLimits
 from paydesk.domain.payments.refunding import Refund, refund
+from paydesk.domain.subscriptions.changing import Changed
 from paydesk.domain.subscriptions.ending import cancel
 from paydesk.domain.subscriptions.lifecycle import Subscription
+
+Wish = Callable[..., Awaitable[Changed]]
+"""What is wanted of a subscription: a function of `subscriptions.changing`."""
 
 REFUND_LIMIT = Decimal(500)
 """Giving back more than this of one payment needs the password again;
@@ -87,6 +91,24 @@ async def cancel_subscription(
         subject = f"subscription {subscription_id}"
         await record(database, session.actor, Action.subscription_cancelled, now=now, shop=shop, subject=subject)
     return ended
+
+
+async def change_subscription(
+    database: Database, session: Session, subscription_id: int, wish: Wish, *, shop_now: datetime, now: datetime
+) -> Changed:
+    """Have a subscription end with its period, go on after all, pause or resume. Moves no money.
+
+    Raises: Forbidden; NotFound, Malformed, Conflict as the functions of `changing` do.
+    """
+    shop = require(session, Permission.cancel_subscription)
+    changed = await wish(database, shop, subscription_id, now=shop_now)
+    if changed.moved:
+        change = changed.subscription.change
+        details = {"to_come": str(change.type), "at": f"{change.due_at or ''}"} if change else {}
+        subject = f"subscription {subscription_id}"
+        action = Action.subscription_changed
+        await record(database, session.actor, action, now=now, shop=shop, subject=subject, details=details)
+    return changed
 
 
 async def confirm_delivery(

@@ -19,13 +19,14 @@ from paydesk.domain.merchants.merchant import MUTABLE_EVENTS, BodyFormat, find_m
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.pingbacks.destinations import parse_pingback_url
 from paydesk.domain.pingbacks.resending_by_hand import send_waiting
+from paydesk.domain.subscriptions.changing import PAUSED_EVENT
 from paydesk.domain.subscriptions.ending import EXPIRED_EVENT
 from paydesk_client.signature import Version
 
 queries = load_statements(__package__ or "", "pingback_settings.sql")
 
-EXTRA_EVENTS = (EXPIRED_EVENT,)
-"""Pingbacks that are sent only to who asks for them."""
+EXTRA_EVENTS = (EXPIRED_EVENT, PAUSED_EVENT)
+"""Pingbacks that are sent only to who asks for them; who is told of pauses hears of their ends."""
 
 PINGBACKS_MOVED = "pingback_url_changed"
 """What the owners are told of another address for pingbacks."""

@@ -21,6 +21,7 @@ from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.accounts.sessions import Session, require, require_recent
 from paydesk.domain.merchants.app_schemes import parse_app_schemes
 from paydesk.domain.payments.hold_periods import require_holds
+from paydesk.domain.subscriptions.changes import PortalCancels
 
 queries = load_statements(__package__ or "", "shop_settings.sql")
 
@@ -33,7 +34,8 @@ class ShopSettings:
     `shipped_goods` new payments are only held until a shipment is confirmed (interface.md §7.4).
     `customer_mails`: customers get receipts and the like; `test_mails`: the merchant gets those
     about test data. Customers are led into apps of `app_schemes` by themselves. With `saves_cards`
-    they may save a card for their next visit.
+    they may save a card for their next visit. `portal_cancels` and `portal_pauses`: what they may
+    do with a subscription on its page.
     """
 
     name: str
@@ -44,6 +46,8 @@ class ShopSettings:
     test_mails: bool
     app_schemes: tuple[str, ...] = ()
     saves_cards: bool = False
+    portal_cancels: PortalCancels = PortalCancels.NOW
+    portal_pauses: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,8 @@ class _Row:
     test_mails: bool
     app_schemes: Sequence[str]
     saves_cards: bool
+    portal_cancels: PortalCancels
+    portal_pauses: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,4 +140,6 @@ def _settings(row: _Row) -> ShopSettings:
         test_mails=row.test_mails,
         app_schemes=tuple(row.app_schemes),
         saves_cards=row.saves_cards,
+        portal_cancels=row.portal_cancels,
+        portal_pauses=row.portal_pauses,
     )

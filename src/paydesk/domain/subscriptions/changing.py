@@ -21,7 +21,7 @@ from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.pingbacks.destinations import Account, body_format, destination
 from paydesk.domain.pingbacks.payload import subscription_envelope
 from paydesk.domain.subscriptions.changes import Change, ChangeEnd, ChangeType
-from paydesk.domain.subscriptions.ending import READ_AGAIN, find_row, find_told
+from paydesk.domain.subscriptions.ending import READ_AGAIN, cancel, find_row, find_told
 from paydesk.domain.subscriptions.lifecycle import (
     Canceller,
     Subscription,
@@ -107,6 +107,20 @@ async def cancel_later(
         return _Step(version, ChangeEnd.REPLACED, None if version.running else CANCELLED_EVENT)
 
     return await _change(database, shop, subscription_id, choose, now=now, preview=preview)
+
+
+async def cancel_now(
+    database: Database, shop: Shop, subscription_id: int, *, by: Canceller, now: datetime, preview: bool = False
+) -> Changed:
+    """End all future charges at once (`ending.cancel`), or say what would come of that.
+    Moves no money.
+
+    Raises: NotFound; Busy.
+    """
+    if not preview:
+        return Changed(await cancel(database, shop, subscription_id, by=by, now=now))
+    current = subscription_of(await find_row(database, shop, subscription_id))
+    return Changed(cancelled(current, by=by, at=now) if current.running else current)
 
 
 async def undo(

@@ -86,6 +86,16 @@ class Subscription:
         return occurrence(self.anchor, self.package.terms.period, self.next_period - 1 + self.skipped, self.time_zone)
 
     @property
+    def charged_next_at(self) -> datetime | None:
+        """When it is charged next: of a pause with an end by the calendar after that;
+        None if that is not known, or never.
+        """
+        change = self.change
+        if self.paused and change is not None and change.due_at is not None:
+            return resumed(self, at=change.due_at).date_next
+        return self.date_next
+
+    @property
     def paused(self) -> bool:
         """Whether nothing is charged, and nothing is owed to the customer, until it is resumed."""
         return self.running and self.change is not None and self.change.type is ChangeType.RESUME

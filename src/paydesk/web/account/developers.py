@@ -43,6 +43,7 @@ _VIEWS = (
 
 EVENTS = {
     "subscription_expired": mark("A subscription has run for the time that was agreed"),
+    "subscription_paused": mark("A subscription is paused or resumed; its status is then Paused"),
     "refund": mark("All of a payment was given back"),
     "partial_refund": mark("A part of a payment was given back"),
     "refund_failed": mark("A refund came back: the customer's bank did not take it"),
@@ -60,6 +61,8 @@ _HAPPENED = {
     What.NOT_ARRIVED: (mark("Pending payment did not arrive"), "yellow"),
     What.STOPPED: (mark("Subscription stopped"), "red"),
     What.EXPIRED: (mark("Subscription ended as agreed"), "secondary"),
+    What.CANCELLED: (mark("Subscription ended with its period"), "secondary"),
+    What.RESUMED: (mark("Pause over"), "blue"),
     What.CHARGEBACK: (mark("Chargeback"), "red"),
     What.VOIDED: (mark("Not shipped in time, let go"), "yellow"),
     What.SETTLED: (mark("Money became available"), "blue"),

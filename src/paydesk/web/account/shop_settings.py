@@ -9,9 +9,11 @@ from paydesk.domain.accounts.people import time_zones
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.business.shop_settings import ShopSettings, find_shop_settings, save_shop_settings
 from paydesk.domain.payments.hold_periods import TIME_TO_SHIP
+from paydesk.domain.subscriptions.changes import PortalCancels
 from paydesk.web.account.face import FACE
 from paydesk.web.console.guards import Section, field_errors
 from paydesk.web.console.visit import Visit
+from paydesk.web.texts import mark
 
 section = Section(FACE)
 _SHOP = "/account/{merchant_id}/settings/shop"
@@ -34,6 +36,7 @@ async def _page(
         held=held,
         days=TIME_TO_SHIP.days,
         zones=sorted(time_zones()),
+        cancels=[(str(way), visit.texts.get(text)) for way, text in _CANCELS.items()],
         errors=errors or {},
     )
 
@@ -49,6 +52,8 @@ async def save(visit: Visit) -> Response:
         customer_mails=visit.form.has("customer_mails"),
         test_mails=visit.form.has("test_mails"),
         saves_cards=visit.form.has("saves_cards"),
+        portal_cancels=_cancels(visit),
+        portal_pauses=visit.form.has("portal_pauses"),
         app_schemes=tuple(visit.form.text("app_schemes", 1000).replace(",", " ").split()),
     )
     desk = visit.services.desk
@@ -60,3 +65,16 @@ async def save(visit: Visit) -> Response:
     except Malformed as error:
         return await _page(visit, typed, field_errors(error, *ShopSettings.__slots__), error.status)
     return visit.go(visit.url("settings/shop"), visit.texts.get("Saved."))
+
+
+def _cancels(visit: Visit) -> PortalCancels:
+    """When a subscription ends that its customer cancels; at once, if the form says nothing."""
+    asked = visit.form.text("portal_cancels", 20)
+    return PortalCancels(asked) if asked in set(PortalCancels) else PortalCancels.NOW
+
+
+_CANCELS = {
+    PortalCancels.NOW: mark("At once"),
+    PortalCancels.PERIOD_END: mark("With the period that is paid; until then they can undo it"),
+    PortalCancels.BOTH: mark("As they choose"),
+}

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from babel.units import format_unit
 
 from paydesk.core.periods import Period
+from paydesk.domain.subscriptions.changes import ChangeType
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.states import SubscriptionState
 from paydesk.domain.subscriptions.subscription_terms import Terms
@@ -31,7 +32,9 @@ _CANCELLERS: Mapping[str, str] = {
 
 
 def state_badge(subscription: Subscription) -> Badge:
-    """A subscription's badge; one whose charges fail stands out."""
+    """A subscription's badge; one that is paused, or whose charges fail, stands out."""
+    if subscription.paused:
+        return mark("Paused"), "yellow"
     if subscription.running and subscription.failures:
         return mark("Payment failing"), "red"
     return SUBSCRIPTION_STATES[subscription.state]
@@ -40,6 +43,22 @@ def state_badge(subscription: Subscription) -> Badge:
 def ended_words(subscription: Subscription) -> str:
     """Who ended a subscription, to be translated; empty if nobody did."""
     return _CANCELLERS.get(subscription.cancelled_by, "")
+
+
+def change_words(visit: Visit, subscription: Subscription) -> str:
+    """What is to come of a subscription, in a sentence; empty without a change."""
+    change = subscription.change
+    if change is None:
+        return ""
+    by = visit.texts.get(_CANCELLERS.get(change.by, ""))
+    when = visit.moment(change.due_at) if change.due_at else ""
+    if change.type is ChangeType.CANCEL:
+        said = visit.texts.get("It ends on %(moment)s, and is not charged any more: that was asked %(by)s.")
+    elif when:
+        said = visit.texts.get("Paused %(by)s until %(moment)s: nothing is charged, and nothing is owed.")
+    else:
+        said = visit.texts.get("Paused %(by)s until it is resumed: nothing is charged, and nothing is owed.")
+    return said % {"moment": when, "by": by}
 
 
 def period_words(visit: Visit, period: Period) -> str:

@@ -91,6 +91,7 @@ async def show_subscription(visit: Visit) -> Response:
         payment_states=payment_words.PAYMENT_STATES,
         instrument=payment_words.instrument_words(seen.brand, seen.last4),
         words=subscription_words,
+        to_come=subscription_words.change_words(visit, seen.subscription),
         price=subscription_words.price_words(visit, seen.subscription.package.terms),
         period_words=partial(subscription_words.period_words, visit),
         portal=f"{base}/portal/{seen.portal.token(services.desk.vault)}"

@@ -13,6 +13,7 @@ from paydesk.web.api import (
     payments,
     pingbacks,
     refunds,
+    subscription_changes,
     subscriptions,
     test_clock,
 )
@@ -20,6 +21,7 @@ from paydesk.web.api import (
 router = APIRouter()
 for part in (
     subscriptions,
+    subscription_changes,
     payments,
     refunds,
     charges,

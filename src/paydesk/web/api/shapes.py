@@ -160,8 +160,11 @@ class Subscription(msgspec.Struct, frozen=True):
     id: int
     u_email: str
     recurring_id: Annotated[int, Meta(description="The id of its first payment.")]
-    status: Annotated[str, Meta(description="`Trial`, `Active`, `Cancelled` or `Expired`.")]
-    cancel_delay: int
+    status: Annotated[
+        str,
+        Meta(description="`Trial`, `Active`, `Cancelled` or `Expired`; `Paused` if your account asks for that."),
+    ]
+    cancel_delay: Annotated[int, Meta(description="After how many seconds it ends that was asked to; 0 if not.")]
     currency_code: str
     trial: Flag
     trial_price: Price
@@ -184,7 +187,13 @@ class Subscription(msgspec.Struct, frozen=True):
     date_stopped: Seconds
     created_at: Seconds
     package_version_id: int
-    change_request: dict[str, Any] | None
+    change_request: Annotated[
+        dict[str, Any] | None,
+        Meta(
+            description="What is to come: `type` is `cancel` (it ends `at`) or `resume` (it is paused until `at`, 0 "
+            "until it is resumed), with `since` and `requested_by`; null without."
+        ),
+    ]
     package: Package
     paid_number_counter: Annotated[int, Meta(description="How many payments were made.")]
     init_merchant_order_id: Annotated[str, Meta(description="The order reference of its first payment.")]
@@ -297,7 +306,8 @@ class ClockEvent(msgspec.Struct, frozen=True):
         str,
         Meta(
             description="`payment`, `payment_declined`, `payment_failed`, `subscription_stopped`, "
-            "`subscription_expired`, `payment_arrived` or `payment_not_arrived` (what was pending), "
+            "`subscription_expired`, `subscription_cancelled`, `subscription_resumed`, "
+            "`payment_arrived` or `payment_not_arrived` (what was pending), "
             "`payment_voided`, `chargeback`, `settlement`, `reserve_release`, "
             "`pingback_acknowledged` or `pingback_failed`."
         ),

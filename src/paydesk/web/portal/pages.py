@@ -18,6 +18,7 @@ from paydesk.core.cards import BRAND_RULES, Brand
 from paydesk.domain.billing.for_customer import Holding, PastPayments
 from paydesk.domain.payments.states import PAGE_LEFT
 from paydesk.domain.shoppers.for_customer import SavedAtShop
+from paydesk.domain.subscriptions.lifecycle import kept, resumed
 from paydesk.domain.subscriptions.states import SubscriptionState
 from paydesk.web.agreement import terms_in_words
 from paydesk.web.decline_words import FIELD_OF_DECLINE, notice_for
@@ -58,7 +59,8 @@ class PortalView:
     @property
     def state(self) -> str:
         """The state in a word."""
-        return self.texts.get(wording.STATES[self.holding.subscription.state])
+        subscription = self.holding.subscription
+        return self.texts.get(wording.PAUSED if subscription.paused else wording.STATES[subscription.state])
 
     @property
     def terms(self) -> str:
@@ -74,7 +76,23 @@ class PortalView:
     @property
     def failing(self) -> bool:
         """Whether the last charge failed and another one is to come."""
-        return self.holding.subscription.running and self.holding.subscription.failures > 0
+        subscription = self.holding.subscription
+        return subscription.running and subscription.failures > 0 and subscription.change is None
+
+    @property
+    def change_due(self) -> str:
+        """The day of the change that is to come, or an empty string."""
+        change = self.holding.subscription.change
+        return self.day(change.due_at) if change is not None else ""
+
+    @property
+    def charged_then(self) -> str:
+        """The day of the next charge if the customer keeps or resumes it now, or nothing."""
+        subscription = self.holding.subscription
+        if subscription.change is None:
+            return ""
+        after = resumed(subscription, at=self.holding.now) if subscription.paused else kept(subscription)
+        return self.day(after.date_next)
 
     @property
     def stopped(self) -> bool:
@@ -104,11 +122,13 @@ class PortalView:
         return format_date(local, form, self.texts.date_locale)
 
 
-def subscription_page(view: PortalView, payments: PastPayments, *, paging: bool = False) -> HTMLResponse:
+def subscription_page(
+    view: PortalView, payments: PastPayments, *, paging: bool = False, busy: bool = False
+) -> HTMLResponse:
     """The subscription with its past payments; `paging` says that the newest ones are
-    on another page.
+    on another page, `busy` that what was asked can't be while a charge is being made.
     """
-    return _page("subscription.html", view, payments=payments, wording=wording, paging=paging)
+    return _page("subscription.html", view, payments=payments, wording=wording, paging=paging, busy=busy)
 
 
 def saved_cards_page(saved: SavedAtShop, texts: Texts, path: str) -> HTMLResponse:
@@ -123,6 +143,11 @@ def saved_cards_page(saved: SavedAtShop, texts: Texts, path: str) -> HTMLRespons
 def cancel_page(view: PortalView) -> HTMLResponse:
     """The question whether to cancel."""
     return _page("cancel.html", view)
+
+
+def pause_page(view: PortalView, longest: int) -> HTMLResponse:
+    """The question whether to pause, for some months at most or until it is resumed."""
+    return _page("pause.html", view, longest=longest)
 
 
 def card_page(

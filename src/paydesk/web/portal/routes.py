@@ -8,92 +8,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from paydesk.core.errors import Conflict, NotFound
-from paydesk.core.urls import as_header
-from paydesk.domain.billing.for_customer import Holding, find_holding, past_payments
+from paydesk.domain.billing.for_customer import find_holding, past_payments
 from paydesk.domain.billing.replacing_cards import NewCard, Result, acquirer_for_cards, replace_card, settle_challenge
-from paydesk.domain.billing.replacing_on_pages import PortalCaller, WaysToReplace, go_to_page, ways_to_replace
+from paydesk.domain.billing.replacing_on_pages import PortalCaller, go_to_page, ways_to_replace
 from paydesk.domain.merchants.customer_links import LinkTo, open_link
 from paydesk.domain.payments.paying import ConfirmWithBank, Refused
 from paydesk.domain.payments.receiving import read_form
-from paydesk.domain.payments.states import PAGE_LEFT
-from paydesk.domain.subscriptions.ending import cancel
 from paydesk.domain.subscriptions.states import OPEN_CHANGES, CardChangeState
 from paydesk.web.card_fields import read_card, text_of
-from paydesk.web.portal import pages
+from paydesk.web.portal import changes, pages
 from paydesk.web.portal.services import PortalServices
+from paydesk.web.portal.visiting import LARGEST_BODY, PortalVisit
 from paydesk.web.texts import Texts
-from paydesk.web.visits import base_path, client_address, in_sandbox, read_form_body
+from paydesk.web.visits import client_address, in_sandbox, read_form_body
 
-LARGEST_BODY = 16 * 1024
 _PERIOD = re.compile(r"[0-9]{1,9}", re.ASCII)
-
-
-@dataclass(frozen=True, slots=True)
-class PortalVisit:
-    """One request to a portal: the subscription as it stands, the visitor's language,
-    and where its pages are.
-    """
-
-    request: Request
-    services: PortalServices
-    holding: Holding
-    texts: Texts
-    token: str
-    ways: WaysToReplace
-
-    @property
-    def has_page(self) -> bool:
-        """Whether there is a page of an acquirer's on which to choose what is charged."""
-        return self.ways.page is not None
-
-    @property
-    def path(self) -> str:
-        """Where its pages begin, in this request's base."""
-        return f"{base_path(self.request)}/portal/{self.token}"
-
-    @property
-    def view(self) -> pages.PortalView:
-        """The subscription as a page shows it."""
-        return pages.PortalView(self.holding, self.texts, self.path, takes_cards=self.ways.cards)
-
-    @property
-    def left_open(self) -> str:
-        """What to say to a customer who has come back from a challenge, or a page, that is open."""
-        change = self.holding.change
-        return PAGE_LEFT if change is not None and change.page is not None else "challenge_closed"
-
-    def go(self, url: str) -> Response:
-        """Send the browser on with a GET."""
-        return Response(status_code=303, headers={"Location": as_header(url), "Cache-Control": "no-store"})
-
-    def card_form(
-        self,
-        status: int = 200,
-        *,
-        notice: str | None = None,
-        errors: dict[str, str] | None = None,
-        typed: tuple[str, str] = ("", ""),
-    ) -> Response:
-        """The form for another card; `typed` is the name and the expiry date that were."""
-        acquirers = self.services.desk.acquirers.values()
-        return pages.card_page(
-            self.view,
-            holder=typed[0],
-            expiry=typed[1],
-            notice=notice,
-            errors=errors,
-            status=status,
-            continue_url=f"{self.path}/card/continue" if self.has_page else "",
-            form_action=" ".join(origin for acquirer in acquirers for origin in acquirer.challenge_origins),
-        )
-
 
 Handler = Callable[[PortalVisit], Awaitable[Response]]
 
@@ -134,19 +69,8 @@ async def show(visit: PortalVisit) -> Response:
     asked = visit.request.query_params.get("before", "")
     before = int(asked) if _PERIOD.fullmatch(asked) else None
     payments = await past_payments(visit.services.desk.database, visit.holding.subscription, before=before)
-    return pages.subscription_page(visit.view, payments, paging=before is not None)
-
-
-async def ask_to_cancel(visit: PortalVisit) -> Response:
-    """The question whether to cancel; what has ended has nothing to ask."""
-    return pages.cancel_page(visit.view) if visit.holding.subscription.running else visit.go(visit.path)
-
-
-async def submit_cancel(visit: PortalVisit) -> Response:
-    """Cancel at once; a second time changes nothing and gets the same answer."""
-    held = visit.holding
-    await cancel(visit.services.desk.database, held.shop, held.subscription.id, by="customer", now=held.now)
-    return visit.go(visit.path)
+    busy = "busy" in visit.request.query_params and visit.holding.charging
+    return pages.subscription_page(visit.view, payments, paging=before is not None, busy=busy)
 
 
 async def show_card(visit: PortalVisit) -> Response:
@@ -261,8 +185,12 @@ def _change_state(visit: PortalVisit) -> CardChangeState | None:
 
 routes = [
     _route("", show, "GET"),
-    _route("/cancel", ask_to_cancel, "GET"),
-    _route("/cancel", submit_cancel, "POST"),
+    _route("/cancel", changes.ask_to_cancel, "GET"),
+    _route("/cancel", changes.submit_cancel, "POST"),
+    _route("/undo", changes.submit_undo, "POST"),
+    _route("/undo", changes.back, "GET"),
+    _route("/pause", changes.ask_to_pause, "GET"),
+    _route("/pause", changes.submit_pause, "POST"),
     _route("/card", show_card, "GET"),
     _route("/card", submit_card, "POST"),
     _route("/card/continue", go_on, "POST"),

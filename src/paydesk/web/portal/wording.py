@@ -14,6 +14,9 @@ STATES: dict[SubscriptionState, str] = {
     SubscriptionState.EXPIRED: mark("Ended"),
 }
 
+PAUSED = mark("Paused")
+"""What a subscription is called that is paused, whatever state it is in."""
+
 PAYMENTS: dict[PaymentState, str] = {
     PaymentState.PROCESSING: mark("being checked"),
     PaymentState.CHALLENGED: mark("being checked"),

@@ -1,0 +1,163 @@
+"""Changes of a subscription that come later: ending with its period, pausing, and back."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, time
+from functools import partial
+from zoneinfo import ZoneInfo
+
+from starlette.responses import Response
+
+from paydesk.core.errors import Malformed
+from paydesk.domain.accounts.roles import Permission
+from paydesk.domain.business import acting
+from paydesk.domain.business.subscriptions_for_team import SubscriptionForTeam, find_subscription_for_team
+from paydesk.domain.subscriptions.changing import Changed, cancel_later, pause, resume, undo
+from paydesk.domain.subscriptions.lifecycle import Subscription
+from paydesk.web.account.face import FACE
+from paydesk.web.console.guards import Section, field_errors
+from paydesk.web.console.visit import Visit
+
+section = Section(FACE)
+_ONE = "/account/{merchant_id}/subscriptions/{subscription_id}"
+_NEEDS = Permission.cancel_subscription
+
+
+async def _seen(visit: Visit) -> SubscriptionForTeam:
+    return await find_subscription_for_team(visit.database, visit.shop, visit.number("subscription_id"))
+
+
+def _page(visit: Visit) -> str:
+    return visit.url(f"subscriptions/{visit.number('subscription_id')}")
+
+
+async def _previewed(visit: Visit, wish: acting.Wish) -> Changed:
+    """What would come of a wish. Raises: Conflict."""
+    return await wish(
+        visit.database, visit.shop, visit.number("subscription_id"), now=await visit.shop_now(), preview=True
+    )
+
+
+async def _carried_out(visit: Visit, wish: acting.Wish) -> Subscription:
+    subscription_id, shop_now = visit.number("subscription_id"), await visit.shop_now()
+    changed = await acting.change_subscription(
+        visit.database, visit.session, subscription_id, wish, shop_now=shop_now, now=visit.now
+    )
+    return changed.subscription
+
+
+def _charged(visit: Visit, subscription: Subscription) -> dict[str, str]:
+    """What is charged next, and when, for a sentence."""
+    terms, at = subscription.package.terms, subscription.charged_next_at
+    return {"price": visit.money(terms.price, terms.currency), "moment": visit.moment(at) if at else "–"}
+
+
+@section.page(f"{_ONE}/end", needs=_NEEDS)
+async def ask_to_end(visit: Visit) -> Response:
+    """Whether it shall end with the period that is paid, and when that is."""
+    ended = (await _previewed(visit, partial(cancel_later, by="merchant"))).subscription
+    if not ended.running or ended.change is None or ended.change.due_at is None:
+        return visit.go(f"{_page(visit)}/cancel")
+    text = visit.texts.get("It ends on %(moment)s and is not charged any more. Until then you can keep it after all.")
+    return visit.ask(
+        visit.texts.get("Let the subscription to %(name)s end with its period?") % {"name": ended.package.terms.name},
+        text=text % {"moment": visit.moment(ended.change.due_at)},
+        button=visit.texts.get("Let it end with its period"),
+        back=_page(visit),
+    )
+
+
+@section.action(f"{_ONE}/end", needs=_NEEDS)
+async def end(visit: Visit) -> Response:
+    """Let it end with its period."""
+    await _carried_out(visit, partial(cancel_later, by="merchant"))
+    return visit.go(_page(visit), visit.texts.get("It is not charged any more. Your server is told when it has ended."))
+
+
+@section.page(f"{_ONE}/undo", needs=_NEEDS)
+async def ask_to_keep(visit: Visit) -> Response:
+    """Whether it shall go on, and what is charged then."""
+    kept = (await _previewed(visit, undo)).subscription
+    text = visit.texts.get("It goes on as before: %(price)s is charged on %(moment)s.")
+    return visit.ask(
+        visit.texts.get("Keep the subscription to %(name)s?") % {"name": kept.package.terms.name},
+        text=text % _charged(visit, kept),
+        button=visit.texts.get("Keep the subscription"),
+        back=_page(visit),
+        danger=False,
+    )
+
+
+@section.action(f"{_ONE}/undo", needs=_NEEDS)
+async def keep(visit: Visit) -> Response:
+    """Keep it."""
+    await _carried_out(visit, undo)
+    return visit.go(_page(visit), visit.texts.get("The subscription goes on."))
+
+
+@section.page(f"{_ONE}/pause", needs=_NEEDS)
+async def ask_to_pause(visit: Visit) -> Response:
+    """Whether it shall be paused, and until when."""
+    seen = await _seen(visit)
+    if not seen.subscription.running:
+        return visit.go(_page(visit), visit.texts.get("This subscription has ended already."), "info")
+    return _pause_page(visit, seen)
+
+
+def _pause_page(
+    visit: Visit, seen: SubscriptionForTeam, errors: dict[str, str] | None = None, status: int = 200
+) -> Response:
+    return visit.page(
+        "subscription_pause.html",
+        status=status,
+        subscription=seen.subscription,
+        page=_page(visit),
+        until=visit.form.text("until", 10),
+        errors=errors or {},
+    )
+
+
+@section.action(f"{_ONE}/pause", needs=_NEEDS)
+async def pause_it(visit: Visit) -> Response:
+    """Pause it."""
+    seen = await _seen(visit)
+    try:
+        until = _beginning(visit.form.text("until", 10), seen.subscription.time_zone)
+        await _carried_out(visit, partial(pause, until=until, by="merchant"))
+    except Malformed as error:
+        return _pause_page(visit, seen, field_errors(error, "until"), error.status)
+    return visit.go(_page(visit), visit.texts.get("The subscription is paused; nothing is charged."))
+
+
+def _beginning(text: str, time_zone: str) -> datetime | None:
+    """When a day begins in a time zone (UTC); None without one. Raises: Malformed."""
+    if not text:
+        return None
+    try:
+        day = date.fromisoformat(text)
+        return datetime.combine(day, time(), ZoneInfo(time_zone)).astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        raise Malformed("until is no day; write it like 2027-03-01", "until") from error
+
+
+@section.page(f"{_ONE}/resume", needs=_NEEDS)
+async def ask_to_resume(visit: Visit) -> Response:
+    """Whether it shall go on now, and what is charged then."""
+    resumed = (await _previewed(visit, resume)).subscription
+    text = visit.texts.get("What was left of its period runs on. %(price)s is charged next on %(moment)s.")
+    if resumed.date_next is None:
+        text = visit.texts.get("What was left of its period runs on. Nothing is charged any more.")
+    return visit.ask(
+        visit.texts.get("Resume the subscription to %(name)s?") % {"name": resumed.package.terms.name},
+        text=text % _charged(visit, resumed),
+        button=visit.texts.get("Resume the subscription"),
+        back=_page(visit),
+        danger=False,
+    )
+
+
+@section.action(f"{_ONE}/resume", needs=_NEEDS)
+async def resume_it(visit: Visit) -> Response:
+    """Resume it."""
+    await _carried_out(visit, resume)
+    return visit.go(_page(visit), visit.texts.get("The subscription goes on."))

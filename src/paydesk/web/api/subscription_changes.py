@@ -1,0 +1,272 @@
+"""`/api/v1/subscriptions/{id}/cancel`, `undo`, `pause` and `resume`: changes that come later."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from decimal import Decimal
+from functools import partial
+from typing import Annotated, Any
+
+import msgspec
+from fastapi import APIRouter, Path
+from msgspec import Meta
+from starlette.requests import Request
+from starlette.responses import Response
+
+from paydesk.core.errors import Malformed
+from paydesk.core.paging import read_moment
+from paydesk.domain.merchants.callers import Caller
+from paydesk.domain.subscriptions.changing import Changed, cancel_later, cancel_now, pause, resume, undo
+from paydesk.domain.subscriptions.for_api import SeenSubscription, find_subscription_for_api
+from paydesk.domain.subscriptions.subscription_object import change_object, price_text
+from paydesk.web.api.answers import answer, described
+from paydesk.web.api.bodies import read_fields
+from paydesk.web.api.idempotency import ByIdempotencyKey, Once
+from paydesk.web.api.ids import subscription_in_path
+from paydesk.web.api.services import ApiServices, ByPrivateKey, Services
+from paydesk.web.api.shapes import Price, Seconds, Subscription
+from paydesk.web.api.shaping import subscription_shape
+
+_AT = ("period_end", "now")
+_PREVIEW = {
+    "type": "boolean",
+    "default": False,
+    "description": "Answer what would come of it, to the cent and the second, and change nothing.",
+}
+_WHEN = {
+    "type": "string",
+    "enum": [*_AT],
+    "default": _AT[0],
+    "description": "With the period that is paid, which can be undone until then, or at once.",
+}
+_UNTIL = {
+    "type": ["string", "integer"],
+    "description": "When it goes on by itself, Unix seconds or ISO 8601; left out: when it is resumed.",
+}
+
+
+class ChangedSubscription(Subscription, frozen=True):
+    """The subscription as it stands now, or would stand after what is previewed."""
+
+    preview: Annotated[bool, Meta(description="Whether nothing was changed: this is what would come of it.")]
+    replaced: Annotated[
+        dict[str, Any] | None,
+        Meta(description="The `change_request` in whose place another one came; null without."),
+    ]
+    charged_now: Annotated[Price, Meta(description="What the change itself charges.")]
+    next_charge_at: Annotated[Seconds, Meta(description="When the card is charged next, if all goes as it is now.")]
+    next_charge_amount: Annotated[Price, Meta(description="How much that is.")]
+
+
+class OneChangedSubscription(msgspec.Struct, frozen=True):
+    """What came of the wish, or would come of it."""
+
+    success: bool
+    data: ChangedSubscription
+
+
+CHANGE_ANSWERS = (OneChangedSubscription,)
+
+router = APIRouter(tags=["Subscriptions"])
+_Id = Annotated[str, Path(description="Its `id`.")]
+_ONE = "/api/v1/subscriptions/{subscription_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A call about one subscription, with the fields of its body."""
+
+    caller: Caller
+    services: ApiServices
+    subscription_id: int
+    fields: Mapping[str, object]
+
+    @property
+    def preview(self) -> bool:
+        """Whether nothing is to be changed."""
+        return _flag(self.fields.get("preview", False))
+
+    @property
+    def named(self) -> dict[str, Any]:
+        """What each wish is told besides its own."""
+        return {"now": self.caller.now, "preview": self.preview}
+
+
+Wish = Callable[[_Asked], Awaitable[Changed]]
+
+
+def _taking(**properties: Mapping[str, object]) -> dict[str, Any]:
+    """How a route describes its body, which may be left out."""
+    schema = {"type": "object", "properties": {**properties, "preview": _PREVIEW}, "additionalProperties": False}
+    kinds = ("application/json", "application/x-www-form-urlencoded")
+    return {"requestBody": {"required": False, "content": {kind: {"schema": schema} for kind in kinds}}}
+
+
+_ANSWERS = described(OneChangedSubscription, 404, 409, 413)
+
+
+@router.post(
+    f"{_ONE}/cancel",
+    summary="Cancel with the period",
+    operation_id="cancel_subscription_later",
+    responses=_ANSWERS,
+    openapi_extra=_taking(at=_WHEN),
+)
+async def post_cancel(
+    request: Request, caller: ByPrivateKey, services: Services, once: ByIdempotencyKey, subscription_id: _Id
+) -> Response:
+    """Have a subscription end with the period that is paid, or with its trial: nothing is charged
+    any more, and `subscription_cancelled` is sent when it ends.
+
+    Until then its state stays, `cancel_delay` and `change_request` say when, and it can be undone.
+    One whose charge is failing has no period left, and ends at once. 409 while a charge is at the
+    bank, while it is paused, and if it runs out by itself. With `"at": "now"` it ends at once.
+    """
+    return await _once(once, request, caller, services, subscription_id, _cancel, "at")
+
+
+@router.post(
+    f"{_ONE}/undo",
+    summary="Undo a cancellation",
+    operation_id="undo_subscription_change",
+    responses=_ANSWERS,
+    openapi_extra=_taking(),
+)
+async def post_undo(
+    request: Request, caller: ByPrivateKey, services: Services, once: ByIdempotencyKey, subscription_id: _Id
+) -> Response:
+    """Have a subscription go on that was to end with its period: it is charged as before.
+
+    Without a change that is open nothing happens. 409 if it has ended or is paused.
+    """
+    return await _once(once, request, caller, services, subscription_id, _undo)
+
+
+@router.post(
+    f"{_ONE}/pause",
+    summary="Pause a subscription",
+    operation_id="pause_subscription",
+    responses=_ANSWERS,
+    openapi_extra=_taking(until=_UNTIL),
+)
+async def post_pause(
+    request: Request, caller: ByPrivateKey, services: Services, once: ByIdempotencyKey, subscription_id: _Id
+) -> Response:
+    """Charge nothing until a day, or until it is resumed: give the customer nothing meanwhile.
+    The rest of what was paid is kept, and the calendar moves on by the pause.
+
+    It takes the place of a cancellation that was to come. 409 while a charge is at the bank, and if
+    it has ended.
+    """
+    return await _once(once, request, caller, services, subscription_id, _pause, "until")
+
+
+@router.post(
+    f"{_ONE}/resume",
+    summary="Resume a subscription",
+    operation_id="resume_subscription",
+    responses=_ANSWERS,
+    openapi_extra=_taking(),
+)
+async def post_resume(
+    request: Request, caller: ByPrivateKey, services: Services, once: ByIdempotencyKey, subscription_id: _Id
+) -> Response:
+    """End a subscription's pause: what was left of its period runs on from now.
+
+    Nothing happens to one that is not paused. 409 if it has ended.
+    """
+    return await _once(once, request, caller, services, subscription_id, _resume)
+
+
+async def _once(
+    once: Once,
+    request: Request,
+    caller: Caller,
+    services: ApiServices,
+    subscription_id: str,
+    wish: Wish,
+    *known: str,
+) -> Response:
+    """Carry a wish out once for its Idempotency-Key."""
+
+    async def work(_key: str | None) -> Response:
+        fields = await _read(request, *known)
+        found = await subscription_in_path(services.desk.database, caller.shop, subscription_id)
+        asked = _Asked(caller, services, found, fields)
+        seen = await find_subscription_for_api(services.desk.database, caller.shop, found)
+        return answer(OneChangedSubscription(True, _shape(asked, seen, await wish(asked))))
+
+    return await once.answer(caller.shop, work)
+
+
+async def _read(request: Request, *known: str) -> dict[str, object]:
+    """The fields of the body; one that is not known may be a mistyped `preview`.
+
+    Raises: Malformed.
+    """
+    fields = await read_fields(request)
+    names = (*known, "preview")
+    for name in (*request.query_params, *fields):
+        if name in request.query_params or name not in names:
+            raise Malformed(f'there is no field "{name[:40]}" here; send {" and ".join(names)} in the body', name)
+    return fields
+
+
+async def _cancel(asked: _Asked) -> Changed:
+    at = asked.fields.get("at", _AT[0])
+    if at not in _AT:
+        raise Malformed(f"at is not one of {', '.join(_AT)}", "at")
+    act = partial(cancel_later if at == _AT[0] else cancel_now, asked.services.desk.database, asked.caller.shop)
+    return await act(asked.subscription_id, by="api", **asked.named)
+
+
+async def _undo(asked: _Asked) -> Changed:
+    return await undo(asked.services.desk.database, asked.caller.shop, asked.subscription_id, **asked.named)
+
+
+async def _pause(asked: _Asked) -> Changed:
+    until = _moment(asked.fields.get("until"))
+    database, shop = asked.services.desk.database, asked.caller.shop
+    return await pause(database, shop, asked.subscription_id, until=until, by="api", **asked.named)
+
+
+async def _resume(asked: _Asked) -> Changed:
+    return await resume(asked.services.desk.database, asked.caller.shop, asked.subscription_id, **asked.named)
+
+
+def _flag(value: object) -> bool:
+    """A yes or no, as JSON or a form writes it. Raises: Malformed."""
+    known = {"true": True, "1": True, "false": False, "0": False}
+    text = str(value).lower() if isinstance(value, bool | int | str) else ""
+    if text not in known:
+        raise Malformed("preview is not true or false", "preview")
+    return known[text]
+
+
+def _moment(value: object) -> datetime | None:
+    """A moment, or None if none was given. Raises: Malformed."""
+    if value is None or value == "":
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise Malformed("until is no moment; write it as Unix seconds or ISO 8601", "until")
+    try:
+        return read_moment(str(value))
+    except ValueError as error:
+        raise Malformed(f"until {error}", "until") from error
+
+
+def _shape(asked: _Asked, seen: SeenSubscription, changed: Changed) -> ChangedSubscription:
+    version = changed.subscription
+    terms = version.package.terms
+    at = version.charged_next_at
+    shape = subscription_shape(replace(seen, subscription=version), asked.services.portal_url(seen.portal))
+    return ChangedSubscription(
+        **msgspec.structs.asdict(shape),
+        preview=asked.preview,
+        replaced=change_object(seen.subscription, changed.replaced),
+        charged_now=price_text(Decimal(0), terms.currency),
+        next_charge_at=int(at.timestamp()) if at else 0,
+        next_charge_amount=price_text(terms.price if at else Decimal(0), terms.currency),
+    )
