@@ -87,3 +87,50 @@ async def test_what_was_missed_is_shown_and_charged_whole_if_that_is_wanted(
     said = await paydesk("subscription", "missed", account["id"], "--test", "--charge-all")
     assert "every period that is due is charged" in said.err
     assert await database.fetchval("select charge_missed_until from merchant where id = $1", account["id"]) is not None
+
+
+async def test_it_ends_with_its_period_unless_that_is_undone(
+    paydesk: Any, subscription: int, account: dict[str, Any], database: Database
+) -> None:
+    before = (await paydesk("subscription", "show", subscription, "--json")).result
+    seen = (await paydesk("subscription", "cancel", subscription, "--at-period-end", "--preview", "--json")).result
+    assert (seen["preview"], seen["change_request"]["at"]) == (True, before["date_next"])
+    assert (await paydesk("subscription", "show", subscription, "--json")).result == before
+    said = await paydesk("subscription", "cancel", subscription, "--at-period-end")
+    assert "nothing is charged any more" in said.out
+    kept = (await paydesk("subscription", "undo", subscription, "--json")).result
+    assert (kept["date_next"], kept["change_request"]) == (before["date_next"], None)
+    ending = (await paydesk("subscription", "cancel", subscription, "--at-period-end", "--json")).result
+    assert (ending["status"], ending["cancel_delay"] > 0) == ("Active", True)
+    journey = await paydesk("clock", "advance", account["id"], "2m", "--json")
+    assert journey.result["counts"] == {"subscription_cancelled": 1}
+    ended = (await paydesk("subscription", "show", subscription, "--json")).result
+    assert (ended["status"], ended["date_cancelled"]) == ("Cancelled", before["date_next"])
+    assert (await paydesk("check")).status == 0
+
+
+async def test_a_pause_is_over_on_its_day_and_its_time_is_added(
+    paydesk: Any, subscription: int, account: dict[str, Any]
+) -> None:
+    before = (await paydesk("subscription", "show", subscription, "--json")).result
+    until = before["date_next"] + 40 * 86400
+    paused = (await paydesk("subscription", "pause", subscription, "--until", until, "--json")).result
+    assert (paused["date_next"], paused["change_request"]["at"]) == (0, until)
+    away = until - paused["change_request"]["since"]
+    replaced = (await paydesk("subscription", "pause", subscription, "--json")).result["replaced"]
+    assert replaced["at"] == until
+    await paydesk("subscription", "pause", subscription, "--until", until)
+    journey = await paydesk("clock", "advance", account["id"], "4m", "--json")
+    assert journey.result["counts"]["subscription_resumed"] == 1
+    assert journey.result["counts"]["payment"] == 1
+    after = (await paydesk("subscription", "show", subscription, "--json")).result
+    assert abs(after["date_paid"] - before["date_next"] - away) <= 1
+    assert (await paydesk("check")).status == 0
+
+
+async def test_a_pause_ends_when_somebody_wants_it(paydesk: Any, subscription: int) -> None:
+    said = await paydesk("subscription", "pause", subscription)
+    assert "is paused until it is resumed" in said.out
+    assert "is Active, and next charged" in (await paydesk("subscription", "resume", subscription)).out
+    refused = await paydesk("subscription", "pause", subscription, "--until", "soon")
+    assert refused.status == 2

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -36,6 +37,33 @@ class TestTheRealService:
         cancelled = await cancel(gateway, subscription_id)
         assert (cancelled["id"], cancelled["status"], cancelled["date_next"]) == (subscription_id, "Cancelled", 0)
         assert await cancel(gateway, str(subscription_id)) == cancelled
+
+    async def test_it_ends_later_is_kept_paused_and_resumed(
+        self, service: str, merchant: Merchant, subscription_id: int
+    ) -> None:
+        subscriptions = Gateway(merchant.public_key, merchant.private_key, service).subscriptions()
+        seen = await asyncio.to_thread(subscriptions.cancel_later, subscription_id, preview=True)
+        ending = await asyncio.to_thread(subscriptions.cancel_later, subscription_id, idempotency_key="leave-1")
+        again = await asyncio.to_thread(subscriptions.cancel_later, subscription_id, idempotency_key="leave-1")
+        assert ending == again
+        assert (seen["preview"], ending["preview"]) == (True, False)
+        assert ending["change_request"]["at"] == seen["change_request"]["at"]
+        kept = await asyncio.to_thread(subscriptions.undo, subscription_id)
+        assert kept["date_next"] == ending["change_request"]["at"]
+        until = datetime.fromtimestamp(kept["date_next"], UTC)
+        paused = await asyncio.to_thread(subscriptions.pause, subscription_id, until)
+        assert paused["change_request"]["at"] == kept["date_next"]
+        resumed = await asyncio.to_thread(subscriptions.resume, subscription_id)
+        assert (resumed["change_request"], resumed["next_charge_amount"]) == (None, "10.00")
+        with pytest.raises(ValueError, match="time zone"):
+            subscriptions.pause(subscription_id, datetime(2030, 1, 1))
+
+    async def test_a_refusal_has_the_key_that_was_drawn(self, service: str, merchant: Merchant) -> None:
+        subscriptions = Gateway(merchant.public_key, merchant.private_key, service).subscriptions()
+        with pytest.raises(ApiError) as raised:
+            await asyncio.to_thread(subscriptions.undo, 18)
+        assert raised.value.status == 404
+        assert raised.value.idempotency_key
 
     async def test_an_unknown_one_is_told(self, service: str, merchant: Merchant) -> None:
         gateway = Gateway(merchant.public_key, merchant.private_key, service)

@@ -21,6 +21,7 @@ from paydesk.domain.accounts.links import AccountLink
 from paydesk.domain.accounts.roles import Role
 from paydesk.domain.accounts.team import INVITATION_LIFETIME, invite_first
 from paydesk.domain.business.key_pairs import public_keys
+from paydesk.domain.merchants.customer_ways import PortalCancels
 from paydesk.domain.merchants.keys import KeyScope, pairs_of
 from paydesk.domain.merchants.merchant import (
     MUTABLE_EVENTS,
@@ -162,6 +163,14 @@ async def set_(
             "--fees-returned/--fees-kept", help="Whether refunds give the merchant back its share of the fees."
         ),
     ] = None,
+    portal_cancels: Annotated[
+        PortalCancels | None,
+        typer.Option(help="When a subscription ends that its customer cancels on its page."),
+    ] = None,
+    portal_pauses: Annotated[
+        bool | None,
+        typer.Option("--portal-pauses/--no-portal-pauses", help="Whether customers may pause a subscription."),
+    ] = None,
     app_scheme: Annotated[
         list[str] | None,
         typer.Option(
@@ -183,8 +192,8 @@ async def set_(
         "test_pingback_url": _web_url(test_pingback_url, "--test-pingback-url"),
     }
     muted, unmuted = mute_event or [], unmute_event or []
-    flags = (test_mode, shipped_goods, fees_returned, saves_cards)
-    given = (*urls.values(), *flags, pingback_format, app_scheme or None)
+    flags = (test_mode, shipped_goods, fees_returned, saves_cards, portal_pauses)
+    given = (*urls.values(), *flags, pingback_format, portal_cancels, app_scheme or None)
     if not (muted or unmuted) and all(value is None for value in given):
         raise Malformed("nothing to change; see: paydesk merchant set --help")
     async with deployment() as here:
@@ -202,6 +211,8 @@ async def set_(
             fees_returned=fees_returned,
             app_schemes=app_scheme or None,
             saves_cards=saves_cards,
+            portal_cancels=portal_cancels,
+            portal_pauses=portal_pauses,
         )
         sent = await send_waiting(here.database, merchant, now=utc_now()) if any(urls.values()) else 0
         account = await _with_keys(here, merchant, with_private_key=False)

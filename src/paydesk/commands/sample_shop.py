@@ -16,8 +16,9 @@ from paydesk.domain.accounts.access_needs import Client, Gate
 from paydesk.domain.accounts.joining import sign_up_invited
 from paydesk.domain.accounts.roles import Role
 from paydesk.domain.accounts.team import accept_invitation, invite_first
+from paydesk.domain.merchants.customer_ways import PortalCancels
 from paydesk.domain.merchants.keys import pairs_of
-from paydesk.domain.merchants.merchant import create_merchant, find_merchant
+from paydesk.domain.merchants.merchant import change_merchant, create_merchant, find_merchant
 from paydesk.equipment import gate_of
 from paydesk.settings import Settings
 from paydesk.web.demo.routes import SHIPPING_PINGBACKS
@@ -90,6 +91,7 @@ async def _account(
             now=utc_now(),
             shipped_goods=shipped_goods,
         )
+        await change_merchant(database, merchant.id, portal_cancels=PortalCancels.BOTH, portal_pauses=True)
         _note(note, str(merchant.id))
         return merchant.id, (merchant.public_key, merchant.private_key)
 

@@ -48,6 +48,12 @@ async def details(subscriber: Till) -> list[str]:
 
 PAYMENT_OF = "update payment set {change} where merchant_id = $1 and period_number = {period} returning subscription_id"
 SUBSCRIPTION = "update subscription set {change} where merchant_id = $1 returning id"
+CHANGE = (
+    "with s as (select * from subscription where merchant_id = $1), c as (insert into subscription_change"
+    " (merchant_id, live, subscription_id, type, state, due_at, asked_by, since, created_at, finished_at)"
+    " select merchant_id, live, id, '{type}', '{state}', now(), 'api', '2000-01-01', '2000-01-01', {end} from s"
+    " returning id) select {named} from s cross join c"
+)
 CORRUPTIONS = (
     *(
         Corruption("periods_paid", "subscription", PAYMENT_OF.format(change=change, period=period))
@@ -90,6 +96,14 @@ CORRUPTIONS = (
         "subscriptions_stand",
         "subscription",
         PAYMENT_OF.format(change="state = 'processing'", period=3),
+    ),
+    Corruption("changes_agree", "subscription", SUBSCRIPTION.format(change="change_id = 0, date_next = null")),
+    Corruption("changes_agree", "subscription", CHANGE.format(type="cancel", state="open", end="null", named="s.id")),
+    *(
+        Corruption(
+            "changes_agree", "subscription_change", CHANGE.format(type=kind, state="done", end=end, named="c.id")
+        )
+        for kind, end in (("cancel", "now()"), ("resume", "timestamptz '2100-01-01'"))
     ),
     Corruption(
         "numbers_needed", "card", "update subscription set date_next = null where merchant_id = $1 returning card_id"

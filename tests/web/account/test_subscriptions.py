@@ -150,3 +150,40 @@ async def test_a_failing_charge_stands_out(owner: Visitor, seller: Seller) -> No
 @pytest.mark.parametrize("query", ["?q=%00", "?q=" + "9" * 299, "?status=x", "?before=1-2-3", "/packages?before=x"])
 async def test_a_hostile_query_never_fails(owner: Visitor, query: str) -> None:
     assert (await owner.see(url(owner, query))).status_code == 200
+
+
+async def test_it_ends_with_its_period_or_is_kept(owner: Visitor, seller: Seller) -> None:
+    one = await subscribe(seller)
+    page = await owner.see(url(owner, f"/{one}"))
+    assert "Let it end with its period" in page.text
+    asked = await owner.see(url(owner, f"/{one}/end"))
+    assert "is not charged any more" in text_of(asked)
+    assert leads_to(await owner.post(url(owner, f"/{one}/end"), fields_of(asked))) == url(owner, f"/{one}")
+    page = await owner.see(url(owner, f"/{one}"))
+    assert "that was asked by your team" in text_of(page)
+    assert "Let it end with its period" not in page.text
+    asked = await owner.see(url(owner, f"/{one}/undo"))
+    assert "10.00 USD is charged on" in text_of(asked).replace("\xa0", " ") or "is charged on" in text_of(asked)
+    await owner.post(url(owner, f"/{one}/undo"), fields_of(asked))
+    assert "Let it end with its period" in (await owner.see(url(owner, f"/{one}"))).text
+
+
+async def test_it_is_paused_until_a_day_and_resumed(owner: Visitor, seller: Seller) -> None:
+    one = await subscribe(seller)
+    asked = await owner.see(url(owner, f"/{one}/pause"))
+    wrong = await owner.post(url(owner, f"/{one}/pause"), {**fields_of(asked), "until": "2001-01-01"})
+    assert wrong.status_code == 400
+    assert "until is not between now and" in text_of(wrong)
+    until = (utc_now() + timedelta(days=50)).date().isoformat()
+    await owner.post(url(owner, f"/{one}/pause"), {**fields_of(asked), "until": until})
+    page = text_of(await owner.see(url(owner, f"/{one}")))
+    assert "Paused by your team until" in page
+    assert "Nothing is charged until it is resumed." in page
+    assert listed((await owner.see(url(owner))).text) == [str(one)]
+    asked = await owner.see(url(owner, f"/{one}/resume"))
+    assert "What was left of its period runs on." in text_of(asked)
+    await owner.post(url(owner, f"/{one}/resume"), fields_of(asked))
+    page = text_of(await owner.see(url(owner, f"/{one}")))
+    assert "Pause it" in page
+    log = text_of(await owner.see(f"{owner.merchant_path}/settings/audit?action=subscription_changed"))
+    assert log.count(f"subscription {one}") >= 2

@@ -13,9 +13,10 @@ from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.billing.replacing_cards import CardChange, ChangePage
 from paydesk.domain.merchants.customer_links import Link, OpenedLink, wrong_link
+from paydesk.domain.merchants.customer_ways import PortalCancels
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.states import PaymentState
-from paydesk.domain.subscriptions.changes import ChangeType, PortalCancels
+from paydesk.domain.subscriptions.changes import ChangeType
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.rows import SubscriptionRow, subscription_of
 from paydesk.domain.subscriptions.states import CardChangeState

@@ -20,8 +20,8 @@ from paydesk.domain.accounts.people import parse_name, parse_time_zone
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.accounts.sessions import Session, require, require_recent
 from paydesk.domain.merchants.app_schemes import parse_app_schemes
+from paydesk.domain.merchants.customer_ways import PortalCancels
 from paydesk.domain.payments.hold_periods import require_holds
-from paydesk.domain.subscriptions.changes import PortalCancels
 
 queries = load_statements(__package__ or "", "shop_settings.sql")
 

@@ -17,6 +17,7 @@ from paydesk.database.records import record_if_any, record_of, records_of
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.merchants import keys
 from paydesk.domain.merchants.app_schemes import parse_app_schemes
+from paydesk.domain.merchants.customer_ways import PortalCancels
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.merchants.trade_terms import TradeTerms
 
@@ -218,10 +219,13 @@ async def change_merchant(
     fees_returned: bool | None = None,
     app_schemes: Sequence[str] | None = None,
     saves_cards: bool | None = None,
+    portal_cancels: PortalCancels | None = None,
+    portal_pauses: bool | None = None,
 ) -> Merchant:
     """Change settings of an account: None leaves one as it is, an empty URL clears it.
 
-    `app_schemes` replace those that are there; an empty one clears them.
+    `app_schemes` replace those that are there; an empty one clears them. `portal_cancels` and
+    `portal_pauses`: what customers may do with a subscription on its page.
     `muted` and `unmuted` are events (MUTABLE_EVENTS) that are not sent from now on, or are again.
     Raises: NotFound; Malformed for an event that can't be muted, or that is to be both, or a scheme
         that is no app's.
@@ -242,6 +246,8 @@ async def change_merchant(
             fees_returned=fees_returned,
             app_schemes=None if app_schemes is None else list(parse_app_schemes(app_schemes)),
             saves_cards=saves_cards,
+            portal_cancels=portal_cancels,
+            portal_pauses=portal_pauses,
         ),
     )
     if row is None:

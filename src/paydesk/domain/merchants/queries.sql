@@ -61,7 +61,7 @@ select m.id, m.name, m.email, m.time_zone, m.test_mode, m.went_live_at, m.pingba
   ) k on true
  order by m.id;
 
--- name: change_merchant(id, pingback_url, test_pingback_url, pingback_format, test_mode, shipped_goods, muted, unmuted, fees_returned, app_schemes, saves_cards)^
+-- name: change_merchant(id, pingback_url, test_pingback_url, pingback_format, test_mode, shipped_goods, muted, unmuted, fees_returned, app_schemes, saves_cards, portal_cancels, portal_pauses)^
 -- A null leaves a value as it is; an empty text clears a URL. muted and unmuted are events to add to and to take from
 -- those that are not sent.
 with planned as (
@@ -77,6 +77,8 @@ update merchant
        shipped_goods = coalesce(:shipped_goods::boolean, shipped_goods),
        app_schemes = coalesce(:app_schemes::text[], app_schemes),
        saves_cards = coalesce(:saves_cards::boolean, saves_cards),
+       portal_cancels = coalesce(:portal_cancels::text, portal_cancels),
+       portal_pauses = coalesce(:portal_pauses::boolean, portal_pauses),
        muted_events = array(
            select distinct e from unnest(muted_events || :muted::text[]) e where e <> all(:unmuted::text[]) order by e)
  where id = :id

@@ -27,16 +27,6 @@ class ChangeEnd(StrEnum):
     """The subscription ended another way before; the schema's trigger writes it."""
 
 
-class PortalCancels(StrEnum):
-    """When a subscription ends that its customer cancels on its page: its merchant decides."""
-
-    NOW = "now"
-    PERIOD_END = "period_end"
-    """With the period that is paid; the customer may take that back until then."""
-    BOTH = "both"
-    """As the customer chooses."""
-
-
 @dataclass(frozen=True, slots=True)
 class Change:
     """An open change: `due_at` is when it is carried out (UTC), None if only somebody's wish does;

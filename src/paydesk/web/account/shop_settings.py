@@ -8,8 +8,8 @@ from paydesk.core.errors import Malformed
 from paydesk.domain.accounts.people import time_zones
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.business.shop_settings import ShopSettings, find_shop_settings, save_shop_settings
+from paydesk.domain.merchants.customer_ways import PortalCancels
 from paydesk.domain.payments.hold_periods import TIME_TO_SHIP
-from paydesk.domain.subscriptions.changes import PortalCancels
 from paydesk.web.account.face import FACE
 from paydesk.web.console.guards import Section, field_errors
 from paydesk.web.console.visit import Visit

@@ -38,6 +38,12 @@ _ENDINGS = {
 }
 """Events that end a subscription, and what they mean for the shop (interface.md §6.2)."""
 
+_PAUSES = {
+    "subscription_paused": "Genuine: the subscription is paused. Nothing is sent out until it goes on.",
+    "subscription_resumed": "Genuine: the subscription goes on. The next parcel goes out once it is paid.",
+}
+"""Events for those who ask for them: what they mean for the shop."""
+
 
 class Order(msgspec.Struct, frozen=True, tag="order"):
     """What a visitor wants to buy; `amount` is in main units, `sign_version` signs its form
@@ -261,6 +267,8 @@ def judge(payload: Mapping[str, object], sheet: Sheet | None) -> Judgement:
     event = str(payload.get("event"))
     if sheet.order.plan is not None and event in _ENDINGS:
         return Judgement(_ENDINGS[event], ends=True)
+    if sheet.order.plan is not None and event in _PAUSES:
+        return Judgement(_PAUSES[event])
     if (reversal := read_reversal(payload)) is not None:
         return _judge_reversal(reversal, sheet)
     if event != "payment":

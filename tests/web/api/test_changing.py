@@ -1,0 +1,178 @@
+"""Cancelling with the period, undoing, pausing and resuming, as a merchant's server asks for it."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import pytest
+from tests.till import Till
+
+from paydesk.domain.billing.charging import BillingRun
+from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.payments.desk import Desk
+from paydesk.domain.subscriptions.lifecycle import Subscription
+from paydesk_client import Gateway
+
+
+@pytest.fixture
+def club(desk: Desk, shop: Shop) -> Till:
+    return Till(desk, shop)
+
+
+@pytest.fixture
+async def member(club: Till) -> Subscription:
+    return await club.subscribe()
+
+
+@pytest.fixture
+def headers(gateway: Gateway) -> dict[str, str]:
+    return {"X-ApiKey": gateway.private_key}
+
+
+def path(member: Subscription, wish: str) -> str:
+    return f"/api/v1/subscriptions/{member.id}/{wish}"
+
+
+def seconds(at: datetime | None) -> int:
+    assert at is not None
+    return int(at.timestamp())
+
+
+async def ask(
+    web: httpx.AsyncClient, member: Subscription, wish: str, headers: dict[str, str], **body: Any
+) -> dict[str, Any]:
+    response = await web.post(path(member, wish), json=body, headers=headers)
+    assert response.status_code == 200, response.text
+    data: dict[str, Any] = response.json()["data"]
+    return data
+
+
+async def test_a_preview_says_exactly_what_then_happens(
+    web: httpx.AsyncClient, member: Subscription, headers: dict[str, str]
+) -> None:
+    seen = await ask(web, member, "cancel", headers, preview=True)
+    assert (seen["preview"], seen["status"], seen["date_next"]) == (True, "Active", 0)
+    assert seen["change_request"]["at"] == seconds(member.date_next)
+    assert (seen["charged_now"], seen["next_charge_at"], seen["next_charge_amount"]) == ("0.00", 0, "0.00")
+    shown = (await web.get(f"/api/v1/subscriptions/{member.id}", headers=headers)).json()["data"]
+    assert (shown["change_request"], shown["cancel_delay"]) == (None, 0)
+    done = await ask(web, member, "cancel", headers)
+    assert done["preview"] is False
+    assert done["change_request"]["at"] == seen["change_request"]["at"]
+    assert abs(done["cancel_delay"] - seen["cancel_delay"]) <= 60
+
+
+async def test_undone_it_is_charged_as_before(
+    web: httpx.AsyncClient, member: Subscription, headers: dict[str, str]
+) -> None:
+    await ask(web, member, "cancel", headers)
+    seen = await ask(web, member, "undo", headers, preview=True)
+    assert (seen["next_charge_at"], seen["next_charge_amount"]) == (seconds(member.date_next), "10.00")
+    kept = await ask(web, member, "undo", headers)
+    assert (kept["date_next"], kept["change_request"], kept["cancel_delay"]) == (seconds(member.date_next), None, 0)
+
+
+async def test_a_pause_until_a_day_says_what_is_charged_after_it(
+    web: httpx.AsyncClient, member: Subscription, headers: dict[str, str]
+) -> None:
+    until = datetime.now(UTC) + timedelta(days=60)
+    paused = await ask(web, member, "pause", headers, until=until.isoformat())
+    assert paused["change_request"]["type"] == "resume"
+    assert paused["change_request"]["at"] == int(until.timestamp())
+    assert paused["status"] == "Active"
+    assert abs(paused["next_charge_at"] - seconds(member.date_next) - 60 * 86400) <= 60
+    assert paused["next_charge_amount"] == "10.00"
+    resumed = await ask(web, member, "resume", headers)
+    assert abs(resumed["date_next"] - seconds(member.date_next)) <= 60
+
+
+async def test_another_change_takes_its_place_and_the_answer_says_so(
+    web: httpx.AsyncClient, member: Subscription, headers: dict[str, str]
+) -> None:
+    ending = await ask(web, member, "cancel", headers)
+    paused = await ask(web, member, "pause", headers)
+    assert paused["replaced"] == ending["change_request"]
+    assert (paused["change_request"]["at"], paused["next_charge_at"]) == (0, 0)
+
+
+async def test_a_call_under_one_key_is_answered_alike(
+    web: httpx.AsyncClient, member: Subscription, headers: dict[str, str], club: Till
+) -> None:
+    named = {**headers, "Idempotency-Key": "leave-1"}
+    first = await web.post(path(member, "cancel"), headers=named)
+    await ask(web, member, "undo", headers)
+    again = await web.post(path(member, "cancel"), headers=named)
+    assert (again.json(), again.headers["idempotent-replayed"]) == (first.json(), "true")
+    assert (await club.now(member)).change is None
+
+
+async def test_many_at_once_leave_one_change(
+    web: httpx.AsyncClient, member: Subscription, headers: dict[str, str], club: Till
+) -> None:
+    answers = await asyncio.gather(*(web.post(path(member, "cancel"), headers=headers) for _ in range(8)))
+    assert {one.status_code for one in answers} <= {200, 409}
+    assert [row["state"] for row in await club.rows("subscription_change")] == ["open"]
+
+
+async def test_now_is_at_once(web: httpx.AsyncClient, member: Subscription, headers: dict[str, str]) -> None:
+    seen = await ask(web, member, "cancel", headers, at="now", preview="true")
+    assert seen["status"] == "Cancelled"
+    assert (await ask(web, member, "undo", headers))["status"] == "Active"
+    assert (await ask(web, member, "cancel", headers, at="now"))["status"] == "Cancelled"
+
+
+async def test_the_old_path_ends_at_once_as_ever(
+    web: httpx.AsyncClient, member: Subscription, headers: dict[str, str], club: Till
+) -> None:
+    await ask(web, member, "cancel", headers)
+    response = await web.post(f"/api/subscription/{member.id}/cancel", headers=headers)
+    assert response.json()["data"]["status"] == "Cancelled"
+    assert [event for event in await club.events() if event != "payment"] == ["subscription_cancelled"]
+
+
+@pytest.mark.parametrize(
+    ("wish", "body", "field"),
+    [
+        ("cancel", {"preveiw": True}, "preveiw"),
+        ("cancel", {"at": "tomorrow"}, "at is not"),
+        ("undo", {"preview": "maybe"}, "preview is not"),
+        ("pause", {"until": "soon"}, "until"),
+        ("pause", {"until": 1}, "until"),
+        ("pause", {"until": [2]}, "until"),
+        ("resume", {"at": "now"}, 'no field "at"'),
+    ],
+)
+async def test_what_is_mistyped_is_named_and_changes_nothing(
+    web: httpx.AsyncClient,
+    member: Subscription,
+    headers: dict[str, str],
+    club: Till,
+    wish: str,
+    body: dict[str, Any],
+    field: str,
+) -> None:
+    response = await web.post(path(member, wish), json=body, headers=headers)
+    assert response.status_code == 400
+    assert field in response.json()["message"]
+    assert await club.now(member) == member
+
+
+async def test_while_it_is_charged_it_is_a_conflict(
+    web: httpx.AsyncClient, member: Subscription, headers: dict[str, str], club: Till, desk: Desk
+) -> None:
+    assert member.date_next is not None
+    await club.die_after_claim(member.date_next)
+    for wish in ("cancel", "pause"):
+        response = await web.post(path(member, wish), headers=headers)
+        assert response.status_code == 409
+        assert "being charged" in response.json()["message"]
+    assert await BillingRun(desk).charge_due(merchant_id=club.shop.merchant_id, at=member.date_next) == 0
+
+
+async def test_nobody_elses(web: httpx.AsyncClient, headers: dict[str, str]) -> None:
+    for wish in ("cancel", "undo", "pause", "resume"):
+        response = await web.post(f"/api/v1/subscriptions/18/{wish}", headers=headers)
+        assert response.status_code == 404
