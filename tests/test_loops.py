@@ -39,6 +39,7 @@ WORK = {
     "card changes": "paydesk.domain.billing.card_lookups:settle_card_changes",
     "billing 1": "paydesk.domain.billing.charging:BillingRun.charge_due",
     "ending of subscriptions": "paydesk.domain.billing.charging:expire_due",
+    "changes of subscriptions": "paydesk.domain.billing.charging:carry_out_due",
     "disputes": "paydesk.domain.chargebacks.reading_acquirers:read_disputes",
     "deadlines of shipments": "paydesk.domain.deliveries.deadlines:act_on_due",
     "settling": "paydesk.domain.ledger.settling:settle_due",

@@ -103,10 +103,10 @@ async def test_it_ends_with_its_period_unless_that_is_undone(
     ending = (await paydesk("subscription", "cancel", subscription, "--at-period-end", "--json")).result
     assert (ending["status"], ending["cancel_delay"] > 0) == ("Active", True)
     journey = await paydesk("clock", "advance", account["id"], "2m", "--json")
-    assert journey.result["counts"] == {"subscription_cancelled": 1}
+    assert journey.result["counts"]["subscription_cancelled"] == 1
+    assert "payment" not in journey.result["counts"]
     ended = (await paydesk("subscription", "show", subscription, "--json")).result
     assert (ended["status"], ended["date_cancelled"]) == ("Cancelled", before["date_next"])
-    assert (await paydesk("check")).status == 0
 
 
 async def test_a_pause_is_over_on_its_day_and_its_time_is_added(
@@ -125,7 +125,6 @@ async def test_a_pause_is_over_on_its_day_and_its_time_is_added(
     assert journey.result["counts"]["payment"] == 1
     after = (await paydesk("subscription", "show", subscription, "--json")).result
     assert abs(after["date_paid"] - before["date_next"] - away) <= 1
-    assert (await paydesk("check")).status == 0
 
 
 async def test_a_pause_ends_when_somebody_wants_it(paydesk: Any, subscription: int) -> None:

@@ -11,6 +11,7 @@ from paydesk.domain.deliveries.delivery_status import DELIVERY_TRANSITIONS
 from paydesk.domain.ledger.balances import PostingKind
 from paydesk.domain.payments.states import ATTEMPT_TRANSITIONS, MOVEMENT_TRANSITIONS, PAYMENT_TRANSITIONS
 from paydesk.domain.pingbacks.states import TRANSITIONS as PINGBACK_TRANSITIONS
+from paydesk.domain.subscriptions.changes import CHANGE_TRANSITIONS
 from paydesk.domain.subscriptions.states import CARD_CHANGE_TRANSITIONS, SUBSCRIPTION_TRANSITIONS
 
 ROOT = Path(__file__).parents[2]
@@ -31,6 +32,7 @@ def section(heading: str) -> str:
         ("### Movement", MOVEMENT_TRANSITIONS),
         ("### Delivery", DELIVERY_TRANSITIONS),
         ("### Subscription", SUBSCRIPTION_TRANSITIONS),
+        ("### Subscription change", CHANGE_TRANSITIONS),
         ("### Card change", CARD_CHANGE_TRANSITIONS),
         ("### Chargeback", CHARGEBACK_TRANSITIONS),
         ("### Pingback", PINGBACK_TRANSITIONS),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from playwright.async_api import Page, expect
-from tests.e2e.looks import violations
+from tests.e2e.looks import flaws, violations
 from tests.e2e.running import PATIENCE_MS, OpenPage, Running, fill_in
 from tests.lengths import long
 
@@ -98,3 +98,39 @@ async def test_a_free_trial_begins_on_their_page_and_is_changed_there(open_page:
     assert summary["counts"].get("payment") == 1, summary
     await page.goto(thanks)
     await expect(page.get_by_text("Genuine, a renewal at the agreed price")).to_have_count(1, timeout=PATIENCE_MS)
+
+
+@long
+async def test_the_customer_lets_it_end_keeps_it_pauses_and_resumes(open_page: OpenPage, running: Running) -> None:
+    page = await subscribe(open_page, running, "Coffee club", "Pay 5.00 USD", version="v2")
+    thanks = page.url
+    await page.get_by_role("link", name="Change the card or cancel").click()
+    await page.wait_for_url("**/portal/**")
+    await page.get_by_role("link", name="Cancel the subscription").click()
+    assert await flaws(page) == []
+    await page.get_by_role("button", name="Let it end on").click()
+    await expect(page.get_by_role("status")).to_contain_text("This subscription ends on")
+    await expect(page.get_by_role("status")).to_contain_text("If you keep it, US$5.00 is charged on")
+    assert await flaws(page) == []
+    await page.get_by_role("button", name="Keep the subscription").click()
+    await expect(page.get_by_role("button", name="Keep the subscription")).to_have_count(0)
+    await page.get_by_role("link", name="Pause the subscription").click()
+    assert await flaws(page) == []
+    await page.get_by_label("For how long").select_option("2")
+    await page.get_by_role("button", name="Pause the subscription").click()
+    await expect(page.get_by_role("status")).to_contain_text("This subscription is paused until")
+    assert await flaws(page) == []
+    summary = advance(running, "1m")
+    assert "payment" not in summary["counts"], summary
+    await page.reload()
+    await page.get_by_role("button", name="Resume the subscription").click()
+    await expect(page.get_by_role("status")).to_have_count(0)
+    summary = advance(running, "1m")
+    assert summary["counts"].get("payment") == 1, summary
+    await page.get_by_role("link", name="Cancel the subscription").click()
+    await page.get_by_role("button", name="Let it end on").click()
+    summary = advance(running, "1m")
+    assert summary["counts"].get("subscription_cancelled") == 1, summary
+    assert "payment" not in summary["counts"], summary
+    await page.goto(thanks)
+    await expect(page.get_by_role("status")).to_contain_text("Ended.", timeout=PATIENCE_MS)

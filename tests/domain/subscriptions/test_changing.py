@@ -38,6 +38,10 @@ async def carried_out(till: Till, at: datetime) -> int:
     return await carry_out_due(till.database, real_now=utc_now(), merchant_id=till.shop.merchant_id, at=at)
 
 
+async def expired(till: Till, at: datetime | None) -> int:
+    return await expire_due(till.database, real_now=utc_now(), merchant_id=till.shop.merchant_id, at=at)
+
+
 async def ends_told(till: Till) -> list[str]:
     return [event for event in await till.events() if event != "payment"]
 
@@ -236,13 +240,12 @@ class TestPausing:
         since = begun.date_start + DAY
         await pause(subscriber.database, subscriber.shop, begun.id, by="api", now=since)
         until = begun.date_end + DAY
-        expire = {"real_now": utc_now(), "merchant_id": subscriber.shop.merchant_id}
-        assert await expire_due(subscriber.database, **expire, at=until) == 0
+        assert await expired(subscriber, until) == 0
         await resume(subscriber.database, subscriber.shop, begun.id, now=until)
         now = await subscriber.now(begun)
         assert now.date_end == begun.date_end + (until - since)
         assert await subscriber.problems() == []
-        assert await expire_due(subscriber.database, **expire, at=now.date_end) == 1
+        assert await expired(subscriber, now.date_end) == 1
 
     async def test_cancelled_while_paused_it_ends_once(self, subscriber: Till) -> None:
         await asks_for_pauses(subscriber)

@@ -81,8 +81,8 @@ class World:
     async def move_to_next(self) -> None:
         """Move the clock to when something is due: a charge, or a change."""
         known = [await self.subscriber.now(one) for one in self.subscriptions]
-        dates = [one.date_next or (one.change.due_at if one.change else None) for one in known]
-        dates = [one for one in dates if one]
+        asked = [one.date_next or (one.change.due_at if one.change else None) for one in known]
+        dates = [one for one in asked if one]
         if dates and min(dates) > self.now:
             await self.move_clock(int((min(dates) - self.now) / timedelta(hours=1)) + 1)
 

@@ -39,7 +39,6 @@ async def test_it_ends_with_the_period_if_the_merchant_wants_that(subscriber: An
     assert (await subscriber.now()).state == "Active"
     page = await subscriber.page()
     assert f"This subscription ends on {day(before.date_next)}. Nothing is charged any more." in page
-    assert "10.00 USD" in page
     assert "/cancel" not in page
     assert await subscriber.events() == []
     assert await subscriber.charge(before.date_next) == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -16,15 +17,22 @@ class ChangeType(StrEnum):
     """It is paused, and goes on then."""
 
 
-class ChangeEnd(StrEnum):
-    """How a change came to its end."""
+class ChangeState(StrEnum):
+    """Where a change stands."""
 
+    OPEN = "open"
     DONE = "done"
     UNDONE = "undone"
     REPLACED = "replaced"
     """Another one came in its place."""
     OVERTAKEN = "overtaken"
     """The subscription ended another way before; the schema's trigger writes it."""
+
+
+CHANGE_TRANSITIONS: Mapping[ChangeState, frozenset[ChangeState]] = {
+    ChangeState.OPEN: frozenset(ChangeState) - {ChangeState.OPEN},
+    **dict.fromkeys(frozenset(ChangeState) - {ChangeState.OPEN}, frozenset()),
+}
 
 
 @dataclass(frozen=True, slots=True)

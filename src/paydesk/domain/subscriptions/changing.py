@@ -20,7 +20,7 @@ from paydesk.domain.alarms.setting_aside import ASIDE, one_by_one, set_aside
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.pingbacks.destinations import Account, body_format, destination
 from paydesk.domain.pingbacks.payload import subscription_envelope
-from paydesk.domain.subscriptions.changes import Change, ChangeEnd, ChangeType
+from paydesk.domain.subscriptions.changes import Change, ChangeState, ChangeType
 from paydesk.domain.subscriptions.ending import READ_AGAIN, cancel, find_row, find_told
 from paydesk.domain.subscriptions.lifecycle import (
     Canceller,
@@ -60,7 +60,7 @@ class _Step:
     """A version to write: what becomes of the change that is open, and the event that is told."""
 
     version: Subscription
-    closes_as: ChangeEnd
+    closes_as: ChangeState
     event: str | None = None
 
 
@@ -104,7 +104,7 @@ async def cancel_later(
                 "by itself"
             )
         version = ending_later(current, by=by, at=now)
-        return _Step(version, ChangeEnd.REPLACED, None if version.running else CANCELLED_EVENT)
+        return _Step(version, ChangeState.REPLACED, None if version.running else CANCELLED_EVENT)
 
     return await _change(database, shop, subscription_id, choose, now=now, preview=preview)
 
@@ -141,7 +141,7 @@ async def undo(
             return None
         if current.change.due_at is not None and current.change.due_at <= now:
             raise Conflict(f"subscription {current.id} has come to its end")
-        return _Step(kept(current), ChangeEnd.UNDONE)
+        return _Step(kept(current), ChangeState.UNDONE)
 
     return await _change(database, shop, subscription_id, choose, now=now, preview=preview)
 
@@ -174,7 +174,7 @@ async def pause(
         if change is not None and not current.paused and change.due_at is not None and change.due_at <= now:
             raise Conflict(f"subscription {current.id} has come to its end")
         event = PAUSED_EVENT if current.tells_pauses and not current.paused else None
-        return _Step(paused(current, until=until, by=by, at=now), ChangeEnd.REPLACED, event)
+        return _Step(paused(current, until=until, by=by, at=now), ChangeState.REPLACED, event)
 
     return await _change(database, shop, subscription_id, choose, now=now, preview=preview)
 
@@ -200,7 +200,7 @@ async def resume(
 
 
 def _resuming(current: Subscription, at: datetime) -> _Step:
-    return _Step(resumed(current, at=at), ChangeEnd.DONE, RESUMED_EVENT if current.tells_pauses else None)
+    return _Step(resumed(current, at=at), ChangeState.DONE, RESUMED_EVENT if current.tells_pauses else None)
 
 
 def _require_running(current: Subscription) -> None:
@@ -220,7 +220,7 @@ async def _change(
             return Changed(current, moved=False)
         if row.charging_attempt_id is not None:
             raise Busy(f"subscription {subscription_id} is being charged just now; try again once that is decided")
-        replaced = current.change if step.closes_as is ChangeEnd.REPLACED else None
+        replaced = current.change if step.closes_as is ChangeState.REPLACED else None
         if preview:
             return Changed(step.version, replaced)
         told = await find_told(database, shop)
@@ -262,7 +262,7 @@ async def _carry_out(database: Database, row: _Due) -> bool:
     if current.paused:
         step = _resuming(current, at)
     else:
-        step = _Step(cancelled(current, by=cast(Canceller, change.by), at=at), ChangeEnd.DONE, CANCELLED_EVENT)
+        step = _Step(cancelled(current, by=cast(Canceller, change.by), at=at), ChangeState.DONE, CANCELLED_EVENT)
     account = Account(row.account_url, row.test_pingback_url, row.went_live_at)
     return await _write(database, row, step, account, row.pingback_format, now=row.shop_now)
 

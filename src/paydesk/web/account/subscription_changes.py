@@ -77,7 +77,10 @@ async def end(visit: Visit) -> Response:
 @section.page(f"{_ONE}/undo", needs=_NEEDS)
 async def ask_to_keep(visit: Visit) -> Response:
     """Whether it shall go on, and what is charged then."""
-    kept = (await _previewed(visit, undo)).subscription
+    changed = await _previewed(visit, undo)
+    if not changed.moved:
+        return visit.go(_page(visit))
+    kept = changed.subscription
     text = visit.texts.get("It goes on as before: %(price)s is charged on %(moment)s.")
     return visit.ask(
         visit.texts.get("Keep the subscription to %(name)s?") % {"name": kept.package.terms.name},
@@ -143,7 +146,10 @@ def _beginning(text: str, time_zone: str) -> datetime | None:
 @section.page(f"{_ONE}/resume", needs=_NEEDS)
 async def ask_to_resume(visit: Visit) -> Response:
     """Whether it shall go on now, and what is charged then."""
-    resumed = (await _previewed(visit, resume)).subscription
+    changed = await _previewed(visit, resume)
+    if not changed.moved:
+        return visit.go(_page(visit))
+    resumed = changed.subscription
     text = visit.texts.get("What was left of its period runs on. %(price)s is charged next on %(moment)s.")
     if resumed.date_next is None:
         text = visit.texts.get("What was left of its period runs on. Nothing is charged any more.")
