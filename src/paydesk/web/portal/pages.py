@@ -103,7 +103,8 @@ class PortalView:
     def trial_ends(self) -> str:
         """The day on which a trial that runs ends, or an empty string."""
         subscription = self.holding.subscription
-        runs = subscription.state is SubscriptionState.TRIAL and subscription.anchor > self.holding.now
+        trial = subscription.state is SubscriptionState.TRIAL and not subscription.paused
+        runs = trial and subscription.anchor > self.holding.now
         return self.day(subscription.anchor) if runs else ""
 
     @property
