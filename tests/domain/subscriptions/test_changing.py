@@ -8,6 +8,7 @@ from decimal import Decimal
 
 import pytest
 from tests import set_back
+from tests.breaking import say
 from tests.shopfront import MONTHLY
 from tests.till import Till
 
@@ -58,9 +59,7 @@ async def card_is_kept(till: Till, subscription: Subscription) -> bool:
 
 
 async def asks_for_pauses(till: Till) -> None:
-    await till.database.execute(
-        "update merchant set extra_events = '{subscription_paused}' where id = $1", till.shop.merchant_id
-    )
+    await say(till.database, "merchant", {"id": till.shop.merchant_id}, extra_events=["subscription_paused"])
 
 
 class TestEndingWithThePeriod:
@@ -400,14 +399,10 @@ class TestBesideCodeOfBefore:
         """It writes the dates that it knows of; the schema takes them back."""
         begun = await subscriber.subscribe()
         await pause(subscriber.database, subscriber.shop, begun.id, by="api", now=begun.date_start)
-        await subscriber.database.execute(
-            "update subscription set date_next = now() - interval '1 day', date_end = now(), revision = revision + 1"
-            " where merchant_id = $1 and id = $2",
-            subscriber.shop.merchant_id,
-            begun.id,
-        )
-        now = await subscriber.now(begun)
-        assert (now.date_next, now.date_end, now.paused) == (None, None, True)
+        now, of = utc_now(), {"merchant_id": subscriber.shop.merchant_id, "id": begun.id}
+        await say(subscriber.database, "subscription", of, date_next=now - DAY, date_end=now, revision=3)
+        found = await subscriber.now(begun)
+        assert (found.date_next, found.date_end, found.paused) == (None, None, True)
         assert await subscriber.problems() == []
 
     async def test_what_it_cancels_has_no_change_left(self, subscriber: Till) -> None:

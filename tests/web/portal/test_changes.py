@@ -6,6 +6,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests import set_back
+from tests.breaking import say
 
 from paydesk.core.clock import utc_now
 from paydesk.domain.merchants.customer_ways import PortalCancels
@@ -85,9 +87,7 @@ async def test_at_the_end_it_is_over_once(subscriber: Any) -> None:
 async def test_what_has_no_paid_period_can_always_be_cancelled_at_once(failing: Any) -> None:
     await let(failing, PortalCancels.PERIOD_END)
     failed_at = (await failing.now()).date_next
-    database = failing.desk.database
-    await database.execute("update merchant set test_clock = $2 where id = $1", failing.shop.merchant_id,
-                           failed_at - utc_now())  # fmt: skip
+    await set_back.clock_runs_ahead(failing.desk.database, failing.shop.merchant_id, failed_at - utc_now())
     assert "from this moment on" in await failing.page(below="/cancel")
     await press(failing, "/cancel")
     assert (await failing.now()).state == "Cancelled"
@@ -134,8 +134,7 @@ async def test_what_the_merchant_wanted_is_not_the_customers_to_undo(subscriber:
 
 async def test_while_a_charge_is_made_it_says_to_try_again(subscriber: Any) -> None:
     await let(subscriber, PortalCancels.PERIOD_END, pauses=True)
-    database = subscriber.desk.database
-    await database.execute("update subscription set charging_attempt_id = 1 where id = $1", subscriber.id)
+    await say(subscriber.desk.database, "subscription", {"id": subscriber.id}, charging_attempt_id=1)
     answer = await press(subscriber, "/pause")
     assert answer.headers["location"] == f"{subscriber.path}?busy"
     assert "A payment is being made just now, so nothing was changed." in await subscriber.page(below="?busy")
