@@ -22,9 +22,10 @@ from paydesk.adapters.acquirers.simulator.purchase_state import Standing
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Unavailable
 from paydesk.database.pool import Database
+from paydesk.domain.billing.card_changes import Replaced, Result
 from paydesk.domain.billing.card_lookups import run_card_lookups, settle_card_changes
 from paydesk.domain.billing.for_customer import Holding, find_holding, past_payments
-from paydesk.domain.billing.replacing_cards import NewCard, Replaced, Result, replace_card, settle_challenge
+from paydesk.domain.billing.replacing_cards import NewCard, replace_card, settle_challenge
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.card_guard import Limits
 from paydesk.domain.payments.desk import Desk

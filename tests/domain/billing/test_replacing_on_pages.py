@@ -20,10 +20,11 @@ from paydesk.adapters.acquirers.simulator.record import Kind
 from paydesk.adapters.acquirers.wrapping import PassingAcquirer
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Unavailable
+from paydesk.domain.billing.card_changes import Replaced, Result
 from paydesk.domain.billing.card_lookups import settle_card_changes
 from paydesk.domain.billing.charging import BillingRun
 from paydesk.domain.billing.for_customer import Holding, find_holding
-from paydesk.domain.billing.replacing_cards import NewCard, Replaced, Result, replace_card, settle_challenge
+from paydesk.domain.billing.replacing_cards import NewCard, replace_card, settle_challenge
 from paydesk.domain.billing.replacing_on_pages import PortalCaller, go_to_page
 from paydesk.domain.merchants.customer_links import Link
 from paydesk.domain.merchants.shop import Shop

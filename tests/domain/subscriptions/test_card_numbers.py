@@ -26,9 +26,10 @@ from paydesk.adapters.acquirers.interface import (
     Voided,
 )
 from paydesk.core.clock import utc_now
+from paydesk.domain.billing.card_changes import CardChange, Replaced
 from paydesk.domain.billing.card_lookups import settle_card_changes
 from paydesk.domain.billing.for_customer import find_holding
-from paydesk.domain.billing.replacing_cards import CardChange, NewCard, Replaced, replace_card
+from paydesk.domain.billing.replacing_cards import NewCard, replace_card
 from paydesk.domain.merchants.customer_links import Link
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.checkouts import find_checkout

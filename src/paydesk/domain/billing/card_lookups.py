@@ -24,7 +24,7 @@ from paydesk.core.clock import utc_now
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.setting_aside import one_by_one, set_aside
-from paydesk.domain.billing.replacing_cards import CardChange, ChangePage, record, record_ending, record_finding
+from paydesk.domain.billing.card_changes import CardChange, ChangePage, record, record_ending, record_finding
 from paydesk.domain.billing.replacing_on_pages import open_change
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.asking_pages import end_page, find_page

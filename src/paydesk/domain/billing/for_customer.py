@@ -11,7 +11,7 @@ from paydesk.core.payment_systems import PAYMENT_SYSTEMS
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import load_statements
-from paydesk.domain.billing.replacing_cards import CardChange, ChangePage
+from paydesk.domain.billing.card_changes import CardChange, ChangePage
 from paydesk.domain.merchants.customer_links import Link, OpenedLink, wrong_link
 from paydesk.domain.merchants.customer_ways import PortalCancels
 from paydesk.domain.merchants.shop import Shop

@@ -32,16 +32,13 @@ from paydesk.core.errors import Conflict, Unavailable
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.records import record_if_any
 from paydesk.database.statements import load_statements
+from paydesk.domain.billing.card_changes import CardChange, ChangePage, Result, record
 from paydesk.domain.billing.marking import BegunCheck, card_mark
 from paydesk.domain.billing.replacing_cards import (
-    CardChange,
-    ChangePage,
-    Result,
     intent_row,
     leave_challenge,
     new_change,
     prepare_change,
-    record,
     settle_challenge,
 )
 from paydesk.domain.merchants.shop import Shop

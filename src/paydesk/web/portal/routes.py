@@ -14,8 +14,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from paydesk.core.errors import Conflict, NotFound
+from paydesk.domain.billing.card_changes import Result
 from paydesk.domain.billing.for_customer import find_holding, past_payments
-from paydesk.domain.billing.replacing_cards import NewCard, Result, acquirer_for_cards, replace_card, settle_challenge
+from paydesk.domain.billing.replacing_cards import NewCard, acquirer_for_cards, replace_card, settle_challenge
 from paydesk.domain.billing.replacing_on_pages import PortalCaller, go_to_page, ways_to_replace
 from paydesk.domain.merchants.customer_links import LinkTo, open_link
 from paydesk.domain.payments.paying import ConfirmWithBank, Refused
