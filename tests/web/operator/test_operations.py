@@ -63,7 +63,18 @@ async def post(visitor: Visitor, page: str, **fields: str):  # type: ignore[no-u
     return await visitor.web.post(path, data={**hidden, **fields})
 
 
-PAGES = ("overview", "alarms", "payouts", "payouts/past", "chargebacks", "outcomes", "acquirers", "queues", "audit")
+PAGES = (
+    "overview",
+    "alarms",
+    "payouts",
+    "payouts/past",
+    "chargebacks",
+    "outcomes",
+    "acquirers",
+    "proceeds",
+    "queues",
+    "audit",
+)
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -271,8 +271,8 @@ def judge_payout(payout: EnteredPayout) -> tuple[Finding, ...]:
         found.append((FindingKind.PAYOUT_CURRENCY, f"it is in {payout.currency}, and has lines in {others}"))
     if payout.lines_read and payout.total != payout.amount:
         paid, total = _money(payout.amount, payout.currency), _money(payout.total, payout.currency)
-        lines = "line" if payout.lines == 1 else "lines"
-        found.append((FindingKind.SUM_DIFFERS, f"it is of {paid}, and its {payout.lines} {lines} come to {total}"))
+        lines = "line comes" if payout.lines == 1 else "lines come"
+        found.append((FindingKind.SUM_DIFFERS, f"it is of {paid}, and its {payout.lines} {lines} to {total}"))
     return tuple(Finding(kind, payout.reference, reason, payout.reference) for kind, reason in found)
 
 

@@ -97,17 +97,15 @@ class _Settled:
 async def examine_lines(database: Database, acquirer: str, *, now: datetime) -> None:
     """Compare all lines that were not compared yet, or differed, a batch at a time."""
     fees = {one.currency: one for one in await records_of(Fee, queries.fees(database, acquirer=acquirer))}
-    after = ""
-    while True:
+    after, is_over = "", False
+    while not is_over:
         rows = queries.to_examine(database, acquirer=acquirer, after=after, most=_BATCH)
         lines = await records_of(EnteredLine, rows)
+        is_over = len(lines) < _BATCH
         if lines:
             books = await _books(database, acquirer, lines, fees)
-            verdicts = {one.id: judge(one, books, now=now) for one in lines}
-            await _keep(database, acquirer, verdicts, now=now)
+            await _keep(database, acquirer, {one.id: judge(one, books, now=now) for one in lines}, now=now)
             after = lines[-1].id
-        if len(lines) < _BATCH:
-            return
 
 
 async def _books(database: Database, acquirer: str, lines: Sequence[EnteredLine], fees: Mapping[str, Fee]) -> Books:

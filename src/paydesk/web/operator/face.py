@@ -19,6 +19,7 @@ FACE = Face(
         Entry("/operator/chargebacks", mark("Chargebacks"), "scale"),
         Entry("/operator/outcomes", mark("Unknown outcomes"), "help"),
         Entry("/operator/acquirers", mark("Acquirers"), "building-bank"),
+        Entry("/operator/proceeds", mark("Fees and payouts"), "wallet"),
         Entry("/operator/queues", mark("Queues"), "activity"),
         Entry("/operator/audit", mark("Audit log"), "history"),
     ),

@@ -20,6 +20,7 @@ from paydesk.web.operator import (
     overview,
     payouts,
     plans,
+    proceeds,
     profiles,
     queues,
 )
@@ -44,6 +45,7 @@ routes: list[Route] = [
     *chargebacks.section.routes,
     *open_outcomes.section.routes,
     *acquirers.section.routes,
+    *proceeds.section.routes,
     *queues.section.routes,
     *audit_log.section.routes,
     *_rest.routes,
