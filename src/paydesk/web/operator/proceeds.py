@@ -43,6 +43,7 @@ STATES = {
 """What a payout's state is called, and its colour."""
 _MATCHED, _DIFFERS, _OPEN = (mark("Matched"), "green"), (mark("Differs"), "red"), (mark("Not read yet"), "secondary")
 _UNTRACED = mark("Made by hand"), "secondary"
+_UNCOMPARED = mark("Not compared yet"), "secondary"
 _FOREIGN = mark("Other software"), "secondary"
 
 
@@ -55,13 +56,14 @@ async def show_proceeds(visit: Visit) -> Response:
 async def _proceeds(visit: Visit, error: str = "", status: int = 200) -> Response:
     month = visit.now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     since = month - relativedelta(months=_MONTHS - 1)
-    payouts = await list_bank_payouts(visit.database, most=ROWS)
+    findings = await list_findings(visit.database)
     return visit.page(
         "proceeds.html",
         status=status,
         margins=await list_margins(visit.database, since=since, until=visit.now),
-        findings=await list_findings(visit.database),
-        payouts=payouts,
+        findings=findings[:ROWS],
+        unseen=max(0, len(findings) - ROWS),
+        payouts=await list_bank_payouts(visit.database, most=ROWS),
         contracts=await list_fees(visit.database),
         state_of=lambda one: STATES[one.state],
         match_of=_match_of,
@@ -133,7 +135,7 @@ def _line_state(line: ListedLine) -> tuple[str, str]:
         return _DIFFERS
     if line.is_ours is False:
         return _FOREIGN
-    return _MATCHED if line.is_examined else _OPEN
+    return _MATCHED if line.is_examined else _UNCOMPARED
 
 
 def _address_of(payout: ListedPayout, after: str = "") -> str:

@@ -34,6 +34,7 @@ from paydesk.adapters.acquirers.interface import (
 from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
 from paydesk.adapters.acquirers.notices import Notice
 from paydesk.adapters.acquirers.stripe.amounts import main_units, minor_units
+from paydesk.adapters.acquirers.stripe.balance import StripeBalance
 from paydesk.adapters.acquirers.stripe.calls import Calls, KeyTaken, Rejected
 from paydesk.adapters.acquirers.stripe.disputes import Disputes
 from paydesk.adapters.acquirers.stripe.failed_refunds import FailedRefunds
@@ -104,7 +105,7 @@ class StripeAcquirer:
         self._disputes: Final = Disputes(self._calls, self._looking, now)
         self._failed_refunds: Final = FailedRefunds(self._calls)
         self._listing: Final = Listing(self._calls)
-        self.balance: Balance | None = None
+        self.balance: Balance | None = StripeBalance(self._calls)
         self._notices: Final = Notices(webhook_secrets, now)
 
     async def authorize(self, purchase: Purchase) -> Outcome:
