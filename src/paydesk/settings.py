@@ -246,7 +246,9 @@ class Settings(BaseSettings):
         "separated by commas; empty: none are taken.",
     )
     mollie_key: SecretStr = Field(
-        SecretStr(""), description="API key of the Mollie account (`live_…`, or `test_…` to try it)."
+        SecretStr(""),
+        description="API key of the Mollie account (`live_…`, or `test_…` to try it); behind a blank an access token "
+        "(`access_…`) by which fees and payouts are read.",
     )
     mollie_api_base: str = Field(
         "", description="Address of a stand-in for Mollie's API, for tests; empty means Mollie itself."

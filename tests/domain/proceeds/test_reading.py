@@ -9,9 +9,14 @@ from decimal import Decimal
 
 import pytest
 from tests.domain.proceeds.conftest import FEE, Proceeds
+from tests.standins import stripe_balance
 from tests.sweeping import database, database_url
 
 from paydesk.adapters.acquirers.balance import BalanceLine, LineKind, PayoutState
+from paydesk.adapters.acquirers.stripe import StripeAcquirer
+from paydesk.adapters.acquirers.stripe.objects import KEY
+from paydesk.adapters.acquirers.wrapping import PassingAcquirer
+from paydesk.core.clock import utc_now
 from paydesk.core.errors import Unavailable
 from paydesk.domain.ledger.balances import balances
 
@@ -96,3 +101,34 @@ async def test_money_that_was_changed_is_booked_in_both_currencies(proceeds: Pro
         ("acquirer_fees", "EUR"): Decimal("0.35"),
     }
     assert await proceeds.findings() == []
+
+
+async def test_what_stripe_tells_is_matched_with_late_lines_refunds_and_disputes(proceeds: Proceeds) -> None:
+    (attempt,) = await proceeds.rows("payment_attempt", proceeds.payment_id)
+    await proceeds.give(Decimal(4))
+    (refund,) = await proceeds.rows("movement", proceeds.payment_id)
+    async with stripe_balance.running() as account:
+        account.time = int((utc_now() - timedelta(days=2)).timestamp())
+        stripe = StripeAcquirer("sk_test_1", api_base=account.base_url)
+        bank = proceeds.desk.acquirers["simulator"]
+        assert isinstance(bank, PassingAcquirer)
+        bank.balance = stripe.balance
+        charge = account.charge(1000, "usd", fee=39, metadata={KEY: attempt["idempotency_key"]})
+        account.most = 2
+        await proceeds.read()
+        account.refund(charge["source"], 400, {KEY: refund["idempotency_key"]})
+        account.charge(700, "usd", fee=30)
+        account.own_fee(5, "usd")
+        # A line that comes later than the next ones, and is older than what was read.
+        account.time -= 20 * 86400
+        account.charge(100, "usd", fee=10)
+        account.time += 21 * 86400
+        account.pay_out(currency="usd")
+        await proceeds.read()
+        await proceeds.read()
+        await stripe.close()
+        assert account.wrong == []
+    assert await proceeds.findings() == []
+    entries = await proceeds.entries()
+    assert entries["acquirer_fees", "USD"] == Decimal("0.84")
+    assert entries["bank", "USD"] == Decimal("13.16")

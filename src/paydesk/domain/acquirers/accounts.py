@@ -60,5 +60,8 @@ async def account_named(database: Connection, name: str) -> AcquirerAccount | No
 
 
 def print_of(vault: Vault, credential: str) -> bytes:
-    """By what an account is known again, whose credential is its key, or the address of a bank."""
-    return vault.fingerprint(credential.strip().rstrip("/"), purpose=_PRINT)
+    """By what an account is known again, whose credential is its key, or the address of a bank.
+
+    What stands behind a key after a blank (Mollie's access token) is not of it.
+    """
+    return vault.fingerprint(credential.strip().partition(" ")[0].rstrip("/"), purpose=_PRINT)

@@ -27,6 +27,7 @@ from paydesk.adapters.acquirers.interface import (
     Release,
 )
 from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
+from paydesk.adapters.acquirers.mollie.balance import MollieBalance
 from paydesk.adapters.acquirers.mollie.calls import Calls
 from paydesk.adapters.acquirers.mollie.disputes import Disputes
 from paydesk.adapters.acquirers.mollie.failed_refunds import FailedRefunds
@@ -62,13 +63,17 @@ class MollieAcquirer:
         """Prepare calls; no connection is made yet.
         `timeout` is the seconds that Mollie has for a whole answer.
 
+        After the API key, and a blank, `key` may have an access token, by which balances are read.
+
         Raises: SetupError.
         """
         elsewhere = urlsplit(api_base)
         own = (f"{elsewhere.scheme}://{elsewhere.netloc}",) if api_base else ()
         self.capabilities: Capabilities = Capabilities(cards=False, pages=True, stored=True)
         self.challenge_origins: tuple[str, ...] = (*_PAGE_ORIGINS, *own)
-        self._calls: Final = Calls(key, api_base, timeout)
+        api_key, _, token = key.strip().partition(" ")
+        self._calls: Final = Calls(api_key, api_base, timeout)
+        self._by_token: Final = Calls(token.strip(), api_base, timeout, is_token=True) if token else None
         self._side: Final = "live" if key.startswith("live_") else "test"
         self._looking: Final = Looking(self._calls, now)
         self._kept: Final = Kept(self._calls, self._looking, now)
@@ -77,7 +82,11 @@ class MollieAcquirer:
         self._disputes: Final = Disputes(self._calls, self._looking, now)
         self._failed_refunds: Final = FailedRefunds(self._calls, now)
         self._listing: Final = Listing(self._calls)
-        self.balance: Balance | None = None
+        self.balance: Balance | None = (
+            MollieBalance(self._calls, self._by_token, for_tests=api_key.startswith("test_"))
+            if self._by_token is not None
+            else None
+        )
 
     async def authorize(self, purchase: Purchase) -> Outcome:
         """Never: cards are typed on Mollie's page. Moves no money. Raises: AcquirerRefused."""
@@ -213,3 +222,5 @@ class MollieAcquirer:
     async def close(self) -> None:
         """Let go of connections."""
         await self._calls.close()
+        if self._by_token is not None:
+            await self._by_token.close()

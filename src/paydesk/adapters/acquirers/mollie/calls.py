@@ -65,9 +65,9 @@ async def _keep(answer: httpx.Response) -> None:
 class Calls:
     """The library's client, asked once per question: it never repeats a call by itself."""
 
-    def __init__(self, key: str, api_base: str, timeout: float) -> None:
+    def __init__(self, key: str, api_base: str, timeout: float, *, is_token: bool = False) -> None:
         """Prepare calls; `api_base` is empty for Mollie itself, `timeout` the seconds
-        for a whole answer.
+        for a whole answer. With `is_token` the key is an access token, for what no API key may ask.
 
         Raises: SetupError if the environment has settings of the library's own.
         """
@@ -84,7 +84,7 @@ class Calls:
             # Requests are checked by Mollie (and in tests by the library's types), and answers by
             # the shapes they are read into.
             self.sdk: Final[Any] = mollie.ClientSDK(
-                security=mollie.models.Security(api_key=key),
+                security=mollie.models.Security(**{"o_auth" if is_token else "api_key": key}),
                 server_url=api_base.rstrip("/") or _HERE,
                 client=httpx.Client(trust_env=False, verify=_verified()),
                 async_client=self._http,

@@ -112,6 +112,7 @@ class Payment(msgspec.Struct, frozen=True, rename="camel"):
     amount_refunded: Amount | None = None
     amount_charged_back: Amount | None = None
     links: Links = msgspec.field(name="_links", default=Links())
+    embedded: Embedded | None = msgspec.field(name="_embedded", default=None)
 
     @property
     def at(self) -> datetime:
