@@ -8,6 +8,7 @@ import random
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from tests import breaking
@@ -61,7 +62,7 @@ async def test_order_and_repetition_change_nothing(proceeds: Proceeds, seed: int
 async def _line(proceeds: Proceeds, number: int, dice: random.Random) -> BalanceLine:
     """A line of other software's, of any kind."""
     kind = dice.choice([LineKind.CAPTURE, LineKind.REFUND, LineKind.FEE, LineKind.OTHER, LineKind.PAYOUT_RETURN])
-    said = {
+    said: dict[str, Any] = {
         "id": f"txn_{number}",
         "kind": kind,
         "amount": Decimal(0) if kind is LineKind.FEE else Decimal(dice.randint(1, 9999)) / 100,

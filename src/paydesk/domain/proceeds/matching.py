@@ -36,8 +36,11 @@ queries = load_statements(__package__ or "", "matching.sql")
 _BATCH = 500
 _LATELY = timedelta(days=14)
 """How long a payout may still fail, or be told otherwise."""
-_SLACK = timedelta(days=7)
-"""How far each look for missing payments goes back beyond where the last one ended."""
+_SLACK = timedelta(days=35)
+"""How far each look for missing payments goes back beyond where the last one ended:
+what is held is captured up to a month after it was sent."""
+_MOST_MISSING = 1000
+"""How many of them are named at a time: if there are more, one cause has them all."""
 _MISSING = frozenset({FindingKind.NOT_TOLD, FindingKind.NOT_PAID_OUT})
 _BY = "the acquirer's balance and our books agree"
 
@@ -179,7 +182,7 @@ async def look_for_missing(
     for kind, subjects in over.items():
         await keep_findings(database, acquirer, [], subjects, frozenset({kind}), now=now)
     since, until = max(began_at, read_to - patience - _SLACK), now - patience
-    rows = queries.missing(database, acquirer=acquirer, since=since, until=until)
+    rows = queries.missing(database, acquirer=acquirer, since=since, until=until, most=_MOST_MISSING)
     findings = [_missing(one) for one in await records_of(_Missing, rows)]
     await keep_findings(database, acquirer, findings, [], frozenset(), now=now)
 

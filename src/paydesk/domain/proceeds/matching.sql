@@ -114,7 +114,7 @@ select p.payout as reference, p.at, p.currency, p.amount, p.state, p.lines_read,
    and (p.at >= :since
         or p.payout in (select subject from proceeds_finding where acquirer = :acquirer and settled_at is null));
 
--- name: missing(acquirer, since, until)
+-- name: missing(acquirer, since, until, most)
 -- What was taken there by our books, and is not in the balance, or in none of its payouts: of attempts sent between two
 -- times (real time), and of open findings. The latter only where a later line was paid out since.
 select a.idempotency_key as key, a.merchant_id, a.live, a.payment_id, a.amount, a.currency, p.captured_at,
@@ -130,7 +130,9 @@ select a.idempotency_key as key, a.merchant_id, a.live, a.payment_id, a.amount, 
             and exists (select
                           from balance_line o
                          where o.acquirer = a.acquirer and o.currency = l.currency and o.kind = 'capture'
-                           and o.at > l.at + interval '1 day' and o.payout is not null)));
+                           and o.at > l.at + interval '1 day' and o.payout is not null)))
+ order by a.not_after
+ limit :most;
 
 -- name: open_missing(acquirer, kinds)
 -- The payments of open findings that something is missing, by their keys.

@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from paydesk.adapters.acquirers.balance import PayoutState
 from paydesk.core.errors import Malformed, NotFound
+from paydesk.domain.acquirers.accounts import list_accounts
 from paydesk.domain.operations.proceeds import LONGEST_NOTE, accept_finding, list_fees
 from paydesk.domain.proceeds.findings import FindingKind
 from paydesk.domain.proceeds.for_operator import (
@@ -56,11 +57,13 @@ async def show_proceeds(visit: Visit) -> Response:
 async def _proceeds(visit: Visit, error: str = "", status: int = 200) -> Response:
     month = visit.now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     since = month - relativedelta(months=_MONTHS - 1)
-    findings = await list_findings(visit.database)
+    findings, accounts = await list_findings(visit.database), await list_accounts(visit.database)
+    for_tests = {visit.services.desk.test_acquirer, *(one.name for one in accounts if not one.live)}
     return visit.page(
         "proceeds.html",
         status=status,
         margins=await list_margins(visit.database, since=since, until=visit.now),
+        for_tests=for_tests,
         findings=findings[:ROWS],
         unseen=max(0, len(findings) - ROWS),
         payouts=await list_bank_payouts(visit.database, most=ROWS),

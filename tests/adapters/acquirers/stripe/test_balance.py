@@ -67,7 +67,7 @@ async def test_a_charge_of_other_software_is_not_ours(account: StripeBalance, ba
 async def test_a_currency_without_decimals_is_counted_in_its_units(account: StripeBalance, balance: Balance) -> None:
     account.charge(1000, "jpy", fee=36, metadata=OURS)
     (line,) = await all_lines(account, balance)
-    assert (line.amount, line.fee) == (1000, 36)
+    assert (line.amount, line.fee) == (Decimal(1000), Decimal(36))
 
 
 async def test_a_charge_that_was_changed_has_both_sums(account: StripeBalance, balance: Balance) -> None:
