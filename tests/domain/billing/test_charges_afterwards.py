@@ -17,6 +17,7 @@ from paydesk.adapters.acquirers.interface import Approved, OutcomeUnknown, Purch
 from paydesk.adapters.acquirers.simulator import Bank, SimulatedAcquirer
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Forbidden, NotFound
+from paydesk.core.paging import Page
 from paydesk.domain.billing.charging_saved import NotCharged
 from paydesk.domain.business.payments_for_team import find_payment_for_team
 from paydesk.domain.chargebacks.reading_acquirers import read_disputes
@@ -27,6 +28,7 @@ from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.janitor import settle_due
 from paydesk.domain.privacy.belongings import Subject
 from paydesk.domain.privacy.erasing import erase
+from paydesk.domain.shoppers.for_api import list_instruments
 from paydesk.domain.shoppers.instruments import list_saved, take_back
 from paydesk.domain.shoppers.sessions import Shopper
 
@@ -97,10 +99,13 @@ async def test_who_charges_one_back_is_charged_no_more_until_they_agree_anew(
     await read_disputes(desk, now=utc_now())
     with pytest.raises(Forbidden, match="charged back"):
         await charge(desk, shop, power(card, "power-2", "5.00"), "key-2")
+    assert [one.charge_agreed_at for one in await list_instruments(desk.database, shop, None, Page(9))] == [None]
     found = await check(desk.database, now=utc_now(), merchant_id=shop.merchant_id, record=bank.record)
     assert [finding for finding in found if finding.found] == []
     anew = await save_card(desk, bank, shopper)
     await charge(desk, shop, power(anew, "power-3", "5.00"), "key-3")
+    listed = await list_instruments(desk.database, shop, None, Page(9))
+    assert {one.id for one in listed if one.charge_agreed_at} == {anew}
     with pytest.raises(Forbidden, match="charged back"):
         await charge(desk, shop, power(card, "power-4", "5.00"), "key-4")
 
