@@ -206,6 +206,7 @@ async def window(
 ) -> AsyncIterator[Window]:
     if request.param == "mollie":
         account = request.getfixturevalue("mollie_account")
+        account.do("set", refund_status="refunded")
         mollie = MollieAcquirer("test_x", api_base=account.base_url, timeout=5, now=clock)
         yield MolliesWindow(mollie, clock, account=account)
         await mollie.close()

@@ -107,7 +107,7 @@ async def give_back(desk: Desk, acquirer: str, key: str, *, actor: Actor | None,
         raise Conflict(f"the purchase under {key[:80]} is in our books, or was given back: refund its payment instead")
     refusal = await _carry_out(desk, acquirer, key, now=now)
     if refusal is None:
-        raise Unavailable(f"it is not known whether {acquirer} has given it back; the workers find out, or ask again")
+        raise Unavailable(f"{acquirer} does not say yet that it has given it back; the workers find out, or ask again")
     if refusal:
         raise Conflict(f"{acquirer} refused to give it back: {refusal}")
     log.warning("a purchase that our books don't have was given back", key=key, requested_by=requested_by)

@@ -17,6 +17,7 @@ from paydesk.adapters.acquirers.interface import (
     NothingHeld,
     OutcomeUnknown,
     Refused,
+    UnderWay,
     Voided,
 )
 
@@ -82,7 +83,7 @@ async def test_what_a_bank_has_taken_back_is_not_refunded(till: Till) -> None:
     with pytest.raises(AcquirerRefused, match="charged back"):
         await till.acquirer.undo("void", "key-1")
     till.account.do("reverse", chargeback)
-    assert await till.acquirer.undo("void", "key-1") == Voided()
+    assert await till.acquirer.undo("void", "key-1") == UnderWay()
 
 
 async def test_a_movement_that_was_never_asked_for_is_not_found(till: Till) -> None:
@@ -97,11 +98,61 @@ async def test_an_undoing_is_found_and_finds_itself_done_in_another_process(till
         await till.acquirer.undo("void", key)
     other = till.restarted()
     till.pass_to(till.clock.now + timedelta(hours=3))
+    assert await other.undo("void", key) == UnderWay()
+    assert await other.find_movement("void", key, name) == UnderWay()
+    (made,) = till.account.see()["refunds"]
+    till.account.do("change_refund", made, "refunded")
     assert await other.undo("void", key) == Voided()
     assert await other.find(key) == Voided()
     assert isinstance(await other.find_movement("void", key, name), Moved)
     await other.close()
     assert till.account.taken(key) == 0
+
+
+@pytest.mark.parametrize("status", ["queued", "pending", "processing"])
+async def test_an_undoing_is_under_way_until_its_customer_has_the_money(till: Till, status: str) -> None:
+    key, name = await till.paid()
+    till.account.do("set", refund_status=status)
+    for _ in range(3):
+        assert await till.acquirer.undo("void", key) == UnderWay()
+    for ask in (till.acquirer.find, till.acquirer.look_back):
+        with pytest.raises(OutcomeUnknown, match="is giving"):
+            await ask(key)
+    (made,) = till.account.see()["refunds"]
+    till.account.do("change_refund", made, "refunded")
+    assert await till.acquirer.undo("void", key) == Voided()
+    assert await till.acquirer.void("void", key) == Voided()
+    assert await till.acquirer.end_challenge(key) == Voided()
+    assert (till.account.taken(key), len(till.account.see()["refunds"])) == (0, 1)
+    assert name
+
+
+@pytest.mark.parametrize("status", ["failed", "canceled"])
+async def test_an_undoing_that_came_to_nothing_is_made_anew_and_then_an_operator_is_told(
+    till: Till, status: str
+) -> None:
+    key, _ = await till.paid()
+    for number in range(3):
+        assert await till.acquirer.undo("void", key) == UnderWay()
+        made = till.account.see()["refunds"]
+        assert len(made) == number + 1
+        till.account.do("change_refund", list(made)[-1], status)
+        assert till.account.taken(key) == 10
+        assert isinstance(await till.acquirer.find(key), Approved), "nothing is undone"
+    with pytest.raises(AcquirerRefused, match="give its customer the money back another way"):
+        await till.acquirer.undo("void", key)
+    assert len(till.account.see()["refunds"]) == 3
+
+
+async def test_an_undoing_that_failed_once_is_done_in_the_end(till: Till) -> None:
+    key, _ = await till.paid()
+    await till.acquirer.undo("void", key)
+    till.account.do("change_refund", next(iter(till.account.see()["refunds"])), "failed")
+    till.account.do("set", refund_status="refunded", loses=1)
+    with pytest.raises(OutcomeUnknown):
+        await till.acquirer.undo("void", key)
+    assert await till.acquirer.undo("void", key) == Voided()
+    assert (till.account.taken(key), len(till.account.see()["refunds"])) == (0, 2)
 
 
 async def test_what_was_refunded_is_not_undone(till: Till) -> None:

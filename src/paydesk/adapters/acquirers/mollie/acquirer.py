@@ -25,6 +25,7 @@ from paydesk.adapters.acquirers.interface import (
     Outcome,
     Purchase,
     Release,
+    UnderWay,
 )
 from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
 from paydesk.adapters.acquirers.mollie.balance import MollieBalance
@@ -138,7 +139,7 @@ class MollieAcquirer:
         """End what is open. Moves no money. Raises: AcquirerRefused, OutcomeUnknown."""
         return await self._movements.void(key, of_key)
 
-    async def undo(self, key: str, of_key: str) -> Finding:
+    async def undo(self, key: str, of_key: str) -> Finding | UnderWay:
         """Undo a payment: give it all back. Moves money.
 
         Raises: AcquirerRefused, OutcomeUnknown.

@@ -20,6 +20,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
+from paydesk.adapters.acquirers.interface import OutcomeUnknown
 from paydesk.adapters.acquirers.mollie.calls import Calls
 from paydesk.adapters.acquirers.mollie.objects import (
     VOID,
@@ -126,13 +127,19 @@ class Looking:
         return mandate is not None and mandate.status != "invalid"
 
     async def is_voided(self, payment: Payment) -> bool:
-        """Whether a refund of ours undid a payment. Raises: OutcomeUnknown."""
+        """Whether a refund of ours undid a payment.
+
+        Raises: OutcomeUnknown, also while that is under way: it may come to nothing yet.
+        """
         # Not by what the payment says was refunded: nobody writes when that begins to count.
         if payment.status != "paid":
             return False
         if payment.kept and not payment.captured:
             return not await self._has_mandate(payment)
-        return any(refund.counts and written(refund.metadata, VOID) for refund in await self.refunds(payment))
+        undoing = [one for one in await self.refunds(payment) if one.counts and written(one.metadata, VOID)]
+        if any(not one.is_over for one in undoing):
+            raise OutcomeUnknown(f"Mollie is giving {payment.id} back, and has not done so yet")
+        return bool(undoing)
 
 
 def place(after: str) -> dict[str, object]:

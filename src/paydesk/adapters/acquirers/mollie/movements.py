@@ -5,7 +5,8 @@ the first answer after Mollie has forgotten it as an idempotency key.
 
 A refund is made once Mollie has taken it: until it is with the customer it may wait for the
 account's balance (`queued`), be `pending` or `processing` for days, and be canceled in the
-dashboard or fail; that is told by `failed_refunds.py`.
+dashboard or fail; that is told by `failed_refunds.py`. An undoing is under way until its refund is
+`refunded`; of one that came to nothing another refund is made, a few times.
 
 Source: docs.mollie.com/docs/refunds, docs.mollie.com/reference/create-refund.
 """
@@ -27,6 +28,7 @@ from paydesk.adapters.acquirers.interface import (
     OutcomeUnknown,
     Refused,
     Release,
+    UnderWay,
     Voided,
 )
 from paydesk.adapters.acquirers.mollie.amounts import plain, value_of
@@ -34,6 +36,9 @@ from paydesk.adapters.acquirers.mollie.calls import Calls, header_of
 from paydesk.adapters.acquirers.mollie.kept import Kept
 from paydesk.adapters.acquirers.mollie.looking import Looking
 from paydesk.adapters.acquirers.mollie.objects import KEY, NUMBER, VOID, Payment, Refund, finding_of, written
+
+MOST_REFUNDS: Final = 3
+"""How many refunds are made to undo one payment, each after the one before came to nothing."""
 
 
 class Movements:
@@ -73,10 +78,12 @@ class Movements:
             return ended
         if not ended.captured:
             return await self._give_all_back(ended, key)
-        return Captured(ended.id, ended.captured)
+        return Voided() if await self._looking.is_voided(ended) else Captured(ended.id, ended.captured)
 
-    async def undo(self, key: str, of_key: str) -> Finding:
+    async def undo(self, key: str, of_key: str) -> Finding | UnderWay:
         """Undo a payment: end what is open, give back what is taken. Moves money.
+
+        UnderWay until Mollie has refunded it; asked again, a refund that failed is made anew.
 
         Raises: AcquirerRefused, OutcomeUnknown.
         """
@@ -86,7 +93,9 @@ class Movements:
     async def end_challenge(self, of_key: str) -> Finding:
         """End an open payment; anything else stays. Moves no money. Raises: OutcomeUnknown."""
         ended = await self._end(of_key)
-        return finding_of(ended, voided=False) if isinstance(ended, Payment) else ended
+        if not isinstance(ended, Payment):
+            return ended
+        return finding_of(ended, voided=await self._looking.is_voided(ended))
 
     async def find(self, key: str, of_key: str, reference: str) -> MovementFinding:
         """What became of a refund or an undoing. Moves no money. Raises: OutcomeUnknown.
@@ -104,6 +113,8 @@ class Movements:
             return NothingHeld()
         if not refund.counts:
             return Refused(_why_not_made(refund))
+        if written(refund.metadata, VOID) and not refund.is_over:
+            return UnderWay()
         return Moved(refund.id, refund.amount.amount)
 
     async def _end(self, of_key: str) -> Finding | Payment:
@@ -120,8 +131,10 @@ class Movements:
             payment = await self._looking.payment(payment.id) or payment
         if payment.is_open:
             raise OutcomeUnknown(f"Mollie can't end {payment.id} now")
-        standing = finding_of(payment, voided=await self._looking.is_voided(payment))
-        return payment if payment.status == "paid" and not isinstance(standing, Voided) else standing
+        if payment.status != "paid":
+            return finding_of(payment, voided=False)
+        is_gone = not payment.captured and await self._looking.is_voided(payment)
+        return Voided() if is_gone else payment
 
     async def _cancel(self, payment: Payment) -> None:
         """Cancel an open payment, if that can be. Raises: OutcomeUnknown if not."""
@@ -145,19 +158,37 @@ class Movements:
         value_of(amount, currency)
         return payment
 
-    async def _give_all_back(self, payment: Payment, key: str) -> Voided:
+    async def _give_all_back(self, payment: Payment, key: str) -> Voided | UnderWay:
         """Give a whole payment back, or let go of what is kept for nothing. Moves money.
 
-        Raises: AcquirerRefused if it was refunded or charged back, OutcomeUnknown.
+        Raises: AcquirerRefused if it was refunded or charged back, or its refunds come to nothing
+            again and again; OutcomeUnknown.
         """
         if not payment.captured:
             await self._kept.let_go(payment)
             return Voided()
-        if any(refund.counts for refund in await self._looking.refunds(payment)):
-            raise AcquirerRefused("the payment was refunded and can't be undone any more")
+        refunds = await self._looking.refunds(payment)
+        undoing = [refund for refund in refunds if written(refund.metadata, VOID)]
+        made = next((refund for refund in undoing if refund.counts), None)
+        if made is None:
+            if any(refund.counts for refund in refunds):
+                raise AcquirerRefused("the payment was refunded and can't be undone any more")
+            made = await self._undone_by(payment, key, undoing)
+        return Voided() if made.is_over else UnderWay()
+
+    async def _undone_by(self, payment: Payment, key: str, failed: list[Refund]) -> Refund:
+        """The refund that is to undo a payment, after others that came to nothing. Moves money.
+
+        Raises: AcquirerRefused, KeyUsed, OutcomeUnknown.
+        """
+        if len(failed) >= MOST_REFUNDS:
+            raise AcquirerRefused(
+                f"{_why_not_made(failed[0])}, as {len(failed) - 1} before it: give its customer the money back another "
+                "way, and note so at Mollie"
+            )
         await self._refuse_charged_back(payment)
-        _made(await self._give_back(payment, key, payment.captured, {KEY: key, VOID: key}))
-        return Voided()
+        own = f"{key}:{len(failed)}" if failed else key
+        return _made(await self._give_back(payment, own, payment.captured, {KEY: own, VOID: key}))
 
     async def _refuse_charged_back(self, payment: Payment) -> None:
         """Make sure that no bank has taken the money already. Raises: AcquirerRefused."""
@@ -192,5 +223,8 @@ def _why_not_made(refund: Refund) -> str:
 
 
 def _under(key: str, refunds: list[Refund]) -> Refund | None:
-    """The refund that was made under a key."""
-    return next((refund for refund in refunds if key in {refund.key, written(refund.metadata, VOID)}), None)
+    """The refund that was made under a key; of several that were to undo a payment, one that
+    counts, else the newest.
+    """
+    named = [refund for refund in refunds if key in {refund.key, written(refund.metadata, VOID)}]
+    return next((refund for refund in named if refund.counts), named[0] if named else None)

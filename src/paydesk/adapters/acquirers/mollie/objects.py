@@ -208,6 +208,11 @@ class Refund(msgspec.Struct, frozen=True, rename="camel"):
         """
         return self.status not in {"failed", "canceled"}
 
+    @property
+    def is_over(self) -> bool:
+        """Whether its customer has the money."""
+        return self.status == "refunded"
+
 
 class Reason(msgspec.Struct, frozen=True):
     """Why a customer's bank wants money back, in its words."""
