@@ -18,7 +18,7 @@ from tests.proving import check
 
 from paydesk.adapters.acquirers.hosted_pages import Page as HostedPage
 from paydesk.adapters.acquirers.hosted_pages import PageState
-from paydesk.adapters.acquirers.interface import Declined, DeclineReason, Earlier
+from paydesk.adapters.acquirers.interface import Declined, DeclineReason, Earlier, Voided
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.adapters.acquirers.simulator.own_pages import Way
 from paydesk.adapters.acquirers.simulator.purchase_state import Standing
@@ -280,3 +280,24 @@ class TestForgotten:
         await slow.settle(hours=49)
         assert (await slow.state(), await told(slow)) == (state, events)
         assert len([charge for charge in charges() if charge.net]) == len(events) + (came_to == "a decline")
+
+    async def test_what_came_to_nothing_and_is_paid_after_all_is_given_back(
+        self, slow: Any, bank: Bank, charges: Charges
+    ) -> None:
+        later = Later(honest(slow))
+        slow = slow.at(later)
+        link = await slow.order("A-1")
+        await transfer(slow, bank, link)
+        await breaking.forget(slow.desk.database, slow.shop.merchant_id, *ORDER)
+        assert await shopfront.go_on(slow.desk, link) == Unsettled()
+        later.of_older = lambda earlier: replace(earlier, finding=Voided())
+        await slow.settle(hours=47)
+        assert (await slow.state(), await slow.attempt_states()) == ("declined", ["failed"])
+        later.of_older = lambda earlier: earlier
+        await slow.settle(hours=48)
+        assert await slow.attempt_states() == ["failed"], "the bank is still waited for"
+        await bank_pays(slow)
+        await slow.settle(hours=50)
+        assert await slow.attempt_states() == ["voided"]
+        assert (await slow.state(), await told(slow)) == ("declined", [])
+        assert not [charge for charge in charges() if charge.net]

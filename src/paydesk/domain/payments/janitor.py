@@ -222,8 +222,11 @@ async def _of_unknown_page(
 
     Past its time to be made it is ended, too. Nobody has its address, unless the database was put
     back to before it was written down: then its customer may be on it at this moment, so that an
-    acquirer that can't say is asked again until nobody can pay there any more.
+    acquirer that can't say is asked again until nobody can pay there any more. What was paid there
+    by a slow method, and came to nothing, is asked for by its key: it may be paid after all.
     """
+    if lookup.was_pending:
+        return await _by_its_key(desk, acquirer, lookup)
     if lookup.state is not AttemptState.PROCESSING or now > page.expires_at + GRACE:
         return NothingHeld()
     final = lookup.not_after + GRACE

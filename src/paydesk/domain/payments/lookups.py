@@ -17,7 +17,7 @@ from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.asking_pages import OpenedPage
 from paydesk.domain.payments.desk import KEY_LIFETIME
 from paydesk.domain.payments.outcomes import CHALLENGE_LOOK, PAGE_LOOK
-from paydesk.domain.payments.states import AttemptState
+from paydesk.domain.payments.states import NOT_PAID, AttemptState
 
 queries = load_statements(__package__ or "")
 
@@ -108,6 +108,7 @@ class Lookup:
     due_at: datetime | None = None
     slow: bool = False
     sure_by: datetime | None = None
+    was_pending: bool = False
 
     @property
     def page(self) -> OpenedPage | None:
@@ -158,6 +159,7 @@ class _Row(msgspec.Struct, frozen=True):
     page_ending: bool
     slow: bool
     sure_by: datetime | None
+    decline_reason: str | None
     clock: timedelta
 
 
@@ -192,6 +194,7 @@ def _lookup(row: _Row) -> Lookup:
         due_at=row.lookup_at,
         slow=row.slow,
         sure_by=row.sure_by,
+        was_pending=row.decline_reason == NOT_PAID,
     )
 
 
@@ -225,14 +228,15 @@ def _next_look_at(lookup: Lookup, page: OpenedPage, now: datetime) -> datetime |
     """When to look at a page again: often while its customer is likely there, until its own end.
 
     One that was given up is looked at until its acquirer has said that nobody pays there any more:
-    a look that learnt nothing is followed by another, for a week.
+    a look that learnt nothing is followed by another, for a week. One whose address nobody ever had
+    is not, unless its customer had paid by a slow method: that is asked for by its key.
     """
     if lookup.state is AttemptState.PROCESSING:
         later, final = now + BACKOFF[min(lookup.number - 1, 1)], lookup.not_after + GRACE + timedelta(seconds=1)
         return min(later, final) if final > now else later
     over = page.expires_at + GRACE
     if lookup.state in (AttemptState.FAILED, AttemptState.ABANDONED):
-        if not page.reference:
+        if not page.reference and not lookup.was_pending:
             return None
         if now > over:
             quiet = now - max(over, lookup.finished_at or over)
