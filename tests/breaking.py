@@ -106,5 +106,7 @@ async def no_accounts(database: Database) -> None:
         key_sealed=None,
         vault_key_id=None,
         key_print=None,
+        webhook_sealed=None,
+        webhook_key_id=None,
     )
     await forget_own_ids(database)

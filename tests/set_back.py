@@ -243,6 +243,8 @@ async def account(database: Database, vault_key_id: str) -> int:
         key_sealed=b"\0",
         vault_key_id=vault_key_id,
         key_print=None,
+        webhook_sealed=b"\0",
+        webhook_key_id=vault_key_id,
         now=utc_now(),
     )
     return account_id

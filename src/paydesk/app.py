@@ -200,14 +200,10 @@ def checkout_services(
     settings: Settings, database: Database, vault: Vault, acquirer: Acquirer, live: Acquirer | None, *, gate: MoneyGate
 ) -> CheckoutServices:
     """What the checkout's routes work with."""
+    desk = payment_desk(settings, database, vault, acquirer, live, gate=gate)
     return CheckoutServices(
-        **_of_every_door(settings, payment_desk(settings, database, vault, acquirer, live, gate=gate)),
-        reception=Reception(
-            database,
-            vault,
-            settings.forms_per_minute,
-            live_pages=None if live is None or live.capabilities.cards else live,
-        ),
+        **_of_every_door(settings, desk),
+        reception=Reception(database, vault, settings.forms_per_minute, desk.serving),
     )
 
 

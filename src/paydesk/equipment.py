@@ -100,28 +100,35 @@ def account_opener(settings: Settings, held: Callable[[], str]) -> Open:
     """
 
     def open_account(account: AccountToOpen) -> Acquirer | None:
-        if account.kind == "simulator":
-            return GatedAcquirer(RemoteSimulator(account.address), held, name=account.name)
-        if not settings.live_acquirer:
+        if account.kind != "simulator" and not settings.live_acquirer:
             return None
-        if account.kind == "mollie":
-            from paydesk.adapters.acquirers.mollie import MollieAcquirer
-
-            mollie = MollieAcquirer(account.key, api_base=settings.mollie_api_base)
-            return GatedAcquirer(mollie, held, name=account.name)
-        if account.kind != "stripe":
-            return None
-        from paydesk.adapters.acquirers.stripe import StripeAcquirer
-
-        stripe = StripeAcquirer(
-            account.key,
-            api_base=settings.stripe_api_base,
-            hosts_pages=account.hosts_pages,
-            checkout_domain=account.page_domain,
-        )
-        return GatedAcquirer(stripe, held, name=account.name)
+        opened = account_opened(settings, account)
+        return None if opened is None else GatedAcquirer(opened, held, name=account.name)
 
     return open_account
+
+
+def account_opened(settings: Settings, account: AccountToOpen) -> Acquirer | None:
+    """What asks an account that was added, and is let through by nothing yet; None if its kind is
+    not known; the caller closes it.
+    """
+    if account.kind == "simulator":
+        return RemoteSimulator(account.address)
+    if account.kind == "mollie":
+        from paydesk.adapters.acquirers.mollie import MollieAcquirer
+
+        return MollieAcquirer(account.key, api_base=settings.mollie_api_base)
+    if account.kind != "stripe":
+        return None
+    from paydesk.adapters.acquirers.stripe import StripeAcquirer
+
+    return StripeAcquirer(
+        account.key,
+        api_base=settings.stripe_api_base,
+        hosts_pages=account.hosts_pages,
+        checkout_domain=account.page_domain,
+        webhook_secrets=account.webhook_secrets,
+    )
 
 
 @asynccontextmanager

@@ -87,7 +87,7 @@ def subscribed(
     async def buy(number: str = "4242424242424242", **fields: Any) -> Portal:
         recurring = {"recurring_name": "Coffee club", "recurring_sku_id": "club", "recurring_period": "1m"}
         received = await receive_form(
-            Reception(database, vault, 1000),
+            Reception(database, vault, 1000, desk.serving),
             encode_form(signed_form(**{**recurring, **fields})).encode(),
             client_address="192.0.2.1",
             sandbox=False,

@@ -47,7 +47,7 @@ async def add(
     as_json: AsJson = False,
 ) -> None:
     """Add an account, which takes payments before the settings' own; its key is asked for, or read
-    from stdin, and never shown again.
+    from stdin, and never shown again. `paydesk acquirer webhook` adds the secret of notifications.
 
     The processes notice it without a restart, and it takes payments some 15 seconds later.
     """
@@ -129,6 +129,22 @@ async def key(name: Name, as_json: AsJson = False) -> None:
         account = await acquirer_accounts.set_key(desk, COMMAND_LINE, name, _key(), now=utc_now())
     _show(account, as_json=as_json)
     note("every process asks by the new key within seconds")
+
+
+@app.command(epilog="Example: paydesk acquirer webhook stripe-eu < secrets.txt")
+@command
+async def webhook(
+    name: Name,
+    none: Annotated[bool, typer.Option("--none", help="Believe no notification of this account.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Say by which secrets (whsec_…) Stripe signs its notifications to an account, separated by
+    commas; they are asked for, or read from stdin, and never shown again.
+    """
+    typed = "" if none else _key("Signing secrets")
+    async with deployment() as here, acquirers_of(here) as desk:
+        account = await acquirer_accounts.set_webhook_secrets(desk, COMMAND_LINE, name, typed, now=utc_now())
+    _show(account, as_json=as_json)
 
 
 Merchant = Annotated[int | None, typer.Option(min=1, max=2**53 - 1, help="The merchant's id.")]
@@ -241,13 +257,13 @@ def _amount(text: str, name: str) -> Decimal:
     return amount
 
 
-def _key() -> str:
-    """The secret key, typed unseen, or the first line of stdin. Raises: Malformed without one."""
+def _key(asked: str = "Secret key") -> str:
+    """A secret, typed unseen, or the first line of stdin. Raises: Malformed without one."""
     if sys.stdin.isatty():
-        return str(typer.prompt("Secret key", hide_input=True, err=True))
+        return str(typer.prompt(asked, hide_input=True, err=True))
     typed = sys.stdin.readline().strip()
     if not typed:
-        raise Malformed("the account's secret key is read from stdin: paydesk acquirer add NAME < key.txt")
+        raise Malformed(f"{asked.lower()}: read from stdin, as in paydesk acquirer add NAME < key.txt")
     return typed
 
 
@@ -261,6 +277,7 @@ def _facts(account: AcquirerAccount) -> dict[str, object]:
         "pages": account.hosts_pages,
         "enabled": account.enabled,
         "own_id": account.own_id,
+        "webhook_secret": account.has_webhook_secret,
         "created_at": account.created_at,
     }
 

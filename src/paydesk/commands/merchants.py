@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -13,6 +14,7 @@ from paydesk.commands import card_guard, shop_forms
 from paydesk.commands.connecting import Deployment, command, deployment
 from paydesk.commands.options import MerchantId
 from paydesk.commands.printing import AsJson, counted, note, show_facts, show_json, show_table
+from paydesk.commands.reconciling import acquirers_of
 from paydesk.core.clock import utc_now
 from paydesk.core.email_addresses import parse_email
 from paydesk.core.errors import Malformed, SetupError
@@ -32,15 +34,19 @@ from paydesk.domain.merchants.merchant import (
     go_live,
     list_merchants,
 )
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.operations.merchants import find_merchant_for_operator, resume_merchant, suspend_merchant
 from paydesk.domain.operations.missed_periods import charge_all_missed
-from paydesk.domain.payments.hold_periods import TIME_TO_SHIP, in_words, require_holds
+from paydesk.domain.payments.hold_periods import TIME_TO_SHIP, in_words, require_one_holds
 from paydesk.domain.pingbacks.destinations import parse_pingback_url
 from paydesk.domain.pingbacks.resending_by_hand import send_waiting
-from paydesk.equipment import gate_of, live_acquirer, test_acquirer
-from paydesk.settings import Settings
+from paydesk.equipment import gate_of
+from paydesk.required_keys import require_live_key
 
 LONGEST_NAME = 100
+
+_NOT_YET: Final = 0
+"""A merchant that has no id yet, and no account of its own at an acquirer."""
 
 app = typer.Typer(help="Open, read and change merchants' accounts.", no_args_is_help=True)
 app.add_typer(card_guard.app, name="guard")
@@ -77,7 +83,7 @@ async def create(
     account_name, address, url = _name(name), parse_email(email), _web_url(pingback_url, "--pingback-url")
     async with deployment() as here:
         if shipped_goods:
-            await _require_holds(here)
+            await require_holding(here, _NOT_YET)
         merchant = await create_merchant(
             here.database,
             here.vault,
@@ -198,7 +204,7 @@ async def set_(
         raise Malformed("nothing to change; see: paydesk merchant set --help")
     async with deployment() as here:
         if shipped_goods:
-            await _require_holds(here)
+            await require_holding(here, merchant_id)
         merchant = await change_merchant(
             here.database,
             merchant_id,
@@ -221,17 +227,17 @@ async def set_(
     _show(account, as_json=as_json)
 
 
-def require_live_acquirer(settings: Settings, merchant: Merchant) -> None:
+async def require_live_acquirer(here: Deployment, merchant: Merchant) -> None:
     """Make sure that somebody can take live payments. Raises: SetupError, Unavailable."""
-    acquirer = live_acquirer(settings)
-    if acquirer is None:
+    if not here.settings.live_acquirer:
         raise SetupError(
             "no acquirer takes live payments yet: set PAYDESK_LIVE_ACQUIRER=stripe and PAYDESK_STRIPE_SECRET_KEY, or "
             "PAYDESK_LIVE_ACQUIRER=mollie and PAYDESK_MOLLIE_KEY, for serve, work and this command, restart them, and "
             "try again"
         )
+    require_live_key(here.settings)
     if merchant.shipped_goods:
-        require_holds(acquirer)
+        await require_holding(here, merchant.id, sides=(True,))
 
 
 @app.command("go-live", epilog="Example: paydesk merchant go-live 1")
@@ -241,7 +247,7 @@ async def go_live_(merchant_id: MerchantId, as_json: AsJson = False) -> None:
     its test side stays as it is.
     """
     async with deployment() as here:
-        require_live_acquirer(here.settings, await find_merchant(here.database, merchant_id))
+        await require_live_acquirer(here, await find_merchant(here.database, merchant_id))
         merchant = await go_live(here.database, merchant_id, now=utc_now())
         account = await _with_keys(here, merchant, with_private_key=False)
     _show(account, as_json=as_json)
@@ -317,15 +323,15 @@ app.command(epilog="Example: paydesk merchant rejected-forms 1 --last 5")(shop_f
 app.command(epilog="Example: paydesk merchant ignored-fields 1 --live")(shop_forms.ignored_fields)
 
 
-async def _require_holds(here: Deployment) -> None:
-    """Make sure that every acquirer of the deployment holds money until goods are shipped.
+async def require_holding(here: Deployment, merchant_id: int, *, sides: Sequence[bool] = (False, True)) -> None:
+    """Make sure that on each side an acquirer that serves a merchant holds money until goods are
+    shipped.
 
     Raises: Unavailable, naming the acquirer.
     """
-    for acquirer in (test_acquirer(here.settings), live_acquirer(here.settings)):
-        if acquirer is not None:
-            await acquirer.close()
-            require_holds(acquirer)
+    async with acquirers_of(here) as desk:
+        for live in sides:
+            require_one_holds(await desk.serving(Shop(merchant_id, live), None))
 
 
 def _name(text: str) -> str:

@@ -80,7 +80,7 @@ async def accept(merchant_id: MerchantId, seen: Seen = "", as_json: AsJson = Fal
     Payouts to a new bank account wait for PAYDESK_IBAN_WAIT_DAYS days.
     """
     async with deployment() as here:
-        require_live_acquirer(here.settings, await find_merchant(here.database, merchant_id))
+        await require_live_acquirer(here, await find_merchant(here.database, merchant_id))
         await profile_changes.accept(
             here.database,
             COMMAND_LINE,

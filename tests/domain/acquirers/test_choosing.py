@@ -34,6 +34,7 @@ from paydesk.domain.operations.acquirer_accounts import NewAccount, add_account,
 from paydesk.domain.operations.acquirer_rules import add_rule, remove_rule
 from paydesk.domain.operations.reconciling import reconcile
 from paydesk.domain.payments.desk import Desk
+from paydesk.domain.payments.hold_periods import require_one_holds
 from paydesk.domain.payments.paying import Paid, Refused, Unsettled
 
 DECLINED = "4000000000000002"
@@ -307,3 +308,14 @@ async def test_what_is_shipped_goes_to_an_account_that_holds_money(accounts: Acc
     await ships(accounts.till.database, accounts.till.shop)
     assert await accounts.till.buy("shipped") == Paid()
     assert await accounts.served_by() == ["simulator"]
+
+
+async def test_where_one_of_those_that_serve_holds_money_goods_may_be_shipped(
+    accounts: Accounts, other_shop: Shop
+) -> None:
+    await accounts.add("theirs", for_merchant=str(other_shop.merchant_id))
+    desk = accounts.till.desk
+    desk.acquirers["simulator"].hold_period = timedelta(0)
+    require_one_holds(await desk.serving(other_shop, None))
+    with pytest.raises(Unavailable, match="simulator holds money for 0 days"):
+        require_one_holds(await desk.serving(accounts.till.shop, None))

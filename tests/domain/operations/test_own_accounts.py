@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from datetime import datetime, timedelta
 
 import pytest
 from tests import breaking
-from tests.standins.stripe_checkout import StripeCheckout, running
+from tests.standins.stripe_checkout import StripeCheckout, running, signature
 
 from paydesk.adapters.acquirers.interface import Acquirer
+from paydesk.adapters.acquirers.listing import PurchasePage
+from paydesk.adapters.acquirers.notices import NoticeRefused
+from paydesk.adapters.acquirers.simulator import RemoteSimulator
 from paydesk.adapters.acquirers.stripe import StripeAcquirer
+from paydesk.adapters.acquirers.wrapping import PassingAcquirer
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Malformed
@@ -18,10 +23,20 @@ from paydesk.database.pool import Database, connected
 from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.acquirers.accounts import account_named, queries
 from paydesk.domain.acquirers.opening import AccountToOpen, OpenAcquirers
-from paydesk.domain.operations.acquirer_accounts import NewAccount, add_account, set_key
+from paydesk.domain.operations.acquirer_accounts import NewAccount, add_account, set_key, set_webhook_secrets
+from paydesk.domain.operations.copying import make_harmless
 from paydesk.domain.operations.own_accounts import learn
 from paydesk.domain.operations.remembered_accounts import queries as remembered
 from paydesk.domain.payments.desk import Desk
+
+HOUR = timedelta(hours=1)
+
+
+class Silent(PassingAcquirer):
+    """A simulated bank that runs nowhere, and has nothing in its list."""
+
+    async def list_purchases(self, since: datetime, after: str) -> PurchasePage:
+        return PurchasePage((), "")
 
 
 @pytest.fixture
@@ -49,7 +64,9 @@ async def wide(desk: Desk, vault: Vault, stripe: StripeCheckout) -> AsyncIterato
     """A desk whose settings have an account at Stripe, under the key that ends in `1a`."""
 
     def opened(account: AccountToOpen) -> Acquirer:
-        return StripeAcquirer(account.key, api_base=stripe.base_url, timeout=5)
+        if account.kind == "simulator":
+            return Silent(RemoteSimulator(account.address))
+        return StripeAcquirer(account.key, api_base=stripe.base_url, timeout=5, webhook_secrets=account.webhook_secrets)
 
     settled = opened(AccountToOpen("stripe", "stripe", "", False, "", "sk_live_1a"))
     known = OpenAcquirers(vault, {"simulator": desk.acquirers["simulator"], "stripe": settled}, opened)
@@ -144,3 +161,44 @@ async def test_an_account_that_was_forgotten_comes_again_as_what_it_was(wide: De
     await breaking.say(wide.database, "acquirer_lost", {}, own_id="acct_b live")
     await add(wide, "second", "2b")
     assert await names(wide) == [("second", "acct_b live")]
+
+
+async def test_a_notification_to_an_added_account_counts_by_its_own_secret(wide: Desk, stripe: StripeCheckout) -> None:
+    assert isinstance(wide.acquirers, OpenAcquirers)
+    await add_account(
+        wide, COMMAND_LINE, NewAccount("second", "stripe", "sk_live_1b", webhook_secrets="whsec_own"), now=utc_now()
+    )
+    await wide.acquirers.look(wide.database)
+    body = b'{"id": "evt_1", "type": "customer.created", "data": {"object": {"id": "cus_1"}}}'
+
+    def signed(secret: str) -> dict[str, str]:
+        return {"stripe-signature": signature(body, secret, at=utc_now())}
+
+    assert wide.acquirers["second"].read_notification(signed("whsec_own"), body) is None
+    with pytest.raises(NoticeRefused):
+        wide.acquirers["stripe"].read_notification(signed("whsec_own"), body)
+    await set_webhook_secrets(wide, COMMAND_LINE, "second", "whsec_new", now=utc_now())
+    await wide.acquirers.look(wide.database)
+    with pytest.raises(NoticeRefused):
+        wide.acquirers["second"].read_notification(signed("whsec_own"), body)
+    assert wide.acquirers["second"].read_notification(signed("whsec_new"), body) is None
+
+
+async def test_a_copy_opens_no_account_that_was_added_before_it_was_one(wide: Desk) -> None:
+    await add(wide, "second", "1b")
+    known = wide.acquirers
+    assert isinstance(known, OpenAcquirers)
+    await known.look(wide.database)
+    assert "second" in known
+    await make_harmless(wide.database)
+    await known.look(wide.database)
+    assert "second" not in known
+    assert await known.unopened(wide.database) == []
+    beside = OpenAcquirers(wide.vault, {}, known._open)
+    await beside.look(wide.database)
+    assert list(beside) == []
+    await add_account(
+        wide, COMMAND_LINE, NewAccount("bank", "simulator", address="http://bank.test"), now=utc_now() + HOUR
+    )
+    await beside.look(wide.database)
+    assert list(beside) == ["bank"], "its own simulated bank"

@@ -92,6 +92,10 @@ async def whole(database: Database, merchant: Merchant, vault: Vault, shop: Shop
     account = await set_back.account(database, vault.current_key_id)
     key = vault.seal(b"sk_live_1", purpose="acquirer key", merchant_id=0, row_id=account)
     await breaking.say(database, "acquirer_account", {"id": account}, key_sealed=key.blob)
+    secret = vault.seal(b"whsec_1", purpose="acquirer webhook secret", merchant_id=0, row_id=account)
+    await breaking.say(
+        database, "acquirer_account", {"id": account}, webhook_sealed=secret.blob, webhook_key_id=secret.key_id
+    )
     return club
 
 
@@ -184,6 +188,8 @@ async def test_everything_moves_to_the_newest_key_and_still_opens(
     account = await database.fetchrow("select * from acquirer_account order by id desc limit 1")
     bound = {"purpose": "acquirer key", "merchant_id": 0, "row_id": account["id"]}
     assert alone.open(Sealed(account["vault_key_id"], account["key_sealed"]), **bound) == b"sk_live_1"
+    bound = {"purpose": "acquirer webhook secret", "merchant_id": 0, "row_id": account["id"]}
+    assert alone.open(Sealed(account["webhook_key_id"], account["webhook_sealed"]), **bound) == b"whsec_1"
     facts = json.loads(await database.fetchval("select facts from mail where merchant_id = $1", merchant.id))
     assert open_facts(alone, facts) == {"link": "token", "name": "Ada", "count": 3}
     assert (PURPOSE, set(facts["link"])) == ("mail", {"sealed", "vault_key_id", "row_id"})

@@ -157,6 +157,29 @@ async def test_an_account_is_disabled_and_gets_another_key(
     assert [action for action, _ in await audited(database, visitor)] == ["acquirer_added"] + ["acquirer_changed"] * 3
 
 
+async def test_the_secret_of_notifications_is_set_and_never_shown(
+    operator: tuple[Visitor, list[str]], database: Database
+) -> None:
+    visitor, codes = operator
+    await add(visitor, codes[0], webhook_secrets="whsec_first")
+    page = await page_of(database)
+    before = await database.fetchrow("select revision, webhook_sealed from acquirer_account where kind = 'stripe'")
+    assert before["webhook_sealed"] is not None
+    refused = await visitor.send(page, webhook_secrets="sk_live_x", code=codes[1], enabled="on")
+    assert (refused.status_code, "begin with whsec_" in text_of(refused)) == (400, True)
+    changed = await visitor.send(page, webhook_secrets="whsec_first, whsec_second", code=codes[2], enabled="on")
+    assert changed.status_code == 303
+    after = await database.fetchrow("select revision, webhook_sealed from acquirer_account where kind = 'stripe'")
+    assert after["revision"] > before["revision"]
+    assert after["webhook_sealed"] != before["webhook_sealed"]
+    shown = await visitor.see(page)
+    details = " ".join(details for _, details in await audited(database, visitor))
+    for said in (shown.text, details, refused.text):
+        assert "whsec_first" not in said
+        assert "whsec_second" not in said
+    assert '"secrets of notifications": 2' in details
+
+
 async def test_to_a_merchants_team_there_is_no_such_page(owner: Visitor) -> None:
     for page in (NEW, "/operator/acquirers/1"):
         assert (await owner.see(page)).status_code == 404

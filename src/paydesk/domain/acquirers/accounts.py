@@ -20,6 +20,9 @@ PURPOSE: Final = "acquirer key"
 KINDS: Final = {"simulator": False, "stripe": True, "mollie": True}
 """The kinds of accounts, and whether such a one takes live payments."""
 
+WEBHOOK_PURPOSE: Final = "acquirer webhook secret"
+"""What the secrets are sealed for by which acquirers sign notifications to accounts."""
+
 _PRINT: Final = "account at an acquirer"
 
 NAME: Final = re.compile(r"[a-z][a-z0-9-]{1,30}[a-z0-9]")
@@ -46,6 +49,7 @@ class AcquirerAccount:
     enabled: bool
     created_at: datetime
     has_key: bool
+    has_webhook_secret: bool
     own_id: str
 
 

@@ -32,10 +32,10 @@ class _Tried:
 
 
 async def serving(
-    database: Database, shop: Shop, currency: str, usual: str | None, known: Collection[str]
+    database: Database, shop: Shop, currency: str | None, usual: str | None, known: Collection[str]
 ) -> list[str]:
-    """The accounts that take new payments of a shop, in the order in which they are asked; the
-    usual one, of the settings, comes last.
+    """The accounts that take new payments of a shop in a currency (None: in any), in the order in
+    which they are asked; the usual one, of the settings, comes last.
     """
     rows = queries.serving(database, merchant_id=shop.merchant_id, live=shop.live, currency=currency)
     added = [one.name for one in await records_of(_Serving, rows) if one.name in known]

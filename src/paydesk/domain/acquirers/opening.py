@@ -18,7 +18,7 @@ from paydesk.adapters.vault import Sealed, Vault
 from paydesk.core.errors import Conflict, PaydeskError
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.records import records_of
-from paydesk.domain.acquirers.accounts import PURPOSE, queries
+from paydesk.domain.acquirers.accounts import PURPOSE, WEBHOOK_PURPOSE, queries
 from paydesk.loops.repeating import repeat
 
 log = structlog.get_logger()
@@ -33,7 +33,9 @@ _LATELY: Final = timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True)
 class AccountToOpen:
-    """What an account is opened with; `key` is empty for a kind that needs none."""
+    """What an account is opened with; `key` is empty for a kind that needs none. Notifications to
+    it are signed with one of `webhook_secrets`.
+    """
 
     name: str
     kind: str
@@ -41,6 +43,7 @@ class AccountToOpen:
     hosts_pages: bool
     page_domain: str
     key: str = field(repr=False)
+    webhook_secrets: tuple[str, ...] = field(default=(), repr=False)
 
 
 Open = Callable[[AccountToOpen], Acquirer | None]
@@ -68,14 +71,26 @@ class _SealedAccount:
     revision: int
     key_sealed: bytes | None = field(repr=False)
     vault_key_id: str | None
+    webhook_sealed: bytes | None = field(repr=False)
+    webhook_key_id: str | None
 
     def opened(self, vault: Vault) -> AccountToOpen:
         """What it is opened with. Raises: VaultError."""
-        key = ""
-        if self.key_sealed is not None and self.vault_key_id is not None:
-            sealed = Sealed(self.vault_key_id, self.key_sealed)
-            key = vault.open(sealed, purpose=PURPOSE, merchant_id=0, row_id=self.id).decode()
-        return AccountToOpen(self.name, self.kind, self.address, self.hosts_pages, self.page_domain, key)
+        key = self._open(vault, self.key_sealed, self.vault_key_id, PURPOSE)
+        secrets = tuple(self._open(vault, self.webhook_sealed, self.webhook_key_id, WEBHOOK_PURPOSE).split())
+        return AccountToOpen(self.name, self.kind, self.address, self.hosts_pages, self.page_domain, key, secrets)
+
+    def _open(self, vault: Vault, blob: bytes | None, key_id: str | None, purpose: str) -> str:
+        """A sealed value; empty if there is none. Raises: VaultError."""
+        if blob is None or key_id is None:
+            return ""
+        return vault.open(Sealed(key_id, blob), purpose=purpose, merchant_id=0, row_id=self.id).decode()
+
+
+async def what_opens(database: Database, vault: Vault, name: str) -> AccountToOpen | None:
+    """What an account that was added is opened with, if there is such a one. Raises: VaultError."""
+    rows = await records_of(_SealedAccount, queries.sealed_accounts(database, names=[name]))
+    return rows[0].opened(vault) if rows else None
 
 
 class NotOpen(OutcomeUnknown, KeyError):
@@ -143,6 +158,9 @@ class OpenAcquirers(Mapping[str, Acquirer]):
         """Open what was added, and again what was changed. Raises: one of AWAY."""
         now = {one.name: one.revision for one in await records_of(_Revision, queries.revisions(database))}
         self._names = set(now)
+        for gone in self._added.keys() - now.keys():
+            # The database was made a copy meanwhile.
+            self._replaced.append(self._added.pop(gone))
         changed = [name for name, revision in now.items() if self._revisions.get(name) != revision]
         if changed:
             rows = await records_of(_SealedAccount, queries.sealed_accounts(database, names=changed))

@@ -1,34 +1,42 @@
 -- name: accounts()
 -- All accounts, in the order in which they are asked to take a payment.
 select a.id, a.name, a.kind, a.live, a.for_merchant_id, a.currencies, a.address, a.hosts_pages, a.page_domain, a.enabled,
-       a.created_at, a.key_sealed is not null as has_key, coalesce(o.own_id, '') as own_id
+       a.created_at, a.key_sealed is not null as has_key, a.webhook_sealed is not null as has_webhook_secret,
+       coalesce(o.own_id, '') as own_id
   from acquirer_account a
   left join acquirer_own_id o on o.account = a.name
  order by a.for_merchant_id nulls last, a.id;
 
 -- name: revisions()
-select name, live, revision from acquirer_account;
+-- What a process opens. In a copy for staging that is nothing for live payments, and nothing that was added before it was
+-- one: those banks are the other deployment's.
+select a.name, a.live, a.revision
+  from acquirer_account a
+ cross join deployment d
+ where d.copied_at is null or not a.live and a.created_at > d.copied_at;
 
 -- name: sealed_accounts(names)
 -- What opens accounts.
-select id, name, kind, live, address, hosts_pages, page_domain, revision, key_sealed, vault_key_id
+select id, name, kind, live, address, hosts_pages, page_domain, revision, key_sealed, vault_key_id, webhook_sealed,
+       webhook_key_id
   from acquirer_account
  where name = any(:names::text[]);
 
 -- name: next_id()$
 select nextval('acquirer_account_id_seq');
 
--- name: add_account(id, name, kind, live, for_merchant_id, currencies, address, hosts_pages, page_domain, key_sealed, vault_key_id, key_print, now)$
+-- name: add_account(id, name, kind, live, for_merchant_id, currencies, address, hosts_pages, page_domain, key_sealed, vault_key_id, key_print, webhook_sealed, webhook_key_id, now)$
 insert into acquirer_account (id, name, kind, live, for_merchant_id, currencies, address, hosts_pages, page_domain,
-                              key_sealed, vault_key_id, key_print, created_at)
+                              key_sealed, vault_key_id, key_print, webhook_sealed, webhook_key_id, created_at)
 values (:id, :name, :kind, :live, :for_merchant_id, :currencies, :address, :hosts_pages, :page_domain, :key_sealed,
-        :vault_key_id, :key_print, :now)
+        :vault_key_id, :key_print, :webhook_sealed, :webhook_key_id, :now)
     on conflict do nothing
 returning id;
 
 -- name: account_named(name)^
 select a.id, a.name, a.kind, a.live, a.for_merchant_id, a.currencies, a.address, a.hosts_pages, a.page_domain, a.enabled,
-       a.created_at, a.key_sealed is not null as has_key, coalesce(o.own_id, '') as own_id
+       a.created_at, a.key_sealed is not null as has_key, a.webhook_sealed is not null as has_webhook_secret,
+       coalesce(o.own_id, '') as own_id
   from acquirer_account a
   left join acquirer_own_id o on o.account = a.name
  where a.name = :name;
@@ -51,14 +59,21 @@ update acquirer_account
    and not exists (select from acquirer_account o where o.key_print = :key_print and o.name <> :name)
 returning id;
 
+-- name: set_webhook_secrets(name, webhook_sealed, webhook_key_id)$
+update acquirer_account
+   set webhook_sealed = :webhook_sealed, webhook_key_id = :webhook_key_id,
+       revision = nextval('acquirer_account_revision_seq')
+ where name = :name
+returning id;
+
 -- name: serving(merchant_id, live, currency)
--- The accounts that take new payments of a merchant in a currency: its own first, then in the order in which they were
+-- The accounts that take new payments of a merchant in a currency (null: in any): its own first, then in the order in which they were
 -- added.
 select name
   from acquirer_account
  where live = :live and enabled and serves_from <= clock_timestamp()
    and (for_merchant_id is null or for_merchant_id = :merchant_id)
-   and (currencies = '{}' or :currency = any(currencies))
+   and (:currency::text is null or currencies = '{}' or :currency = any(currencies))
  order by for_merchant_id nulls last, id;
 
 -- name: tried_at(merchant_id, live, merchant_order_id)^

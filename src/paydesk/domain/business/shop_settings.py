@@ -21,7 +21,7 @@ from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.accounts.sessions import Session, require, require_recent
 from paydesk.domain.merchants.app_schemes import parse_app_schemes
 from paydesk.domain.merchants.customer_ways import PortalCancels
-from paydesk.domain.payments.hold_periods import require_holds
+from paydesk.domain.payments.hold_periods import require_one_holds
 
 queries = load_statements(__package__ or "", "shop_settings.sql")
 
@@ -81,10 +81,10 @@ async def find_shop_settings(database: Database, merchant_id: int) -> tuple[Shop
 
 
 async def save_shop_settings(
-    gate: Gate, session: Session, wanted: ShopSettings, acquirers: Sequence[Acquirer], *, now: datetime
+    gate: Gate, session: Session, wanted: ShopSettings, sides: Sequence[Sequence[Acquirer]], *, now: datetime
 ) -> None:
     """Take new settings; what was paid before stays as it is.
-    `acquirers` are those that would have to hold money.
+    `sides` are the acquirers that serve the shop, live and in tests: one of each has to hold money.
 
     Raises: Forbidden; Malformed, naming the field; ConfirmationNeeded for another e-mail address.
     """
@@ -102,7 +102,7 @@ async def save_shop_settings(
         if checked.email != before.email:
             require_recent(session, now=now)
         if checked.shipped_goods and not before.shipped_goods:
-            _require_holds(acquirers)
+            _require_holds(sides)
         if checked == before:
             return
         await queries.save(connection, merchant_id=merchant_id, **asdict(checked))
@@ -117,10 +117,10 @@ async def save_shop_settings(
         )
 
 
-def _require_holds(acquirers: Sequence[Acquirer]) -> None:
+def _require_holds(sides: Sequence[Sequence[Acquirer]]) -> None:
     try:
-        for acquirer in acquirers:
-            require_holds(acquirer)
+        for serving in sides:
+            require_one_holds(serving)
     except Unavailable as error:
         raise Malformed(error.message, "shipped_goods") from error
 

@@ -17,18 +17,31 @@ from paydesk.core.errors import Conflict, Malformed, NotFound
 from paydesk.core.money import parse_currency
 from paydesk.database.statements import Connection
 from paydesk.domain.accounts.audit import Action, Actor, record
-from paydesk.domain.acquirers.accounts import KINDS, NAME, PURPOSE, AcquirerAccount, account_named, print_of, queries
+from paydesk.domain.acquirers.accounts import (
+    KINDS,
+    NAME,
+    PURPOSE,
+    WEBHOOK_PURPOSE,
+    AcquirerAccount,
+    account_named,
+    print_of,
+    queries,
+)
 from paydesk.domain.acquirers.opening import AccountToOpen
 from paydesk.domain.operations import own_accounts
 from paydesk.domain.payments.desk import Desk
 
 _DOMAIN: Final = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)+")
 _LONGEST_KEY: Final = 300
+_SECRET: Final = re.compile(r"whsec_[!-~]{1,200}")
+_MOST_SECRETS: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
 class NewAccount:
-    """An account as it is typed; `for_merchant` is an id, or empty for all merchants."""
+    """An account as it is typed; `for_merchant` is an id, or empty for all merchants, and
+    `webhook_secrets` are separated by commas or spaces.
+    """
 
     name: str
     kind: str
@@ -38,6 +51,7 @@ class NewAccount:
     for_merchant: str = ""
     hosts_pages: bool = False
     page_domain: str = ""
+    webhook_secrets: str = field(default="", repr=False)
 
 
 async def add_account(desk: Desk, actor: Actor, typed: NewAccount, *, now: datetime) -> AcquirerAccount:
@@ -54,7 +68,8 @@ async def add_account(desk: Desk, actor: Actor, typed: NewAccount, *, now: datet
     own_id = await own_accounts.identify(desk, _to_open(typed), now=now)
     await own_accounts.require_new(desk, typed.name, typed.kind, own_id)
     account_id = int(await queries.next_id(desk.database))
-    sealed = _sealed(desk, typed.key.strip(), account_id)
+    sealed = _sealed(desk, typed.key.strip(), account_id, PURPOSE)
+    webhook = _sealed(desk, " ".join(_webhook_secrets(typed.webhook_secrets, typed.kind)), account_id, WEBHOOK_PURPOSE)
     try:
         async with desk.database.acquire() as connection, connection.transaction():
             added = await queries.add_account(
@@ -71,6 +86,8 @@ async def add_account(desk: Desk, actor: Actor, typed: NewAccount, *, now: datet
                 key_sealed=sealed.blob if sealed else None,
                 vault_key_id=sealed.key_id if sealed else None,
                 key_print=print_of(desk.vault, credential),
+                webhook_sealed=webhook.blob if webhook else None,
+                webhook_key_id=webhook.key_id if webhook else None,
                 now=now,
             )
             if added is None:
@@ -142,6 +159,23 @@ async def set_key(desk: Desk, actor: Actor, name: str, key: str, *, now: datetim
         return await _found(connection, name)
 
 
+async def set_webhook_secrets(desk: Desk, actor: Actor, name: str, typed: str, *, now: datetime) -> AcquirerAccount:
+    """Say by which secrets notifications to an account are signed, which every process checks them
+    by soon; none: they are not believed.
+
+    Raises: Malformed; NotFound.
+    """
+    account = await _found(desk.database, name)
+    secrets = _webhook_secrets(typed, account.kind)
+    sealed = _sealed(desk, " ".join(secrets), account.id, WEBHOOK_PURPOSE)
+    blob, key_id = (sealed.blob, sealed.key_id) if sealed else (None, None)
+    async with desk.database.acquire() as connection, connection.transaction():
+        await queries.set_webhook_secrets(connection, name=name, webhook_sealed=blob, webhook_key_id=key_id)
+        details: dict[str, object] = {"secrets of notifications": len(secrets)}
+        await record(connection, actor, Action.acquirer_changed, now=now, subject=name, details=details)
+        return await _found(connection, name)
+
+
 def parse_currencies(typed: str) -> tuple[str, ...]:
     """The currencies that are named, each once. Raises: Malformed."""
     named = typed.replace(",", " ").upper().split()
@@ -157,10 +191,11 @@ def _check(typed: NewAccount) -> None:
         raise Malformed(reason, "name")
     if typed.kind == "simulator":
         _check_address(typed.address.strip())
-        if typed.key.strip() or typed.hosts_pages or typed.page_domain:
+        if typed.key.strip() or typed.hosts_pages or typed.page_domain or typed.webhook_secrets.strip():
             raise Malformed("a simulated bank has an address alone, and no key", "key")
         return
     _checked_key(typed.key, typed.kind)
+    _webhook_secrets(typed.webhook_secrets, typed.kind)
     if typed.kind == "mollie" and (typed.hosts_pages or typed.page_domain):
         raise Malformed("at Mollie customers always pay on its own page, at its own domain", "page_domain")
     if typed.address.strip():
@@ -201,8 +236,21 @@ def _to_open(typed: NewAccount) -> AccountToOpen:
     )
 
 
-def _sealed(desk: Desk, key: str, account_id: int) -> Sealed | None:
-    return desk.vault.seal(key.encode(), purpose=PURPOSE, merchant_id=0, row_id=account_id) if key else None
+def _sealed(desk: Desk, secret: str, account_id: int, purpose: str) -> Sealed | None:
+    return desk.vault.seal(secret.encode(), purpose=purpose, merchant_id=0, row_id=account_id) if secret else None
+
+
+def _webhook_secrets(typed: str, kind: str) -> tuple[str, ...]:
+    """The secrets by which notifications are signed; nothing of them is repeated.
+
+    Raises: Malformed.
+    """
+    named = tuple(typed.replace(",", " ").split())
+    if named and kind != "stripe":
+        raise Malformed("only Stripe signs notifications", "webhook_secrets")
+    if len(named) > _MOST_SECRETS or not all(_SECRET.fullmatch(one) for one in named):
+        raise Malformed("these must be signing secrets, which begin with whsec_", "webhook_secrets")
+    return named
 
 
 async def _require_another(desk: Desk, credential: str) -> None:

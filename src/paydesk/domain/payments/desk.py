@@ -117,8 +117,10 @@ class Desk:
             self.database, order, usual=self.usual_for(live=order.shop.live), known=set(self.acquirers)
         )
 
-    async def serving(self, shop: Shop, currency: str) -> list[Acquirer]:
-        """The acquirers that take new payments of a shop, in the order in which they are asked."""
+    async def serving(self, shop: Shop, currency: str | None) -> list[Acquirer]:
+        """The acquirers that take new payments of a shop in a currency (None: in any), in the order
+        in which they are asked.
+        """
         usual, known = self.usual_for(live=shop.live), self.acquirers
         if isinstance(known, OpenAcquirers) and known.are_added:
             return [known[name] for name in await serving(self.database, shop, currency, usual, set(known))]

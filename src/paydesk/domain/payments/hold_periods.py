@@ -4,6 +4,7 @@ for so long.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 from paydesk.adapters.acquirers.interface import Acquirer
@@ -31,6 +32,16 @@ def require_holds(acquirer: Acquirer) -> None:
             f"{acquirer.name} holds money for {in_words(acquirer.hold_period)}, and goods that are shipped need "
             f"{in_words(TIME_TO_SHIP)}; choose another acquirer or sell without --shipped-goods"
         )
+
+
+def require_one_holds(acquirers: Sequence[Acquirer]) -> None:
+    """Make sure that one of those that serve a shop holds money so long: what is shipped goes
+    there.
+
+    Raises: Unavailable, naming the last one, which is that of the settings.
+    """
+    if acquirers and all(one.hold_period < TIME_TO_SHIP for one in acquirers):
+        require_holds(acquirers[-1])
 
 
 def in_words(period: timedelta) -> str:

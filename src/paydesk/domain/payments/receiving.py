@@ -6,6 +6,7 @@ Source: interface.md §2.1 and §3.1. Moves no money.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -51,14 +52,14 @@ class WrongHash(Forbidden):
 
 @dataclass(frozen=True, slots=True)
 class Reception:
-    """What receiving forms needs; `live_pages` is the acquirer whose own page takes all live
-    payments, None where cards are typed on ours.
+    """What receiving forms needs; `serving` tells the acquirers that take a shop's payments in a
+    currency.
     """
 
     database: Database
     vault: Vault
     forms_per_minute: int
-    live_pages: Acquirer | None = None
+    serving: Callable[[Shop, str], Awaitable[Sequence[Acquirer]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +103,7 @@ async def receive_form(desk: Reception, body: bytes, *, client_address: str, san
         request = read_request(form)
         if shop.live:
             refuse_live(signer)
-            if desk.live_pages is not None:
-                refuse_beyond_pages(request, signer, desk.live_pages)
+            refuse_beyond_pages(request, signer, await desk.serving(shop, request.currency))
     except TooMany:
         raise
     except PaydeskError as error:
@@ -158,20 +158,29 @@ async def _verify(
     raise WrongHash(await guesses.do(lambda: diagnose(form, given, signer.private_key, version)))
 
 
-def refuse_beyond_pages(request: CheckoutRequest, signer: Signer, acquirer: Acquirer) -> None:
-    """Refuse what can't be paid on the acquirer's own page, where that is the only way to pay.
+def refuse_beyond_pages(request: CheckoutRequest, signer: Signer, acquirers: Sequence[Acquirer]) -> None:
+    """Refuse what none of those that serve can take: on their own pages not everything can be paid
+    that can be with a card typed on ours.
 
     Raises: Conflict, saying why.
     """
-    if request.terms is not None and not acquirer.capabilities.stored:
-        why = "keeps nothing to charge a subscription by"
-    elif request.terms is None and signer.shipped_goods and acquirer.hold_period < TIME_TO_SHIP:
-        why = "holds no money for goods that are shipped"
-    else:
-        return
-    raise Conflict(
-        f"live payments are made on {acquirer.name}'s own page here, which {why}; test payments are not concerned"
-    )
+    reasons = [_beyond(request, signer, acquirer) for acquirer in acquirers]
+    if reasons and all(reasons):
+        # The last one is that of the settings.
+        raise Conflict(
+            f"live payments are made on {acquirers[-1].name}'s own page here, which {reasons[-1]}; test payments are "
+            "not concerned"
+        )
+
+
+def _beyond(request: CheckoutRequest, signer: Signer, acquirer: Acquirer) -> str:
+    """What keeps a form from being paid on an acquirer's own page; empty if nothing does."""
+    if acquirer.capabilities.cards:
+        return ""
+    if request.terms is not None:
+        return "" if acquirer.capabilities.stored else "keeps nothing to charge a subscription by"
+    holds = not signer.shipped_goods or acquirer.hold_period >= TIME_TO_SHIP
+    return "" if holds else "holds no money for goods that are shipped"
 
 
 def refuse_live(signer: Signer) -> None:

@@ -4,7 +4,7 @@
 with recursive step (place, key_id) as (
     select place, ''
       from unnest(array['private_keys', 'card_numbers', 'second_factors', 'bank_accounts', 'proposed_accounts',
-                        'acquirer_keys', 'mail_facts']) as named (place)
+                        'acquirer_keys', 'webhook_secrets', 'mail_facts']) as named (place)
      union all
     select step.place, next.key_id
       from step
@@ -44,6 +44,12 @@ with recursive step (place, key_id) as (
             from acquirer_account
            where step.place = 'acquirer_keys' and key_sealed is not null and vault_key_id > step.key_id
            order by vault_key_id
+           limit 1)
+          union all
+         (select webhook_key_id
+            from acquirer_account
+           where step.place = 'webhook_secrets' and webhook_sealed is not null and webhook_key_id > step.key_id
+           order by webhook_key_id
            limit 1)
           union all
          (select facts #>> '{token,vault_key_id}'

@@ -70,6 +70,32 @@ with moved as (
 )
 select count(*) from moved;
 
+-- name: count_webhook_secrets()
+select webhook_key_id as key_id, count(*) as values
+  from acquirer_account
+ where webhook_sealed is not null
+ group by webhook_key_id;
+
+-- name: read_webhook_secrets(after_merchant, after_id, key_id, most)
+-- As the keys of the same accounts.
+select 0::bigint as merchant_id, id, webhook_sealed as was, webhook_key_id as key_id
+  from acquirer_account
+ where webhook_sealed is not null and webhook_key_id <> :key_id
+   and (0, id) > (:after_merchant::bigint, :after_id::bigint)
+ order by id
+ limit :most;
+
+-- name: write_webhook_secrets(merchant_ids, ids, were, blobs, key_id)$
+with moved as (
+    update acquirer_account c
+       set webhook_sealed = o.blob, webhook_key_id = :key_id
+      from unnest(:merchant_ids::bigint[], :ids::bigint[], :were::bytea[], :blobs::bytea[])
+        as o (merchant_id, id, was, blob)
+     where c.id = o.id and c.webhook_sealed = o.was
+ returning 1
+)
+select count(*) from moved;
+
 -- name: count_second_factors()
 select vault_key_id as key_id, count(*) as values from person where totp_sealed is not null group by vault_key_id;
 

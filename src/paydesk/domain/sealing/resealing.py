@@ -63,6 +63,13 @@ PLACES: Final = (
         "proposed_accounts", "profile_change", "iban_sealed", profiles.PURPOSE, "to accept merchants' other accounts"
     ),
     SealedColumn("acquirer_keys", "acquirer_account", "key_sealed", accounts.PURPOSE, "to ask acquirers for payments"),
+    SealedColumn(
+        "webhook_secrets",
+        "acquirer_account",
+        "webhook_sealed",
+        accounts.WEBHOOK_PURPOSE,
+        "to verify notifications of acquirers",
+    ),
     SealedColumn("mail_facts", "mail", "facts", None, "to write links into mails that are not sent yet"),
 )
 """Every column in which the vault's values rest; a test compares them with the schema."""

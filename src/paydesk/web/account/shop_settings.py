@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from starlette.responses import Response
 
 from paydesk.core.errors import Malformed
@@ -57,11 +59,9 @@ async def save(visit: Visit) -> Response:
         app_schemes=tuple(visit.form.text("app_schemes", 1000).replace(",", " ").split()),
     )
     desk = visit.services.desk
-    names = [name for name in (desk.test_acquirer, desk.live_acquirer) if name]
+    sides = [await desk.serving(replace(visit.shop, live=live), None) for live in (False, True)]
     try:
-        await save_shop_settings(
-            visit.gate, visit.session, typed, [desk.acquirers[name] for name in names], now=visit.now
-        )
+        await save_shop_settings(visit.gate, visit.session, typed, sides, now=visit.now)
     except Malformed as error:
         return await _page(visit, typed, field_errors(error, *ShopSettings.__slots__), error.status)
     return visit.go(visit.url("settings/shop"), visit.texts.get("Saved."))

@@ -13,7 +13,14 @@ from paydesk.core.errors import Conflict, Malformed, NotFound
 from paydesk.domain.accounts.second_factor import ask_again
 from paydesk.domain.acquirers.accounts import KINDS, AcquirerAccount, list_accounts
 from paydesk.domain.acquirers.routing import list_rules
-from paydesk.domain.operations.acquirer_accounts import NewAccount, add_account, set_currencies, set_enabled, set_key
+from paydesk.domain.operations.acquirer_accounts import (
+    NewAccount,
+    add_account,
+    set_currencies,
+    set_enabled,
+    set_key,
+    set_webhook_secrets,
+)
 from paydesk.domain.operations.acquirer_rules import in_words
 from paydesk.domain.operations.machinery import acquirer_health
 from paydesk.web.console.guards import Access, Section, field_errors
@@ -24,7 +31,7 @@ section = Section(FACE)
 _ACQUIRERS = "/operator/acquirers"
 _NEW = f"{_ACQUIRERS}/new"
 _ONE = f"{_ACQUIRERS}/{{account_id}}"
-_FIELDS = ("name", "kind", "key", "address", "currencies", "for_merchant", "page_domain", "code")
+_FIELDS = ("name", "kind", "key", "webhook_secrets", "address", "currencies", "for_merchant", "page_domain", "code")
 PERIODS = {"hour": timedelta(hours=1), "day": timedelta(hours=24)}
 """Over what the figures are, as the address has it."""
 
@@ -75,6 +82,7 @@ async def add(visit: Visit) -> Response:
         form.text("for_merchant", 20),
         form.has("hosts_pages"),
         form.text("page_domain", 200).strip(),
+        form.text("webhook_secrets", 1000),
     )
     try:
         await ask_again(visit.gate, visit.session, form.text("code", 40), now=visit.now)
@@ -110,6 +118,8 @@ async def change(visit: Visit) -> Response:
         await ask_again(visit.gate, visit.session, visit.form.text("code", 40), now=visit.now)
         if visit.form.text("key", 400).strip():
             await set_key(desk, actor, name, visit.form.text("key", 400), now=visit.now)
+        if visit.form.text("webhook_secrets", 1000).strip():
+            await set_webhook_secrets(desk, actor, name, visit.form.text("webhook_secrets", 1000), now=visit.now)
         await set_currencies(desk, actor, name, visit.form.text("currencies", 2000), now=visit.now)
         await set_enabled(desk, actor, name, enabled=visit.form.has("enabled"), now=visit.now)
     except (Malformed, Conflict) as error:

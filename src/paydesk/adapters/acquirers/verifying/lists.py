@@ -21,6 +21,7 @@ class ListPoints:
         return [
             ("a key that was never seen", "not found", self._never_seen),
             ("list the purchases", "those that were made are among them", self._list_purchases),
+            ("whose the purchases are", "each has the mark that it was made with", self._marks),
             ("read disputes and failed refunds", "an answer", self._read_events),
         ]
 
@@ -42,6 +43,16 @@ class ListPoints:
                 break
         require(not missing, f"{len(missing)} of {len(made)} are not there")
         return f"{len(made)} are there"
+
+    async def _marks(self) -> str:
+        made = [key for key, reference in self._trial.taken.items() if reference]
+        if not made:
+            raise Skipped("no purchase was made")
+        for key in made:
+            found = await self._trial.acquirer.look_back(key, self._trial.began - timedelta(minutes=5))
+            require(found is not None, f"{key} is not found")
+            require(found is not None and found.mark == self._trial.mark, f"{key} has {found and found.mark}")
+        return f"{len(made)} are marked"
 
     async def _read_events(self) -> str:
         disputes, failed = await self._trial.acquirer.disputes(""), await self._trial.acquirer.failed_refunds("")

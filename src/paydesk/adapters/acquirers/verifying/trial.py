@@ -23,6 +23,7 @@ from paydesk.adapters.acquirers.interface import (
     UnderWay,
     Voided,
 )
+from paydesk.adapters.acquirers.marks import Mark, PurchaseKind
 from paydesk.adapters.acquirers.verifying.points import Differs, Skipped, named, require, said
 from paydesk.core.clock import utc_now
 
@@ -61,6 +62,8 @@ class Trial:
         self._ask: Final = ask
         self.now: Final = now
         self._run: Final = f"verify-{secrets.token_hex(6)}"
+        # Of no deployment: whose lists it comes into takes it for another's.
+        self.mark: Final = Mark(self._run, 1, "verify", False, PurchaseKind.ORDER, self._run, 1, 1)
         self.began: Final = now()
         self._keys = 0
         self.taken: dict[str, str] = {}
@@ -157,6 +160,7 @@ class Trial:
             capture=True,
             not_after=now + timedelta(minutes=5),
             return_url=self._return_url,
+            mark=self.mark,
         )
 
     def page(self, *, capture: bool = True, keep: bool = False) -> PageRequest:
@@ -176,6 +180,7 @@ class Trial:
             capture=capture,
             keep=keep,
             asked_at=now,
+            mark=self.mark,
         )
 
     def key(self) -> str:
