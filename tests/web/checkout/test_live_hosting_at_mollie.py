@@ -7,7 +7,7 @@ from __future__ import annotations
 import html
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 from urllib.parse import urlsplit
@@ -187,8 +187,46 @@ async def test_one_that_nobody_comes_back_to_is_looked_at_until_its_own_end(
     await settle_due(live_desk, now=now + timedelta(minutes=2))
     mollie.do("pay", first)
     await settle_due(live_desk, now=now + timedelta(minutes=20))
+    await given_back(mollie, live_desk, now + timedelta(minutes=30))
     (left, _) = await attempts(database, merchant)
     assert (left["attempt"], mollie.taken(left["key"])) == ("voided", 0)
+
+
+async def given_back(mollie: Account, desk: Desk, now: datetime) -> None:
+    """Mollie says of its refunds that their customers have the money; the janitor looks."""
+    for name in mollie.see()["refunds"]:
+        mollie.do("change_refund", name, "refunded")
+    await settle_due(desk, now=now)
+
+
+async def test_a_refund_that_fails_days_later_is_made_anew_until_its_customer_has_the_money(
+    live_web: httpx.AsyncClient,
+    live_desk: Desk,
+    signed_form: SignedForm,
+    database: Database,
+    merchant: Merchant,
+    mollie: Account,
+) -> None:
+    path = await open_page(live_web, signed_form())
+    first = page_in(leads_to(await press_continue(live_web, path)))
+    await press_continue(live_web, path, "mended@example.com")
+    now = utc_now()
+    await settle_due(live_desk, now=now + timedelta(minutes=2))
+    mollie.do("pay", first)
+    await settle_due(live_desk, now=now + timedelta(minutes=20))
+    (made,) = mollie.see()["refunds"]
+    for days in (1, 2, 3):
+        await settle_due(live_desk, now=now + timedelta(days=days))
+    assert next(one["attempt"] for one in await attempts(database, merchant)) == "voiding"
+    mollie.do("change_refund", made, "failed")
+    (left, _) = await attempts(database, merchant)
+    assert mollie.taken(left["key"]) == 10
+    await settle_due(live_desk, now=now + timedelta(days=4))
+    assert (mollie.taken(left["key"]), len(mollie.see()["refunds"])) == (0, 2)
+    _, again = mollie.see()["refunds"]
+    mollie.do("change_refund", again, "refunded")
+    await settle_due(live_desk, now=now + timedelta(days=5))
+    assert next(one["attempt"] for one in await attempts(database, merchant)) == "voided"
 
 
 @pytest.mark.parametrize(

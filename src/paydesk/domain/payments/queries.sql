@@ -45,7 +45,7 @@ select c.merchant_id, c.live, c.id, encode(c.request_digest, 'hex') as seed, c.m
        exists (select from payment_attempt o
                  join hosted_page g on g.merchant_id = o.merchant_id and g.attempt_id = o.id
                 where o.merchant_id = p.merchant_id and o.live = p.live and o.payment_id = p.id
-                  and o.state = 'voided') as given_back,
+                  and o.state in ('voiding', 'voided')) as given_back,
        u.email as entered_email, u.country as entered_country, d.holder as entered_holder,
        d.exp_month as entered_month, d.exp_year as entered_year,
        t.package_version_id, t.package_id, t.sku_id, t.subscriptions_count, t.package_name, t.price, t.period_length,
