@@ -46,6 +46,7 @@ WORDS: dict[str, str] = {
     "acquirer enable": "nowhere",
     "acquirer currencies": "nowhere EUR",
     "acquirer key": "nowhere",
+    "acquirer webhook": "nowhere --none",
     "acquirer route": "--preview --merchant {merchant} --test",
     "acquirer rule-add": "nowhere",
     "acquirer fee": "simulator EUR 1.4 0.25",
@@ -105,7 +106,7 @@ and what others need the id of.
 
 REFUSED = {
     "acquirer add", "acquirer disable", "acquirer enable", "acquirer currencies", "acquirer key",
-    "acquirer rule-add",
+    "acquirer rule-add", "acquirer webhook",
     "alarm settle", "chargeback lose", "chargeback reckon", "undo", "mail resend", "merchant go-live",
     "merchant guard lift",
     "payout account", "payout record", "pingback resend", "profile accept", "profile refuse",
