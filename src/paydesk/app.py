@@ -20,7 +20,7 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 
 from paydesk.adapters.acquirers.interface import Acquirer
-from paydesk.adapters.acquirers.simulator import SimulatedAcquirer, challenge_app
+from paydesk.adapters.acquirers.simulator import Notifier, SimulatedAcquirer, challenge_app
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.database.migrating import require_current_schema
@@ -86,13 +86,14 @@ def create_app(settings: Settings) -> FastAPI:
     require_front_end()
     vault = vault_of(settings)
     # Within the process the bank is one object: the challenge pages and the acquirer share it.
-    acquirer = test_acquirer(settings)
+    acquirer, notifier = test_acquirer(settings), Notifier()
     live = live_acquirer(settings)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[Mapping[str, object]]:
         async with AsyncExitStack() as stack:
             stack.push_async_callback(acquirer.close)
+            stack.push_async_callback(notifier.close)
             if live is not None:
                 stack.push_async_callback(live.close)
             url, most, history = settings.database_url, settings.database_connections, history_of(settings)
@@ -160,7 +161,7 @@ def create_app(settings: Settings) -> FastAPI:
         ]
     )
     if isinstance(acquirer, SimulatedAcquirer):
-        app.mount("/simulator", challenge_app(acquirer.bank))
+        app.mount("/simulator", challenge_app(acquirer.bank, notifier))
     return app
 
 

@@ -1,18 +1,22 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from tests import set_back, shopfront
+from tests.banks import answering
 from tests.links import newest_portal
 
 from paydesk.adapters.acquirers.hosted_pages import Capabilities, PageRequest
 from paydesk.adapters.acquirers.instruments import Instrument, InstrumentKind
 from paydesk.adapters.acquirers.interface import AcquirerRefused, Approved, NoSuchPage, OutcomeUnknown, Purchase
+from paydesk.adapters.acquirers.notices import Notice
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.adapters.acquirers.simulator.own_pages import Way
 from paydesk.adapters.acquirers.simulator.purchase_state import Standing
@@ -29,6 +33,7 @@ from paydesk.domain.billing.replacing_on_pages import PortalCaller, go_to_page
 from paydesk.domain.merchants.customer_links import Link
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
+from paydesk.domain.payments.hurrying import REST, hurry_named, hurry_noticed, named
 from paydesk.domain.payments.paying import ConfirmWithBank, Refused, Unsettled
 from paydesk.domain.privacy.belongings import Subject
 from paydesk.domain.privacy.erasing import erase
@@ -379,3 +384,63 @@ async def test_nothing_of_it_is_left_of_a_customer_who_is_erased(holder: Holder,
         rows = await database.fetch(f"select * from {table} where merchant_id = $1", holder.shop.merchant_id)
         assert reference not in str([dict(row) for row in rows])
         assert "pay.test" not in str([dict(row) for row in rows])
+
+
+class TestHurry:
+    """The acquirer tells that something has happened on the page."""
+
+    async def test_a_hurried_page_is_looked_at_at_once(self, holder: Holder, bank: Bank) -> None:
+        page = await holder.page()
+        bank.pages.pay(page, Way.CARD, MASTERCARD)
+        await holder.settle()
+        assert (await holder.states())[-1][0] == "challenged"
+        assert await self.told(holder, page)
+        await holder.settle(seconds=1)
+        assert (await holder.card())["last4"] == "4444"
+        assert not await self.told(holder, page), "nobody waits for it any more"
+
+    async def test_one_that_was_just_looked_at_rests_for_a_moment(self, holder: Holder, bank: Bank) -> None:
+        page = await holder.page()
+        assert await self.told(holder, page)
+        await holder.settle()
+        bank.pages.pay(page, Way.CARD, MASTERCARD)
+        assert await self.told(holder, page)
+        await holder.settle(seconds=1)
+        assert (await holder.states())[-1][0] == "challenged"
+        await holder.settle(seconds=REST.total_seconds() + 1)
+        assert (await holder.states())[-1][0] == "approved"
+
+    async def test_what_an_acquirer_has_signed_names_it_by_its_key(self, holder: Holder, bank: Bank) -> None:
+        page = await holder.page()
+        bank.pages.pay(page, Way.CARD, MASTERCARD)
+        asked = json.loads(bank.record.page(page))
+        database, merchant = holder.desk.database, asked["mark"]["merchant"]
+        assert not await hurry_noticed(database, "another", Notice(asked["key"], merchant), now=utc_now())
+        assert not await hurry_noticed(database, "simulator", Notice(asked["key"], "another"), now=utc_now())
+        assert await hurry_noticed(database, "simulator", Notice(asked["key"], merchant), now=utc_now())
+        await holder.settle(seconds=1)
+        assert (await holder.states())[-1][0] == "approved"
+
+    async def test_what_is_hurried_while_it_is_asked_for_is_asked_for_again(self, holder: Holder, bank: Bank) -> None:
+        page, honest = await holder.page(), holder.honest
+        assert await self.told(holder, page)
+
+        async def find_page(key: str, reference: str) -> Any:
+            found = await honest.find_page(key, reference)
+            bank.pages.pay(page, Way.CARD, MASTERCARD)
+            assert await self.told(holder, page)
+            return found
+
+        asking = holder.at(answering(honest, find_page=find_page))
+        await asking.settle(seconds=1)
+        assert (await holder.states())[-1][0] == "challenged"
+        await holder.settle(seconds=REST.total_seconds() + 2)
+        assert (await holder.states())[-1][0] == "approved"
+
+    @staticmethod
+    async def told(holder: Holder, page: str) -> bool:
+        """The bank tells of a page at the address that came with it."""
+        address = parse_qs(urlsplit(json.loads(holder.bank.record.page(page))["notify_url"]).query)
+        about = named(holder.desk.vault, "simulator", address["of"][0], address["token"][0])
+        assert about is not None
+        return await hurry_named(holder.desk.database, "simulator", about, now=utc_now())

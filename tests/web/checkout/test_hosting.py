@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from decimal import Decimal
@@ -140,6 +141,44 @@ async def test_the_waiting_page_is_not_led_to_a_page_that_the_customer_came_back
     address = leads_to(await press_continue(web, path))
     assert (await web.get(f"{path}/status")).json() == {"state": "done", "url": address}
     assert (await web.get(f"{path}/status?waits")).json() == {"state": "processing"}
+
+
+class TestAnotherCheckoutOfTheOrder:
+    """The shop's form came twice: perhaps a second tab, perhaps another person."""
+
+    async def test_the_same_address_leads_to_the_same_page(
+        self, web: httpx.AsyncClient, signed_form: SignedForm
+    ) -> None:
+        path, other = await self.two(web, signed_form)
+        assert leads_to(await press_continue(web, path)) == leads_to(await press_continue(web, other))
+
+    async def test_another_address_gets_a_page_of_its_own_and_the_first_is_ended(
+        self, web: httpx.AsyncClient, signed_form: SignedForm, bank: Bank
+    ) -> None:
+        path, other = await self.two(web, signed_form)
+        first = page_in(leads_to(await press_continue(web, path)))
+        second = page_in(leads_to(await press_continue(web, other, "bob@example.com")))
+        assert [bank.pages.find(page).state for page in (first, second)] == ["ended", "open"]
+        assert json.loads(bank.record.page(second))["email"] == "bob@example.com"
+
+    async def test_who_only_looks_is_never_led_to_the_page_of_the_first(
+        self, web: httpx.AsyncClient, signed_form: SignedForm
+    ) -> None:
+        path, other = await self.two(web, signed_form)
+        address = leads_to(await press_continue(web, path))
+        assert (await web.get(f"{path}/status")).json()["url"] == address
+        for place in ("", "/status", "/status?soon", "/status?waits", "/result"):
+            answer = await web.get(f"{other}{place}")
+            assert page_in(address) not in answer.text + str(answer.headers)
+            assert "ada@example.com" not in answer.text
+
+    @staticmethod
+    async def two(web: httpx.AsyncClient, signed_form: SignedForm) -> tuple[str, str]:
+        """Two checkouts of one order."""
+        path = await open_page(web, signed_form(merchant_order_id="A-1"))
+        other = await open_page(web, signed_form(merchant_order_id="A-1", description="Once more"))
+        assert path != other
+        return path, other
 
 
 async def test_a_page_whose_time_is_over_lets_the_customer_try_again(

@@ -50,12 +50,15 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class CardLookup:
-    """A claimed change; `number` counts the questions asked about it, this one included."""
+    """A claimed change; `number` counts the questions asked about it, this one included, and
+    `due_at` is when it was to be asked about.
+    """
 
     change: CardChange
     created_at: datetime
     number: int
     alerted: bool
+    due_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,7 @@ class _Row:
     created_at: datetime
     lookups: int
     alerted_at: datetime | None
+    lookup_at: datetime
     page_reference: str
     page_currency: str
     page_ends_at: datetime | None
@@ -122,7 +126,7 @@ def _lookup(row: _Row) -> CardLookup:
         challenge_url=row.challenge_url,
         page=ChangePage(row.page_reference, row.page_currency, row.page_ends_at) if row.page_ends_at else None,
     )
-    return CardLookup(change, row.created_at, row.lookups, row.alerted_at is not None)
+    return CardLookup(change, row.created_at, row.lookups, row.alerted_at is not None, row.lookup_at)
 
 
 async def _find(desk: Desk, lookup: CardLookup, *, now: datetime) -> Finding | None:
@@ -202,6 +206,7 @@ async def _ask_later(desk: Desk, lookup: CardLookup, *, now: datetime) -> None:
         live=change.shop.live,
         change_id=change.id,
         state=str(change.state),
+        claimed_at=lookup.due_at,
         lookup_at=_next_look(lookup, now),
         alerted_at=now if alarming else None,
     )

@@ -163,14 +163,15 @@ with due as materialized (
        for update skip locked
 )
 update card_change c
-   set leased_until = clock_timestamp() + :lease::interval, lookups = c.lookups + 1
+   set leased_until = clock_timestamp() + :lease::interval, lookups = c.lookups + 1, page_looked_at = :now
   from due
  where c.merchant_id = due.merchant_id and c.id = due.id
 returning c.merchant_id, c.live, c.id, c.state, c.idempotency_key, c.acquirer, c.not_after, c.challenge_url, c.created_at,
-          c.lookups, c.alerted_at, c.page_reference, c.page_currency, c.page_ends_at;
+          c.lookups, c.alerted_at, c.lookup_at, c.page_reference, c.page_currency, c.page_ends_at;
 
--- name: schedule_card_change(merchant_id, live, change_id, state, lookup_at, alerted_at)!
--- Nothing new was learnt: ask again later. A change that somebody else moved meanwhile has its next date from there.
+-- name: schedule_card_change(merchant_id, live, change_id, state, claimed_at, lookup_at, alerted_at)!
+-- Nothing new was learnt: ask again later. A change that somebody else moved meanwhile has its next date from there, and
+-- one that was hurried while it was asked for is asked for again.
 update card_change
-   set lookup_at = :lookup_at, leased_until = null, alerted_at = coalesce(alerted_at, :alerted_at)
+   set lookup_at = case when lookup_at = :claimed_at then :lookup_at else lookup_at end, leased_until = null, alerted_at = coalesce(alerted_at, :alerted_at)
  where merchant_id = :merchant_id and live = :live and id = :change_id and state = :state;

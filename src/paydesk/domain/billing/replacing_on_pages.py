@@ -45,6 +45,7 @@ from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import card_guard, metrics
 from paydesk.domain.payments.asking_pages import believed
 from paydesk.domain.payments.desk import Desk
+from paydesk.domain.payments.hurrying import Notified, notify_url
 from paydesk.domain.payments.paying import Refused, Unsettled
 from paydesk.domain.payments.refused_requests import RefusedRequest, report_refused
 from paydesk.domain.payments.stored_cards import unknown_row
@@ -179,6 +180,7 @@ async def _commit_intent(
                 mark=card_mark(begun, shop, subscription),
                 keep=True,
                 authenticate=known.authenticate,
+                notify_url=base,
             )
             await queries.begin_change_page(
                 connection,
@@ -242,12 +244,14 @@ async def _wanted_page(desk: Desk, change: CardChange) -> PageRequest | None:
     if stored is None or not stored.asked:
         return None
     asked = msgspec.json.decode(stored.asked, type=PageRequest)
-    token = link_of(stored).token(desk.vault)
+    token, about = link_of(stored).token(desk.vault), Notified(change.shop, change.id, is_change=True)
     return replace(
         asked,
         key=stored.idempotency_key,
         email=stored.email,
         return_url=f"{asked.return_url}/portal/{token}/card/result",
+        # What code of before asked for names no such address, and has to be asked for again as it was.
+        notify_url=asked.notify_url and notify_url(desk.vault, asked.notify_url, change.acquirer, about),
     )
 
 

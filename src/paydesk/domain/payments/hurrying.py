@@ -1,5 +1,6 @@
-"""Looking at a page of an acquirer's sooner than it would be: its acquirer says that something has
-happened to it, or its customer is back. Moves no money.
+"""Looking at a page of an acquirer's sooner than it would be, that of a payment or that on which a
+subscription's card is replaced: its acquirer says that something has happened to it, or its
+customer is back. Moves no money.
 
 What is said is believed in nothing: the janitor asks the acquirer, as it would have later. What is
 hurried is written down; what is lost on its way costs some minutes.
@@ -25,21 +26,25 @@ queries = load_statements(__package__ or "", "hurrying.sql")
 REST = timedelta(seconds=5)
 """How long a page is left alone once it was looked at, whoever is in a hurry."""
 
-_NAMED: Final = re.compile(r"([lt])([0-9]{1,18})-([0-9]{1,18})")
+_NAMED: Final = re.compile(r"([lt])([0-9]{1,18})-(c?)([0-9]{1,18})")
 _PURPOSE: Final = "notifications of acquirers"
 
 
 @dataclass(frozen=True, slots=True)
 class Notified:
-    """An attempt as the address names it to which its acquirer sends what it does not sign."""
+    """An attempt, or the change of a subscription's card, as the address names it to which its
+    acquirer sends what it does not sign; `row_id` is its own.
+    """
 
     shop: Shop
-    attempt_id: int
+    row_id: int
+    is_change: bool = False
 
     @property
     def name(self) -> str:
-        """The attempt in such an address."""
-        return f"{'l' if self.shop.live else 't'}{self.shop.merchant_id}-{self.attempt_id}"
+        """The same in such an address."""
+        side, of = "l" if self.shop.live else "t", "c" if self.is_change else ""
+        return f"{side}{self.shop.merchant_id}-{of}{self.row_id}"
 
     def token(self, vault: Vault, account: str) -> str:
         """What nobody can make up who was not given the address."""
@@ -47,28 +52,30 @@ class Notified:
 
 
 def notify_url(vault: Vault, base: str, account: str, about: Notified) -> str:
-    """Where the acquirer `account` may tell of an attempt without signing it; `base` is our public
+    """Where the acquirer `account` may tell of something without signing it; `base` is our public
     address.
     """
     return f"{base}/acquirers/{account}/notify?{urlencode({'of': about.name, 'token': about.token(vault, account)})}"
 
 
 def named(vault: Vault, account: str, name: str, token: str) -> Notified | None:
-    """The attempt of such an address; None if the address is none that we have made."""
+    """What such an address names; None if the address is none that we have made."""
     match = _NAMED.fullmatch(name)
     if match is None:
         return None
-    about = Notified(Shop(int(match[2]), live=match[1] == "l"), int(match[3]))
+    about = Notified(Shop(int(match[2]), live=match[1] == "l"), int(match[4]), is_change=bool(match[3]))
     return about if hmac.compare_digest(about.token(vault, account).encode(), token.encode()) else None
 
 
 async def hurry_named(database: Database, account: str, about: Notified, *, now: datetime) -> bool:
-    """Have the janitor look at an attempt at once; false if nobody waits for anything of it.
+    """Have the janitor look at it at once; false if nobody waits for anything of it.
     `now` is real time, UTC.
     """
     shop = about.shop
-    names = {"merchant_id": shop.merchant_id, "live": shop.live, "attempt_id": about.attempt_id}
-    return bool(await queries.hurry_named(database, acquirer=account, **names, rest=REST, now=now))
+    names = {"merchant_id": shop.merchant_id, "live": shop.live, "acquirer": account, "rest": REST, "now": now}
+    if about.is_change:
+        return bool(await queries.hurry_change(database, change_id=about.row_id, **names))
+    return bool(await queries.hurry_named(database, attempt_id=about.row_id, **names))
 
 
 async def hurry_noticed(database: Database, account: str, notice: Notice, *, now: datetime) -> bool:

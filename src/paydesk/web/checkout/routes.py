@@ -116,6 +116,14 @@ class CheckoutVisit:
         attempt = self.checkout.attempt
         return attempt is not None and attempt.page_ends_at is not None
 
+    @property
+    def began_it(self) -> bool:
+        """Whether the order's last attempt was made at this very checkout; what its bank shows of
+        it, an e-mail address too, may be another person's otherwise.
+        """
+        attempt = self.checkout.attempt
+        return attempt is not None and attempt.checkout_id == self.checkout.id
+
     def view(self, typed: Typed | None = None) -> pages.CheckoutView:
         """The checkout as a page shows it, with what was typed just now or before."""
         checkout, entered = self.checkout, self.checkout.entered
@@ -347,7 +355,7 @@ async def show_result(request: Request) -> Response:
         visit.services.desk.database, checkout, now=checkout.now
     ):
         return visit.go(checkout.success_url)
-    if checkout.standing is Standing.OPEN and checkout.attempt and checkout.attempt.checkout_id == checkout.id:
+    if checkout.standing is Standing.OPEN and checkout.attempt and visit.began_it:
         return visit.again(402, notice=checkout.attempt.decline_reason)
     return _ended(visit) or visit.go(visit.path)
 
@@ -372,7 +380,7 @@ async def show_status(request: Request) -> Response:
     if checkout.standing is Standing.PROCESSING or waits:
         return JSONResponse({"state": "processing"}, headers={"Cache-Control": "no-store"})
     url = f"{visit.path}/result"
-    if checkout.standing is Standing.CHALLENGED and checkout.attempt is not None:
+    if checkout.standing is Standing.CHALLENGED and checkout.attempt is not None and visit.began_it:
         url = checkout.attempt.challenge_url
     return JSONResponse({"state": "done", "url": url}, headers={"Cache-Control": "no-store"})
 

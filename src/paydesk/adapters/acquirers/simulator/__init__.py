@@ -6,6 +6,7 @@ from paydesk.adapters.acquirers.simulator.acquirer import SimulatedAcquirer
 from paydesk.adapters.acquirers.simulator.balance_record import Terms, parse_terms
 from paydesk.adapters.acquirers.simulator.bank import Bank
 from paydesk.adapters.acquirers.simulator.challenge import challenge_app
+from paydesk.adapters.acquirers.simulator.notifying import Notifier
 from paydesk.adapters.acquirers.simulator.record import Record
 from paydesk.adapters.acquirers.simulator.remote import RemoteSimulator
 from paydesk.adapters.acquirers.simulator.test_cards import TEST_CARDS, SampleCard
@@ -13,6 +14,7 @@ from paydesk.adapters.acquirers.simulator.test_cards import TEST_CARDS, SampleCa
 __all__ = [
     "TEST_CARDS",
     "Bank",
+    "Notifier",
     "Record",
     "RemoteSimulator",
     "SampleCard",

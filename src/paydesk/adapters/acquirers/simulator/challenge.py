@@ -26,6 +26,7 @@ from paydesk.adapters.acquirers.simulator.bank_pages import (
     page_of,
     reference_in,
 )
+from paydesk.adapters.acquirers.simulator.notifying import Notifier
 from paydesk.adapters.acquirers.simulator.paying_page import page_routes
 from paydesk.adapters.acquirers.simulator.purchase_state import Status
 
@@ -59,8 +60,10 @@ def with_addresses(base_url: str, listed: PageList) -> PageList:
     return replace(listed, pages=tuple(pages))
 
 
-def challenge_app(bank: Bank) -> Starlette:
-    """The bank's pages as an ASGI app, to be mounted at /simulator."""
+def challenge_app(bank: Bank, notifier: Notifier | None = None) -> Starlette:
+    """The bank's pages as an ASGI app, to be mounted at /simulator; what comes of its own pages is
+    told by the `notifier`, which the caller closes, if there is one.
+    """
 
     async def show(request: Request) -> Response:
         """Ask the customer, or say that there is nothing to answer any more."""
@@ -88,7 +91,7 @@ def challenge_app(bank: Bank) -> Starlette:
         routes=[
             Route("/challenge/{reference}", show, methods=["GET"]),
             Route("/challenge/{reference}", decide, methods=["POST"], max_body_size=LARGEST_FORM),
-            *page_routes(bank.pages),
+            *page_routes(bank.pages, notifier),
             Route("/bank.css", _style, methods=["GET"]),
         ]
     )

@@ -67,7 +67,7 @@ class Shown:
     """A page as its customer sees it.
 
     `ways` are how it may be paid, `asks` while their bank waits for a yes or no, `declined` says
-    why the last try failed, empty if none did; `keep` as of its request.
+    why the last try failed, empty if none did; `keep` and `notify_url` are its request's.
     """
 
     reference: str
@@ -81,6 +81,7 @@ class Shown:
     asks: bool
     declined: str
     keep: bool = False
+    notify_url: str = ""
 
 
 class Pages:
@@ -316,6 +317,7 @@ class Pages:
             asks=asks,
             declined=last.result if last.kind is Kind.PAGE_DECLINED else "",
             keep=asked.keep,
+            notify_url=asked.notify_url,
         )
 
     def _ways(self, reference: str, standing: Standing) -> tuple[Way, ...]:

@@ -13,11 +13,14 @@ from starlette.routing import Route
 
 from paydesk.adapters.acquirers.hosted_pages import PageState
 from paydesk.adapters.acquirers.simulator.bank_pages import HEADERS, LARGEST_FORM, for_people, page_of, reference_in
+from paydesk.adapters.acquirers.simulator.notifying import Notifier
 from paydesk.adapters.acquirers.simulator.own_pages import Pages, Shown, Way
 
 
-def page_routes(pages: Pages) -> list[Route]:
-    """The routes of the bank's own pages."""
+def page_routes(pages: Pages, notifier: Notifier | None = None) -> list[Route]:
+    """The routes of the bank's own pages; the `notifier`, if there is one, tells what came of
+    them.
+    """
 
     async def show(request: Request) -> Response:
         """The page as it stands; one that is paid leads back."""
@@ -27,6 +30,7 @@ def page_routes(pages: Pages) -> list[Route]:
         """Take the customer's choice; the unguessable address is what entitles them to it."""
         form = parse_qs((await request.body()).decode(errors="replace"))
         reference, way = reference_in(request), form.get("way", [""])[0]
+        before = await asyncio.to_thread(pages.show, reference)
         if way in ("approve", "reject"):
             shown = await asyncio.to_thread(pages.decide, reference, approve=way == "approve")
         elif way in set(Way):
@@ -34,6 +38,8 @@ def page_routes(pages: Pages) -> list[Route]:
             shown = await asyncio.to_thread(pages.pay, reference, Way(way), number)
         else:
             shown = await asyncio.to_thread(pages.show, reference)
+        if notifier is not None and shown is not None and before is not None and shown.state is not before.state:
+            notifier.tell(shown.notify_url, reference)
         return _answer(shown, done=True)
 
     return [

@@ -24,6 +24,7 @@ from paydesk.adapters.acquirers.interface import AcquirerRefused, KeyUsed, NoSuc
 from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
 from paydesk.adapters.acquirers.simulator.acquirer import SimulatedAcquirer
 from paydesk.adapters.acquirers.simulator.challenge import challenge_app
+from paydesk.adapters.acquirers.simulator.notifying import Notifier
 from paydesk.adapters.acquirers.simulator.wire import (
     DONE,
     AboutDispute,
@@ -64,6 +65,7 @@ _Told = (
 
 def bank_app(acquirer: SimulatedAcquirer) -> Starlette:
     """The whole bank as an ASGI app, which closes `acquirer` when it stops."""
+    notifier = Notifier()
 
     async def authorize(purchase: Purchase) -> Answer:
         return answer_of(await acquirer.authorize(purchase))
@@ -91,6 +93,7 @@ def bank_app(acquirer: SimulatedAcquirer) -> Starlette:
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
         yield
+        await notifier.close()
         await acquirer.close()
 
     return Starlette(
@@ -109,7 +112,7 @@ def bank_app(acquirer: SimulatedAcquirer) -> Starlette:
             *_failed_refund_questions(acquirer),
             *_listing_questions(acquirer),
             Route("/healthz", _healthy),
-            Mount("/simulator", challenge_app(acquirer.bank)),
+            Mount("/simulator", challenge_app(acquirer.bank, notifier)),
         ],
     )
 
