@@ -27,6 +27,7 @@ from paydesk.domain.billing.charging import BillingRun, Side
 from paydesk.domain.deliveries.confirming import Confirmed
 from paydesk.domain.deliveries.deadlines import act_on_due
 from paydesk.domain.merchants.customer_links import Link
+from paydesk.domain.merchants.merchant import change_merchant
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.checkouts import Checkout, find_checkout
 from paydesk.domain.payments.desk import Desk
@@ -62,6 +63,13 @@ class Till:
     def at(self, acquirer: Acquirer) -> Self:
         """The same till with another acquirer behind it."""
         return replace(self, desk=replace(self.desk, acquirers={"simulator": acquirer}))
+
+    async def offering_slow_methods(self) -> Self:
+        """The same till, whose pages also offer what takes days: its merchant wants it so, and the
+        operator allows it.
+        """
+        await change_merchant(self.database, self.shop.merchant_id, slow_methods=True)
+        return replace(self, desk=replace(self.desk, slow_methods=True))
 
     # What customers and the merchant do.
 

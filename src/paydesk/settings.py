@@ -233,8 +233,8 @@ class Settings(BaseSettings):
     )
     slow_methods: bool = Field(
         False,
-        description="Whether the acquirer's pages also offer methods whose money is sure only in some days, such as "
-        "direct debits; only once all processes know it.",
+        description="Whether merchants may choose to have methods offered whose money is sure only in some days, such "
+        "as direct debits; only once all processes know it.",
     )
     stripe_checkout_domain: str = Field(
         "",

@@ -176,6 +176,13 @@ async def test_a_merchants_apps_are_named_and_forgotten(account: dict[str, Any],
     assert '"javascript" is not the scheme of an app' in refused.err
 
 
+async def test_payments_that_take_days_are_switched_on_and_off(account: dict[str, Any], paydesk: Any) -> None:
+    assert account["slow_methods"] is False
+    for option, is_on in (("--slow-methods", True), ("--shipped-goods", True), ("--no-slow-methods", False)):
+        said = await paydesk("merchant", "set", account["id"], option, "--json")
+        assert said.result["slow_methods"] is is_on, option
+
+
 async def test_pingbacks_beyond_the_spec_s_can_be_muted(account: dict[str, Any], paydesk: Any) -> None:
     async def muted(*options: str) -> list[str]:
         said = await paydesk("merchant", "set", account["id"], *options, "--json")

@@ -44,7 +44,7 @@ WRITERS: dict[str, str] = {
     # Its number is stored with a payment, and erased when a subscription ends or nobody keeps it;
     # adopted, too.
     "card": "billing operations payments privacy sealing shoppers subscriptions test_clock",
-    "card_change": "billing privacy",  # erased with its customer
+    "card_change": "billing payments privacy",  # hurried as attempts are; erased with its customer
     "card_guard": "business payments test_clock",  # the team sets limits, the guard acts
     "card_guard_minute": "business payments test_clock",  # the team forgets test tries
     "card_try": "business payments test_clock",  # the team forgets test tries

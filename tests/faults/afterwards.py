@@ -9,7 +9,7 @@ from functools import partial
 
 import aiohttp
 import asyncpg
-from tests.faults.customers import ANOTHER, APPROVED, LOST_ANSWER, SECURE, Plan
+from tests.faults.customers import ANOTHER, APPROVED, AT_THE_BANKS, LOST_ANSWER, SECURE, Plan
 from tests.faults.plays import Deed, Play, have_paid, play
 from tests.faults.settling import KEYS_ARE_VOID, hereafter
 from tests.faults.stage import Order, Stage
@@ -80,11 +80,17 @@ async def change_card(stage: Stage, order: Order) -> bool:
     """The member goes on with another card, as far as it goes;
     whether the portal says that it is charged now.
     """
-    portal, number = await _portal(stage, order), order.plan.cards[-1]
+    portal, wanted = await _portal(stage, order), order.plan.cards[-1]
+    number = ANOTHER if wanted == AT_THE_BANKS else wanted
     try:
         if await _shows(stage, portal, number):
             return True
-        url = await _post(stage, f"{portal}/card", {**_HOLDER, "number": number})
+        if wanted == AT_THE_BANKS:
+            url = await _post(stage, f"{portal}/card/continue", {})
+        else:
+            url = await _post(stage, f"{portal}/card", {**_HOLDER, "number": number})
+        if "/simulator/pay/" in url:
+            url = await _post(stage, url, {"way": "card", "number": number})
         if "/simulator/challenge/" in url:
             url = await _post(stage, url, {"decision": "approve"})
         await _shows(stage, url, number)
@@ -213,6 +219,7 @@ IS_PAID_OUT = Deed("is paid out", _pay_out, _have_settled, too=_pay_out_too)
 JOINS = Plan((APPROVED,), joins=True)
 NEW_CARD = Plan((APPROVED, ANOTHER), joins=True)
 SECURE_CARD = Plan((APPROVED, SECURE), joins=True)
+CARD_KEPT_THERE = Plan((APPROVED, AT_THE_BANKS), joins=True)
 LOST_CARD = Plan((APPROVED, LOST_ANSWER), joins=True)
 
 CHANGES_AT_THE_DOOR = (
@@ -224,6 +231,14 @@ CHANGES_AT_THE_DOOR = (
     play(CHANGES, "after replacing_cards.challenge_card_change", plan=SECURE_CARD),
     play(CHANGES, "after bank.find", plan=SECURE_CARD),
     play(CHANGES, "after replacing_cards.replace_card", plan=SECURE_CARD),
+    play(CHANGES, "after replacing_cards.begin_change_page", plan=CARD_KEPT_THERE),
+    play(CHANGES, "before bank.open_page", plan=CARD_KEPT_THERE),
+    play(CHANGES, "after bank.open_page", plan=CARD_KEPT_THERE),
+    play(CHANGES, "after replacing_cards.challenge_card_change", plan=CARD_KEPT_THERE),
+    play(CHANGES, "before hurrying.hurry_change", plan=CARD_KEPT_THERE),
+    play(CHANGES, "after bank.find_page", plan=CARD_KEPT_THERE),
+    play(CHANGES, "after replacing_cards.name_new_instrument", plan=CARD_KEPT_THERE),
+    play(CHANGES, "after replacing_cards.replace_card", plan=CARD_KEPT_THERE),
 )
 """What a member waits for: a process of `paydesk serve` stops."""
 

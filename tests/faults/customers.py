@@ -29,6 +29,13 @@ AT_THE_BANKS = "the bank's page"
 """In place of a card: the customer goes on to the bank's own page, and pays there with a wallet."""
 LEFT_THERE = "the bank's page, left"
 """The same, but they come back without paying, and try what is next."""
+GONE_FROM_THERE = "the bank's page, gone"
+"""They pay there with a wallet, but don't come back for now."""
+TRANSFER = "the bank's page, by transfer"
+FAILING_TRANSFER = "the bank's page, by a transfer that fails"
+"""Both take days; whose transfer has failed tries what is next."""
+THERE = (AT_THE_BANKS, LEFT_THERE, GONE_FROM_THERE, TRANSFER, FAILING_TRANSFER)
+_WAYS = {TRANSFER: "transfer", FAILING_TRANSFER: "failing_transfer"}
 
 THANKS = "https://shop.example/thanks"
 CLUB = {"recurring_name": "Sock club", "recurring_sku_id": "club", "recurring_period": "1m"}
@@ -37,6 +44,7 @@ LOOKS = 4
 """How often the waiting page asks for the result before the customer goes away for a while."""
 _PAY = re.compile(r'<form method="post" action="([^"]+/pay)"')
 _PAID = ("This order is paid", "This order was paid", "Your subscription is set up")
+_ON_ITS_WAY = "Your payment is on its way"
 _CHECKING = re.compile(r'id="checking"[^>]* data-status="([^"]+)"')
 _BUSY = (502, 503, 504)
 
@@ -153,8 +161,8 @@ class Customer:
             elif any(said in page for said in _PAID):
                 self.is_paid = True
                 return
-            elif status == 200 and (asks := _CHECKING.search(page)):
-                url = await self._wait(urljoin(url, unescape(asks[1])))
+            elif status == 200 and (_ON_ITS_WAY in page or _CHECKING.search(page)):
+                url = await self._wait(url, page)
             else:
                 raise self._unexpected(url, status)
         raise Later
@@ -164,7 +172,7 @@ class Customer:
         returns where the browser is sent.
         """
         card = self.plan.cards[min(self._declined, len(self.plan.cards) - 1)]
-        if card in (AT_THE_BANKS, LEFT_THERE):
+        if card in THERE:
             url = f"{url.removesuffix('/pay')}/continue"
         fields = {
             "email": "ada@example.com",
@@ -192,20 +200,29 @@ class Customer:
 
     async def _pay_there(self, url: str) -> str:
         """Pay on the bank's own page, or leave it; returns the way back."""
-        if self.plan.cards[min(self._declined, len(self.plan.cards) - 1)] == LEFT_THERE:
+        wish = self.plan.cards[min(self._declined, len(self.plan.cards) - 1)]
+        if wish == LEFT_THERE:
             self._declined += 1
             return self._link
-        status, place, _ = await self._ask("POST", url, {"way": "wallet"})
+        status, place, _ = await self._ask("POST", url, {"way": _WAYS.get(wish, "wallet")})
+        if wish == GONE_FROM_THERE:
+            raise Later
+        if wish == FAILING_TRANSFER and status == 303:
+            self._declined += 1
         if status == 303:
             return place
         if status in (404, 410):
             return self._link
         raise self._unexpected(url, status)
 
-    async def _wait(self, url: str) -> str:
-        """Wait as the page does, by asking whether there is a result;
+    async def _wait(self, shown: str, page: str) -> str:
+        """Wait as the page does, by asking whether there is a result, or for some days;
         returns where the browser goes then.
         """
+        asks = _CHECKING.search(page)
+        if asks is None:
+            raise Later
+        url = urljoin(shown, unescape(asks[1]))
         for _ in range(LOOKS):
             status, _, said = await self._ask("GET", url)
             if status != 200:

@@ -33,6 +33,7 @@ BANK = (
     "open_page",
     "find_page",
     "end_page",
+    "pass_time",
 )
 """What is asked of the bank, with a point before each and one after it."""
 

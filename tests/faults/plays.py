@@ -139,7 +139,8 @@ async def _stopped(stage: Stage, play: Play, doing: asyncio.TaskGroup, *, leave:
     return stop
 
 
-async def _pay(stage: Stage, order: Order) -> None:
+async def pay(stage: Stage, order: Order) -> None:
+    """The customer of an order goes on with it as far as it goes."""
     customer = next(one for one in stage.crowd.customers if one.order == order.name)
     await customer.visit()
 
@@ -155,13 +156,13 @@ async def _give_back(stage: Stage, order: Order) -> None:
     """Ask once, under the key under which the staff will ask again."""
     payments = stage.staff.tasks[order.name].gateway.payments()
     amount = PART if order.wish is Wish.GIVE_BACK_A_PART else None
-    number = await _ask(stage, "select id from payment where merchant_order_id = $1", order)
+    number = await value_of(stage, "select id from payment where merchant_order_id = $1", order)
     await _call(partial(payments.refund, number, amount, idempotency_key=f"{order.name}-0-0"))
 
 
 async def _ship(stage: Stage, order: Order) -> None:
     deliveries = stage.staff.tasks[order.name].gateway.deliveries()
-    number = await _ask(stage, "select id from payment where merchant_order_id = $1", order)
+    number = await value_of(stage, "select id from payment where merchant_order_id = $1", order)
     parcel = f"parcel-{order.name}"
     await _call(partial(deliveries.confirm, number, "order_shipped", carrier_type="DHL", carrier_tracking_id=parcel))
 
@@ -198,10 +199,10 @@ async def _have_saved(stage: Stage, order: Order) -> None:
     card = (
         "select a.card_id from payment p join payment_attempt a on a.id = p.attempt_id where p.merchant_order_id = $1"
     )
-    merchant = await _ask(stage, "select merchant_id from payment where merchant_order_id = $1", first)
-    bound = {"merchant_id": merchant, "row_id": await _ask(stage, card, first)}
+    merchant = await value_of(stage, "select merchant_id from payment where merchant_order_id = $1", first)
+    bound = {"merchant_id": merchant, "row_id": await value_of(stage, card, first)}
     sealed = vault_of(stage.settings).seal(APPROVED.encode(), purpose=CARD_NUMBER, **bound)
-    await _ask(stage, _SAVE, first, sealed.blob, sealed.key_id)
+    await value_of(stage, _SAVE, first, sealed.blob, sealed.key_id)
 
 
 async def _charge(stage: Stage, order: Order) -> None:
@@ -211,7 +212,7 @@ async def _charge(stage: Stage, order: Order) -> None:
         "select s.id from saved_instrument s join payment p on p.attempt_id = s.attempt_id"
         " where p.merchant_order_id = $1 || '-first'"
     )
-    number = await _ask(stage, saved, order)
+    number = await value_of(stage, saved, order)
     charge = partial(task.gateway.payments().charge, number, order.name, task.price, "USD", "Later")
     await _call(partial(charge, idempotency_key=f"{order.name}-charge"))
 
@@ -234,7 +235,8 @@ _FORGET = (
 _LONG_AGO, _NOT_YET = timedelta(hours=-1), timedelta(days=1)
 
 
-async def _ask(stage: Stage, statement: str, order: Order, *values: object) -> int:
+async def value_of(stage: Stage, statement: str, order: Order, *values: object) -> int:
+    """A number of the database, by the name of an order; 0 if there is none."""
     connection = await asyncpg.connect(stage.settings.database_url)
     try:
         return await connection.fetchval(statement, order.name, *values) or 0
@@ -244,12 +246,12 @@ async def _ask(stage: Stage, statement: str, order: Order, *values: object) -> i
 
 async def _have_lost_the_answer(stage: Stage, order: Order) -> None:
     """The customer has paid, but the bank's answer was lost, and nobody has asked for it yet."""
-    paying = asyncio.create_task(_pay(stage, order))
-    while not await _ask(stage, f"select count(*) from payment_attempt where payment_id = {_OF_ORDER}", order):  # noqa: ASYNC110
+    paying = asyncio.create_task(pay(stage, order))
+    while not await value_of(stage, f"select count(*) from payment_attempt where payment_id = {_OF_ORDER}", order):  # noqa: ASYNC110
         await asyncio.sleep(_PAUSE)
     paying.cancel()
     await asyncio.gather(paying, return_exceptions=True)
-    await _ask(stage, _LOOK_UP_ATTEMPT, order, _NOT_YET)
+    await value_of(stage, _LOOK_UP_ATTEMPT, order, _NOT_YET)
 
 
 async def _have_asked(stage: Stage, order: Order) -> None:
@@ -259,28 +261,28 @@ async def _have_asked(stage: Stage, order: Order) -> None:
     asking = asyncio.create_task(_give_back(stage, order))
     (await stage.points.stopped("after movements.begin_refund")).kill()
     await asyncio.gather(asking, return_exceptions=True)
-    await _ask(stage, _LOOK_UP_MOVEMENT, order, _NOT_YET)
+    await value_of(stage, _LOOK_UP_MOVEMENT, order, _NOT_YET)
 
 
 async def _look_up(stage: Stage, order: Order) -> None:
-    await _ask(stage, _LOOK_UP_ATTEMPT, order, _LONG_AGO)
+    await value_of(stage, _LOOK_UP_ATTEMPT, order, _LONG_AGO)
 
 
 async def _finish(stage: Stage, order: Order) -> None:
-    await _ask(stage, _LOOK_UP_MOVEMENT, order, _LONG_AGO)
+    await value_of(stage, _LOOK_UP_MOVEMENT, order, _LONG_AGO)
 
 
 async def _forget(stage: Stage, order: Order) -> None:
-    await _ask(stage, _FORGET, order, _LONG_AGO)
+    await value_of(stage, _FORGET, order, _LONG_AGO)
 
 
-PAYS = Deed("pays", _pay)
+PAYS = Deed("pays", pay)
 GIVES_BACK = Deed("gives back", _give_back, have_paid)
 SHIPS = Deed("ships", _ship, have_paid)
 IS_LOOKED_UP = Deed("is looked up", _look_up, _have_lost_the_answer)
 IS_FINISHED = Deed("is finished", _finish, _have_asked)
 IS_FORGOTTEN = Deed("is forgotten", _forget, have_paid)
-IS_TOLD = Deed("is told", _pay)
+IS_TOLD = Deed("is told", pay)
 CHARGES = Deed("charges", _charge, _have_saved)
 
 KEPT = ("socks", Wish.KEEP)

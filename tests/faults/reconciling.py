@@ -28,7 +28,8 @@ select p.id as payment_id, p.merchant_order_id as order_name, p.state as payment
 """
 CHANGED = """
 select s.init_merchant_order_id as order_name, c.idempotency_key as key, c.state, s.card_id = c.card_id as charged,
-       s.network_reference, new.last4, new.number_sealed is not null as kept
+       s.network_reference, new.last4, new.number_sealed is not null as kept,
+       new.stored_reference
   from card_change c
   join subscription s on s.merchant_id = c.merchant_id and s.id = c.subscription_id
   join card new on new.merchant_id = c.merchant_id and new.id = c.card_id
@@ -130,7 +131,8 @@ def _of_cards(done: list[Operation], rows: list[Any], changing: Collection[str])
     """The card that is charged is the one that the bank has approved last,
     and nobody else's number is kept.
     """
-    checked = {line.of_key: line for line in done if line.kind in (Kind.AUTHORIZE, Kind.CHALLENGE) and not line.amount}
+    checks = (Kind.AUTHORIZE, Kind.CHALLENGE, Kind.PAGE)
+    checked = {line.of_key: line for line in done if line.kind in checks and not line.amount}
     approved = {line.of_key: line.reference for line in done if line.kind is Kind.APPROVE or line.result == "approved"}
     by_key = {row["key"]: row for row in rows}
     for key, line in checked.items():
@@ -143,9 +145,9 @@ def _of_cards(done: list[Operation], rows: list[Any], changing: Collection[str])
             yield f"{row['order_name']}: the bank approved the check {key in approved}, the change is {row['state']}"
         if row["kept"] and not row["charged"]:
             yield f"{row['order_name']}: the number ending in {row['last4']} is kept, and never charged"
-        if row["charged"] and row["network_reference"] != f"network_{approved.get(key)}":
+        if row["charged"] and row["network_reference"] not in (f"network_{approved.get(key)}", row["stored_reference"]):
             yield f"{row['order_name']} is charged under {row['network_reference']}"
-    replaced = {row["order_name"] for row in rows if row["charged"] and row["kept"]}
+    replaced = {row["order_name"] for row in rows if row["charged"] and (row["kept"] or row["stored_reference"])}
     for order in set(changing) - replaced:
         yield f"{order} is still charged to the old card"
 

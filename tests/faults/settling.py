@@ -37,6 +37,22 @@ LATER = (0, 2, 30, 200, 400)
 """Hours; nothing is looked up any more a week after it was given up."""
 
 
+TRANSFERS_ARE_DUE = """
+with due as (
+    update hosted_page h
+       set sure_by = now() - $2::interval
+      from payment p
+     where (p.merchant_order_id = $1 or $1 is null) and p.state = 'pending' and h.attempt_id = p.attempt_id
+ returning h.attempt_id
+)
+update payment_attempt a
+   set lookup_at = now() - $2::interval
+  from due
+ where a.id = due.attempt_id and a.lookup_at > now()
+"""
+"""The days of transfers are over, those of an order or of all."""
+
+
 @dataclass(frozen=True, slots=True)
 class Hereafter:
     """A worker of our own, whose clock may be set ahead."""
@@ -53,6 +69,11 @@ class Hereafter:
         with patch.object(janitor, "utc_now", lambda: utc_now() + ahead):
             while await janitor.settle_due(self.desk, now=utc_now() + ahead):
                 await _end_leases(self.database)
+
+    async def let_transfers_end(self) -> None:
+        """Let the days be over that customers' banks take, and hear how they were used."""
+        await self.database.execute(TRANSFERS_ARE_DUE, None, timedelta(hours=1))
+        await self.ask_the_bank(KEYS_ARE_VOID)
 
     async def finish_movements(self, ahead: timedelta) -> None:
         """Void what was forgotten, and do what the janitor of captures, voids and refunds would do
@@ -98,6 +119,7 @@ async def _let_time_pass(stage: Stage, hides_for: float) -> None:
             # The bank's memory is the one thing that keeps real time.
             await asyncio.sleep(hides_for)
             await later.ask_the_bank(KEYS_ARE_VOID)
+            await later.let_transfers_end()
             await stage.crowd.come_back(AT_ONCE)
             if not stage.crowd.unpaid:
                 break

@@ -31,7 +31,7 @@ from paydesk.database.cluster import PORT
 from paydesk.database.embedded import EmbeddedServer
 from paydesk.database.migrating import migrate
 from paydesk.database.pool import connected
-from paydesk.domain.merchants.merchant import create_merchant
+from paydesk.domain.merchants.merchant import change_merchant, create_merchant
 from paydesk.equipment import vault_of
 from paydesk.settings import Settings, load_settings
 from paydesk_client import Gateway
@@ -261,6 +261,7 @@ def stage_settings(folder: Path, database_url: str, bank_url: str) -> Settings:
         vault_keys=generate_key_setting(),
         simulator_url=bank_url,
         outbound_allow="127.0.0.0/8",
+        slow_methods=True,
         pingback_timeout=PINGBACK_TIMEOUT,
         **UNLIMITED,
     )
@@ -290,5 +291,6 @@ async def _open_shops(settings: Settings, hears_at: str) -> dict[str, Gateway]:
                 shipped_goods=shipped_goods,
                 now=utc_now(),
             )
+            await change_merchant(database, merchant.id, slow_methods=True)
             gateways[name] = Gateway(merchant.public_key, merchant.private_key, base_url=settings.address)
     return gateways

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from tests.faults.on_pages import OF_PAGES, OF_PAGES_LATER
 from tests.faults.plays import EACH_FATE, OF_THE_WEB, OF_THE_WORKERS, PAYS, Fate, perform, play, played, shared_out
 from tests.faults.settling import settle
 from tests.faults.stage import PAYDESK, Cast, Stage, staged
@@ -29,11 +30,11 @@ machine. Of anything else than an outage it also says the place in the source.""
 @pytest.mark.parametrize("fates", EACH_FATE)
 async def test_nothing_is_lost_or_doubled_whatever_happens_at_a_point(tmp_path: Path, fates: list[Fate]) -> None:
     async with staged(tmp_path, Cast(forks=8)) as stage:
-        for plays, fate in shared_out(played(OF_THE_WEB), fates):
+        for plays, fate in shared_out(played(OF_THE_WEB + OF_PAGES), fates):
             await perform(stage, plays, fate)
         await settle(stage)
         async with stage.working():
-            for plays, fate in shared_out(played(OF_THE_WORKERS), fates):
+            for plays, fate in shared_out(played(OF_THE_WORKERS + OF_PAGES_LATER), fates):
                 await perform(stage, plays, fate)
         await settle(stage)
         found = contradictions(await hear(stage))

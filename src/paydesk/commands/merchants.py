@@ -158,6 +158,13 @@ async def set_(
             "--shipped-goods/--no-shipped-goods", help="Whether new payments are only held until delivery is confirmed."
         ),
     ] = None,
+    slow_methods: Annotated[
+        bool | None,
+        typer.Option(
+            "--slow-methods/--no-slow-methods",
+            help="Whether customers may pay by what takes days, where PAYDESK_SLOW_METHODS allows it.",
+        ),
+    ] = None,
     mute_event: Annotated[
         list[str] | None,
         typer.Option(help=f"Don't send this pingback any more: {', '.join(MUTABLE_EVENTS)}. Repeatable."),
@@ -198,7 +205,7 @@ async def set_(
         "test_pingback_url": _web_url(test_pingback_url, "--test-pingback-url"),
     }
     muted, unmuted = mute_event or [], unmute_event or []
-    flags = (test_mode, shipped_goods, fees_returned, saves_cards, portal_pauses)
+    flags = (test_mode, shipped_goods, slow_methods, fees_returned, saves_cards, portal_pauses)
     given = (*urls.values(), *flags, pingback_format, portal_cancels, app_scheme or None)
     if not (muted or unmuted) and all(value is None for value in given):
         raise Malformed("nothing to change; see: paydesk merchant set --help")
@@ -212,6 +219,7 @@ async def set_(
             pingback_format=pingback_format.value if pingback_format else None,
             test_mode=test_mode,
             shipped_goods=shipped_goods,
+            slow_methods=slow_methods,
             muted=muted,
             unmuted=unmuted,
             fees_returned=fees_returned,

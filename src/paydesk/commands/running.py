@@ -61,6 +61,8 @@ async def run() -> None:
                 "port": service.getsockname()[1],
                 "demo_port": shop.getsockname()[1],
                 "outbound_allow": settings.outbound_allow or LOOPBACK,
+                # Here is one version of the code alone, and the sample shop shows all there is.
+                "slow_methods": settings.slow_methods or "slow_methods" not in settings.model_fields_set,
             }
         )
         stop = stop_on_signals()
@@ -99,6 +101,7 @@ def _part(name: str, settings: Settings, address: str, metrics: Path, *files: in
         "PORT": str(settings.port),
         "DEMO_PORT": str(settings.demo_port),
         "OUTBOUND_ALLOW": settings.outbound_allow,
+        "SLOW_METHODS": str(settings.slow_methods),
     }
     environment = {**os.environ, **{f"{PREFIX}{name}": value for name, value in known.items()}, FOLDER: str(metrics)}
     command = [sys.executable, "-m", "paydesk.commands.parts", name, *map(str, files)]

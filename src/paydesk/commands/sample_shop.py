@@ -91,7 +91,9 @@ async def _account(
             now=utc_now(),
             shipped_goods=shipped_goods,
         )
-        await change_merchant(database, merchant.id, portal_cancels=PortalCancels.BOTH, portal_pauses=True)
+        await change_merchant(
+            database, merchant.id, portal_cancels=PortalCancels.BOTH, portal_pauses=True, slow_methods=True
+        )
         _note(note, str(merchant.id))
         return merchant.id, (merchant.public_key, merchant.private_key)
 

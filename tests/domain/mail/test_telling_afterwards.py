@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -158,7 +157,7 @@ async def test_test_data_and_old_events_are_marked_and_told_to_nobody(warehouse:
 
 @pytest.mark.parametrize("tried_anew", [False, True])
 async def test_whose_transfer_came_to_nothing_hears_so_once(subscriber: Till, tried_anew: bool) -> None:
-    till = replace(subscriber, desk=replace(subscriber.desk, slow_methods=True))
+    till = await subscriber.offering_slow_methods()
     database, link = till.database, await till.order("A1")
     led = await go_on(till.desk, link)
     assert isinstance(led, ConfirmWithBank)

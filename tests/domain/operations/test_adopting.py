@@ -315,7 +315,8 @@ async def test_what_can_not_be_adopted_and_was_given_back_is_over(after: After) 
 
 
 async def _transfer(till: Books) -> None:
-    led = await go_on(replace(till.desk, slow_methods=True), await till.order("mug"))
+    slow = await till.offering_slow_methods()
+    led = await go_on(slow.desk, await till.order("mug"))
     assert isinstance(led, ConfirmWithBank)
     till.bank.pages.pay(led.url.rpartition("/")[2], Way.TRANSFER, "")
     await till.settle(minutes=2)

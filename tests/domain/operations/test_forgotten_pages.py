@@ -146,7 +146,7 @@ async def test_one_that_can_not_be_ended_just_now_is_told_and_ended_later(after:
 
 async def test_one_whose_money_is_on_its_way_is_adopted_so_and_holds_nobody_up(after: After) -> None:
     async def transferred(till: Books) -> None:
-        slow = replace(till, desk=replace(till.desk, slow_methods=True))
+        slow = await till.offering_slow_methods()
         await _go(slow)
         pay(till, page_of(till), Way.TRANSFER)
 

@@ -575,7 +575,7 @@ class TestHurry:
         assert await till.state() == "captured"
 
     async def test_money_that_is_on_its_way_is_looked_at_once_its_acquirer_says_so(self, till: Any, bank: Bank) -> None:
-        till = replace(till, desk=replace(till.desk, slow_methods=True))
+        till = await till.offering_slow_methods()
         link = await till.order()
         page = reference_of(await shopfront.go_on(till.desk, link))
         bank.pages.pay(page, Way.TRANSFER, "")

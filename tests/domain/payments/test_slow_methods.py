@@ -12,7 +12,8 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from tests import breaking, shopfront
+from prometheus_client import REGISTRY
+from tests import breaking, set_back, shopfront
 from tests.banks import ending_in
 from tests.proving import check
 
@@ -28,6 +29,7 @@ from paydesk.core.errors import Conflict
 from paydesk.core.paging import Page
 from paydesk.domain.payments.checkouts import Standing as CheckoutStanding
 from paydesk.domain.payments.for_api import PaymentFilter, list_payments
+from paydesk.domain.payments.janitor import watch_open_outcomes
 from paydesk.domain.payments.paying import ConfirmWithBank, Paid, Unsettled, settle_challenge
 from paydesk.domain.payments.states import PaymentState
 
@@ -39,9 +41,9 @@ ORDER = ("hosted_page", "payment_attempt", "payment", "customer", "card")
 
 
 @pytest.fixture
-def slow(till: Any) -> Any:
+async def slow(till: Any) -> Any:
     """A till whose pages offer slow methods."""
-    return replace(till, desk=replace(till.desk, slow_methods=True))
+    return await till.offering_slow_methods()
 
 
 def page_of(result: object) -> str:
@@ -180,6 +182,27 @@ class TestWaiting:
             assert [finding.rule.statement for finding in found if finding.found] == broken
 
 
+class TestMetrics:
+    async def test_what_is_on_its_way_is_counted_with_its_age(self, slow: Any, bank: Bank) -> None:
+        await set_back.nothing_to_look_up(slow.desk.database)
+        await transfer(slow, bank, await slow.order())
+        await watch_open_outcomes(slow.desk.database, now=utc_now() + timedelta(hours=30))
+        assert self.told("test")[0] == 1
+        assert self.told("test")[1] == pytest.approx(30 * 3600, abs=600)
+        assert self.told("live") == (0, 0)
+        await slow.settle(hours=49)
+        await watch_open_outcomes(slow.desk.database, now=utc_now())
+        assert self.told("test") == (0, 0)
+
+    @staticmethod
+    def told(mode: str) -> tuple[float, float]:
+        names = ("paydesk_pending_payments", "paydesk_pending_payment_age_seconds")
+        waiting, oldest = (REGISTRY.get_sample_value(name, {"mode": mode}) for name in names)
+        assert waiting is not None
+        assert oldest is not None
+        return waiting, oldest
+
+
 class TestComingToNothing:
     async def test_the_customer_may_pay_again_and_the_shop_hears_nothing(
         self, slow: Any, bank: Bank, charges: Charges
@@ -247,6 +270,15 @@ class TestWhatIsOffered:
         shown = bank.pages.pay(page, Way.TRANSFER, "")
         assert shown is not None
         assert shown.state is PageState.OPEN
+
+    async def test_the_merchant_and_the_operator_both_have_to_want_it(self, till: Any, bank: Bank) -> None:
+        async def offers(one: Any) -> bool:
+            shown = bank.pages.show(page_of(await shopfront.go_on(one.desk, await one.order())))
+            return shown is not None and Way.TRANSFER in shown.ways
+
+        assert not await offers(replace(till, desk=replace(till.desk, slow_methods=True)))
+        assert await offers(await till.offering_slow_methods())
+        assert not await offers(till)
 
     async def test_a_page_keeps_what_it_was_asked_for_with(self, slow: Any, till: Any, bank: Bank) -> None:
         link = await slow.order()

@@ -132,7 +132,7 @@ async def test_the_statements_make_every_transition_of_the_tables_and_no_other(t
 
 async def _by_slow_methods(till: Any) -> None:
     """Transfers arrive, come to nothing, and are found pending after the database was put back."""
-    till = replace(till, desk=replace(till.desk, slow_methods=True))
+    till = await till.offering_slow_methods()
     acquirer = till.desk.acquirers["simulator"]
 
     async def transfer(token: Link, way: Way) -> None:

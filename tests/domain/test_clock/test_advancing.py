@@ -451,7 +451,7 @@ class TestSlowMethods:
         self, desk: Desk, shop: Shop, run: Advance, ears: Receiver, way: Way, ends_as: str, events: list[str]
     ) -> None:
         await run(10, "day")
-        till = Till(replace(desk, slow_methods=True), shop)
+        till = await Till(desk, shop).offering_slow_methods()
         led = await shopfront.go_on(till.desk, await till.order("A-1", pingback_url=ears.url))
         assert isinstance(led, ConfirmWithBank)
         till.bank.pages.pay(led.url.rpartition("/")[2], way, "")

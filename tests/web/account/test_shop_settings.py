@@ -63,6 +63,16 @@ async def test_goods_that_are_shipped_hold_new_payments(owner: Visitor, desk: De
     assert await seller.state(await seller.sell()) == "captured"
 
 
+async def test_a_team_switches_on_payments_that_take_days(owner: Visitor, database: Database) -> None:
+    shown = text_of(await owner.see(page_of(owner)))
+    assert "Customers may pay by bank transfer or direct debit" in shown
+    assert "The operator does not offer such methods just now" in shown
+    await owner.send(page_of(owner), page_of(owner), **fields(owner, slow_methods="1"))
+    assert (await row_of(database, owner))["slow_methods"]
+    await owner.send(page_of(owner), page_of(owner), **fields(owner))
+    assert not (await row_of(database, owner))["slow_methods"]
+
+
 @pytest.fixture
 def short_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SimulatedAcquirer, "hold_period", timedelta(days=5))

@@ -299,8 +299,9 @@ async def test_a_page_that_the_janitor_wrote_down_first_is_led_to_all_the_same(
 
 class TestSlowMethods:
     @pytest.fixture
-    async def web(self, open_web: OpenWeb) -> httpx.AsyncClient:
+    async def web(self, open_web: OpenWeb, database: Database, merchant: Merchant) -> httpx.AsyncClient:
         """A browser where they are offered."""
+        await change_merchant(database, merchant.id, slow_methods=True)
         return await open_web(slow_methods=True)
 
     async def test_the_customer_reads_that_the_money_is_on_its_way_until_it_is_there(

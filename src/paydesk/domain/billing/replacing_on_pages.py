@@ -250,7 +250,7 @@ async def _wanted_page(desk: Desk, change: CardChange) -> PageRequest | None:
         key=stored.idempotency_key,
         email=stored.email,
         return_url=f"{asked.return_url}/portal/{token}/card/result",
-        # What code of before asked for names no such address, and has to be asked for again as it was.
+        # What code of before asked for has none, and is asked for again as it was.
         notify_url=asked.notify_url and notify_url(desk.vault, asked.notify_url, change.acquirer, about),
     )
 

@@ -34,8 +34,9 @@ class ShopSettings:
     `shipped_goods` new payments are only held until a shipment is confirmed (interface.md §7.4).
     `customer_mails`: customers get receipts and the like; `test_mails`: the merchant gets those
     about test data. Customers are led into apps of `app_schemes` by themselves. With `saves_cards`
-    they may save a card for their next visit. `portal_cancels` and `portal_pauses`: what they may
-    do with a subscription on its page.
+    they may save a card for their next visit, and with `slow_methods` pay by what takes days, where
+    the operator allows that. `portal_cancels` and `portal_pauses`: what they may do with a
+    subscription on its page.
     """
 
     name: str
@@ -48,6 +49,7 @@ class ShopSettings:
     saves_cards: bool = False
     portal_cancels: PortalCancels = PortalCancels.NOW
     portal_pauses: bool = False
+    slow_methods: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,7 @@ class _Row:
     saves_cards: bool
     portal_cancels: PortalCancels
     portal_pauses: bool
+    slow_methods: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,4 +145,5 @@ def _settings(row: _Row) -> ShopSettings:
         saves_cards=row.saves_cards,
         portal_cancels=row.portal_cancels,
         portal_pauses=row.portal_pauses,
+        slow_methods=row.slow_methods,
     )

@@ -43,7 +43,8 @@ class Merchant:
 
     `muted_events` are pingbacks that it does not want; `app_schemes` are of apps to which its
     customers are led at once; `fees_returned`: a refund gives back its share of the fees too;
-    `saves_cards`: its customers may save a card for their next visit.
+    `saves_cards`: its customers may save a card for their next visit;
+    `slow_methods`: its customers may pay by what takes days, where the operator allows that.
     """
 
     id: int
@@ -61,6 +62,7 @@ class Merchant:
     app_schemes: tuple[str, ...] = ()
     fees_returned: bool = False
     saves_cards: bool = False
+    slow_methods: bool = False
     public_key: str = ""
     key_scopes: tuple[keys.KeyScope, ...] = ()
     private_key: str = field(default="", repr=False)
@@ -83,6 +85,7 @@ class _Row:
     app_schemes: Sequence[str]
     saves_cards: bool
     fees_returned: bool
+    slow_methods: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +217,7 @@ async def change_merchant(
     pingback_format: BodyFormat | None = None,
     test_mode: bool | None = None,
     shipped_goods: bool | None = None,
+    slow_methods: bool | None = None,
     muted: Sequence[str] = (),
     unmuted: Sequence[str] = (),
     fees_returned: bool | None = None,
@@ -241,6 +245,7 @@ async def change_merchant(
             pingback_format=pingback_format,
             test_mode=test_mode,
             shipped_goods=shipped_goods,
+            slow_methods=slow_methods,
             muted=list(muted),
             unmuted=list(unmuted),
             fees_returned=fees_returned,
@@ -299,4 +304,5 @@ def _merchant(row: _Row) -> Merchant:
         app_schemes=tuple(row.app_schemes),
         fees_returned=row.fees_returned,
         saves_cards=row.saves_cards,
+        slow_methods=row.slow_methods,
     )

@@ -9,7 +9,7 @@ with made as (
     select id, :rate, :fixed, :reserve_rate, :fees_returned, :chargeback_fee from made
 )
 select id, name, email, time_zone, test_mode, went_live_at, pingback_url, test_pingback_url,
-       pingback_format, shipped_goods, created_at, muted_events, app_schemes, saves_cards,
+       pingback_format, shipped_goods, slow_methods, created_at, muted_events, app_schemes, saves_cards,
        :fees_returned::boolean as fees_returned
   from made;
 
@@ -40,7 +40,8 @@ update merchant_key
 
 -- name: find_merchant(id)^
 select m.id, m.name, m.email, m.time_zone, m.test_mode, m.went_live_at, m.pingback_url, m.test_pingback_url,
-       m.pingback_format, m.shipped_goods, m.created_at, m.muted_events, m.app_schemes, m.saves_cards, f.fees_returned
+       m.pingback_format, m.shipped_goods, m.slow_methods, m.created_at, m.muted_events, m.app_schemes, m.saves_cards,
+       f.fees_returned
   from merchant m
   join fee_plan f on f.merchant_id = m.id
  where m.id = :id;
@@ -48,7 +49,8 @@ select m.id, m.name, m.email, m.time_zone, m.test_mode, m.went_live_at, m.pingba
 -- name: list_merchants()
 -- With each merchant's newest key that is still valid.
 select m.id, m.name, m.email, m.time_zone, m.test_mode, m.went_live_at, m.pingback_url, m.test_pingback_url,
-       m.pingback_format, m.shipped_goods, m.created_at, m.muted_events, m.app_schemes, m.saves_cards, f.fees_returned,
+       m.pingback_format, m.shipped_goods, m.slow_methods, m.created_at, m.muted_events, m.app_schemes, m.saves_cards,
+       f.fees_returned,
        k.public_key, k.scopes
   from merchant m
   join fee_plan f on f.merchant_id = m.id
@@ -61,7 +63,7 @@ select m.id, m.name, m.email, m.time_zone, m.test_mode, m.went_live_at, m.pingba
   ) k on true
  order by m.id;
 
--- name: change_merchant(id, pingback_url, test_pingback_url, pingback_format, test_mode, shipped_goods, muted, unmuted, fees_returned, app_schemes, saves_cards, portal_cancels, portal_pauses)^
+-- name: change_merchant(id, pingback_url, test_pingback_url, pingback_format, test_mode, shipped_goods, slow_methods, muted, unmuted, fees_returned, app_schemes, saves_cards, portal_cancels, portal_pauses)^
 -- A null leaves a value as it is; an empty text clears a URL. muted and unmuted are events to add to and to take from
 -- those that are not sent.
 with planned as (
@@ -75,6 +77,7 @@ update merchant
        pingback_format = coalesce(:pingback_format::text, pingback_format),
        test_mode = coalesce(:test_mode::boolean, test_mode),
        shipped_goods = coalesce(:shipped_goods::boolean, shipped_goods),
+       slow_methods = coalesce(:slow_methods::boolean, slow_methods),
        app_schemes = coalesce(:app_schemes::text[], app_schemes),
        saves_cards = coalesce(:saves_cards::boolean, saves_cards),
        portal_cancels = coalesce(:portal_cancels::text, portal_cancels),
@@ -83,7 +86,7 @@ update merchant
            select distinct e from unnest(muted_events || :muted::text[]) e where e <> all(:unmuted::text[]) order by e)
  where id = :id
 returning id, name, email, time_zone, test_mode, went_live_at, pingback_url, test_pingback_url,
-          pingback_format, shipped_goods, created_at, muted_events, app_schemes, saves_cards,
+          pingback_format, shipped_goods, slow_methods, created_at, muted_events, app_schemes, saves_cards,
           coalesce(:fees_returned, (select fees_returned from fee_plan where merchant_id = :id)) as fees_returned;
 
 -- name: go_live(id, now)^
@@ -92,7 +95,7 @@ update merchant
    set test_mode = false
  where id = :id and went_live_at <= :now
 returning id, name, email, time_zone, test_mode, went_live_at, pingback_url, test_pingback_url,
-          pingback_format, shipped_goods, created_at, muted_events, app_schemes, saves_cards,
+          pingback_format, shipped_goods, slow_methods, created_at, muted_events, app_schemes, saves_cards,
           (select fees_returned from fee_plan where merchant_id = :id) as fees_returned;
 
 -- name: keys_of(merchant_id)

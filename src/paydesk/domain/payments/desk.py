@@ -50,7 +50,7 @@ class Desk:
     gives_back_paid_twice: bool = False
     """Whether what is found to be paid twice is given back without an operator."""
     slow_methods: bool = False
-    """Whether pages offer methods too whose money is sure only in some days."""
+    """Whether merchants may have methods offered whose money is sure only in some days."""
     gate: MoneyGate = field(default_factory=MoneyGate)
     """What everything passes that begins to move money."""
     under_way: set[asyncio.Task[object]] = field(default_factory=set)

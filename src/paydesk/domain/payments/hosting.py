@@ -221,7 +221,7 @@ async def _commit_intent(
         )
         if begun is not None:
             asked = _asked(checkout, begun, guest, base, now=now, real_now=real_now)
-            slow = desk.slow_methods and capture and checkout.terms is None
+            slow = desk.slow_methods and known.slow_methods and capture and checkout.terms is None
             asked = replace(asked, authenticate=known.authenticate, capture=capture, slow=slow)
             await hosted.begin_page(
                 connection,

@@ -1,9 +1,9 @@
-"""Looking at a page of an acquirer's sooner than it would be, that of a payment or that on which a
-subscription's card is replaced: its acquirer says that something has happened to it, or its
-customer is back. Moves no money.
+"""Looking at a page of an acquirer's sooner than it would be: its acquirer says that something has
+happened to it, or its customer is back. Moves no money.
 
-What is said is believed in nothing: the janitor asks the acquirer, as it would have later. What is
-hurried is written down; what is lost on its way costs some minutes.
+It is the page of a payment, or one on which a subscription's card is replaced. What is said is
+believed in nothing: the janitor asks the acquirer, as it would have later. What is hurried is
+written down; what is lost on its way costs some minutes.
 """
 
 from __future__ import annotations

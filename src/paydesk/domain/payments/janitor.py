@@ -7,7 +7,7 @@ voids and refunds without an outcome are finished in the same rounds (movements.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 import structlog
@@ -30,6 +30,7 @@ from paydesk.adapters.acquirers.interface import (
 )
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
+from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms
@@ -413,8 +414,24 @@ async def _ask_later(desk: Desk, lookups: list[Lookup], over: set[int], pending:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """Pending payments of live or test data, and the seconds since the oldest began."""
+
+    live: bool
+    waiting: int
+    oldest: float
+
+
 async def watch_open_outcomes(database: Database, *, now: datetime) -> None:
-    """Measure how many attempts and movements are without an outcome for over a minute."""
+    """Measure how many attempts and movements are without an outcome for over a minute, and how
+    much money is on its way by slow methods.
+    """
     minute_ago = now - timedelta(minutes=1)
     attempts = await queries.attempts_unknown(database, older_than=minute_ago)
     metrics.OPEN_OUTCOMES.set(attempts + await count_unknown(database, older_than=minute_ago))
+    waiting = {row.live: row for row in await records_of(_Waiting, queries.pending_payments(database, now=now))}
+    for mode, live in (("live", True), ("test", False)):
+        found = waiting.get(live, _Waiting(live, 0, 0.0))
+        metrics.PENDING.labels(mode).set(found.waiting)
+        metrics.PENDING_AGE.labels(mode).set(max(found.oldest, 0.0))

@@ -11,6 +11,18 @@ OPEN_OUTCOMES = Gauge(
     "Payments, captures, voids and refunds older than a minute whose outcome is open",
     multiprocess_mode="mostrecent",
 )
+PENDING = Gauge(
+    "paydesk_pending_payments",
+    "Payments by slow methods whose money is on its way",
+    ["mode"],
+    multiprocess_mode="mostrecent",
+)
+PENDING_AGE = Gauge(
+    "paydesk_pending_payment_age_seconds",
+    "Seconds since the oldest payment began whose money is on its way, 0 if there is none",
+    ["mode"],
+    multiprocess_mode="mostrecent",
+)
 REFUNDS_READ_AGE = Gauge(
     "paydesk_failed_refunds_read_age_seconds",
     "Seconds since an acquirer's failed refunds were last read to their end",

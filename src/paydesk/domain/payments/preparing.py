@@ -21,6 +21,7 @@ class Prepared(card_guard.Try, frozen=True):
     """A try that was counted, and the id that its attempt will have."""
 
     shipped_goods: bool
+    slow_methods: bool
     suspended: bool
     attempt_id: int
 

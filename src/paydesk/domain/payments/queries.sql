@@ -79,6 +79,7 @@ with known as materialized (
                      limit :address_most) few) as declines
 )
 select (select shipped_goods from merchant where id = :merchant_id) as shipped_goods,
+       (select slow_methods from merchant where id = :merchant_id) as slow_methods,
        :live and (select suspended_at is not null from merchant where id = :merchant_id) as suspended,
        nextval('payment_attempt_id_seq') as attempt_id,
        nextval('card_id_seq') as card_id,
@@ -464,3 +465,13 @@ returning id;
 -- name: attempts_unknown(older_than)$
 -- For the operator's gauge: attempts whose outcome is still open.
 select count(*) from payment_attempt where lookup_at is not null and state = 'processing' and created_at < :older_than;
+
+-- name: pending_payments(now)
+-- For the operator's gauges: payments whose customers' banks have yet to say whether they pay, and for how long the
+-- oldest one waits in real time.
+select a.live, count(*) as waiting,
+       extract(epoch from max(:now::timestamptz - (a.created_at - side_clock(a.live, m.test_clock))))::float8 as oldest
+  from payment_attempt a
+  join merchant m on m.id = a.merchant_id
+ where a.lookup_at is not null and a.state = 'pending'
+ group by a.live;

@@ -37,6 +37,7 @@ async def _page(
         shop=typed or chosen,
         held=held,
         days=TIME_TO_SHIP.days,
+        allowed=visit.services.desk.slow_methods,
         zones=sorted(time_zones()),
         cancels=[(str(way), visit.texts.get(text)) for way, text in _CANCELS.items()],
         errors=errors or {},
@@ -56,6 +57,7 @@ async def save(visit: Visit) -> Response:
         saves_cards=visit.form.has("saves_cards"),
         portal_cancels=_cancels(visit),
         portal_pauses=visit.form.has("portal_pauses"),
+        slow_methods=visit.form.has("slow_methods"),
         app_schemes=tuple(visit.form.text("app_schemes", 1000).replace(",", " ").split()),
     )
     desk = visit.services.desk

@@ -1,9 +1,9 @@
-"""What the simulated bank tells of its pages of its own accord, as real acquirers do: at once, so
-that it may be faster than the customer's browser, once more than needed, and again later if nobody
-listens.
+"""What the simulated bank tells of its pages of its own accord.
 
-It goes to the address that was given with the page, and names the page alone: who hears it asks the
-bank. What is not heard in the end is lost, and so is what a bank that stops has not told yet.
+As real acquirers do it tells at once, so that it may be faster than the customer's browser, once
+more than needed, and again later if nobody listens. It goes to the address that was given with the
+page, and names the page alone: who hears it asks the bank. What is not heard in the end is lost,
+and so is what a bank that stops has not told yet.
 """
 
 from __future__ import annotations
