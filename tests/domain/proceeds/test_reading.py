@@ -6,8 +6,10 @@ import asyncio
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
+from typing import Any
 
 import pytest
+from tests import breaking
 from tests.domain.proceeds.conftest import FEE, Proceeds
 from tests.standins import stripe_balance
 from tests.sweeping import database, database_url
@@ -19,6 +21,7 @@ from paydesk.adapters.acquirers.wrapping import PassingAcquirer
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Unavailable
 from paydesk.domain.ledger.balances import balances
+from paydesk.domain.proceeds import reading
 
 __all__ = ["database", "database_url"]
 
@@ -132,3 +135,42 @@ async def test_what_stripe_tells_is_matched_with_late_lines_refunds_and_disputes
     entries = await proceeds.entries()
     assert entries["acquirer_fees", "USD"] == Decimal("0.84")
     assert entries["bank", "USD"] == Decimal("13.16")
+
+
+POINTS = ("new_lines", "enter_lines", "enter_payouts", "examine_lines", "examine_payouts", "look_for_missing")
+
+
+class Killed(Exception):
+    """The process is gone."""
+
+
+@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("acted", [False, True], ids=["before", "after"])
+async def test_whoever_dies_at_any_point_leaves_books_that_come_out_the_same(
+    proceeds: Proceeds, monkeypatch: pytest.MonkeyPatch, point: str, acted: bool
+) -> None:
+    proceeds.pays_out(await proceeds.capture(), amount=Decimal("9.60"))
+    honest = getattr(reading, point)
+
+    async def dying(*given: Any, **named: Any) -> Any:
+        if acted:
+            await honest(*given, **named)
+        raise Killed
+
+    monkeypatch.setattr(reading, point, dying)
+    with pytest.raises(Killed):
+        await proceeds.read()
+    monkeypatch.setattr(reading, point, honest)
+    await proceeds.read()
+    usd = {account: amount for (account, _), amount in (await proceeds.entries()).items()}
+    assert usd == {"acquirer_fees": FEE, "acquirer": Decimal("-9.99"), "bank": Decimal("9.60")}
+    assert [kind for kind, _ in await proceeds.findings()] == ["sum_differs"]
+
+
+async def test_a_worker_that_was_killed_holds_the_balance_no_longer_than_its_lease(proceeds: Proceeds) -> None:
+    await proceeds.read()
+    held = {"acquirer": "simulator"}
+    await breaking.say(proceeds.database, "balance_reading", held, leased_until=utc_now() + timedelta(minutes=5))
+    assert not await proceeds.read()
+    await breaking.say(proceeds.database, "balance_reading", held, leased_until=utc_now() - timedelta(minutes=5))
+    assert await proceeds.read()

@@ -23,6 +23,7 @@ class ListPoints:
             ("list the purchases", "those that were made are among them", self._list_purchases),
             ("whose the purchases are", "each has the mark that it was made with", self._marks),
             ("read disputes and failed refunds", "an answer", self._read_events),
+            ("read the balance and payouts", "an answer", self._read_balance),
         ]
 
     async def _never_seen(self) -> str:
@@ -57,3 +58,11 @@ class ListPoints:
     async def _read_events(self) -> str:
         disputes, failed = await self._trial.acquirer.disputes(""), await self._trial.acquirer.failed_refunds("")
         return f"{len(disputes.disputes)} and {len(failed.refunds)}"
+
+    async def _read_balance(self) -> str:
+        balance = self._trial.acquirer.balance
+        if balance is None:
+            raise Skipped("it has no key that may read the balance")
+        since = self._trial.began - timedelta(days=1)
+        lines, payouts = await balance.lines(since, ""), await balance.payouts(since, "")
+        return f"{len(lines.lines)} and {len(payouts.payouts)}"
