@@ -141,12 +141,15 @@ async def accounts_open(desk: Desk) -> AsyncIterator[None]:
     stop = asyncio.Event()
     with suppress(*AWAY):
         await known.look_once(desk.database)
-    looking = asyncio.create_task(known.run(desk.database, stop), name="acquirer accounts")
+    tasks = (
+        asyncio.create_task(known.run(desk.database, stop), name="acquirer accounts"),
+        asyncio.create_task(desk.health.run(desk.database, known, stop), name="acquirer health"),
+    )
     try:
         yield
     finally:
         stop.set()
-        await looking
+        await asyncio.gather(*tasks)
         await known.close()
 
 

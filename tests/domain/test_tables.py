@@ -31,7 +31,9 @@ WRITERS: dict[str, str] = {
     "acquirer_lost": "operations",
     "acquirer_own_id": "acquirers",
     "acquirer_fee": "operations",
+    "acquirer_count": "acquirers",
     "acquirer_rule": "acquirers",
+    "acquirer_turn": "acquirers",
     "alarm": "alarms operations",  # an operator settles it
     "api_call": "merchants privacy test_clock",  # erased with its customer, or with the test side
     "audit_entry": "accounts",

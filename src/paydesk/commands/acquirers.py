@@ -16,6 +16,7 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import Malformed
 from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.acquirers.accounts import KINDS, AcquirerAccount, list_accounts
+from paydesk.domain.acquirers.health import OutOfTurn, list_out_of_turn
 from paydesk.domain.acquirers.routing import Order, Rule, list_rules
 from paydesk.domain.merchants.merchant import find_merchant
 from paydesk.domain.merchants.shop import Shop
@@ -64,11 +65,19 @@ async def list_(as_json: AsJson = False) -> None:
     """List all accounts that were added, in the order in which they are asked."""
     async with deployment() as here:
         found = await list_accounts(here.database)
+        out = {one.account: one for one in await list_out_of_turn(here.database)}
     if as_json:
-        show_json([_facts(one) for one in found])
+        show_json([_facts(one) | _turn(out.get(one.name)) for one in found])
         return
     rows = [
-        (one.name, one.kind, _side(one), one.for_merchant_id or "all", " ".join(one.currencies) or "all", _state(one))
+        (
+            one.name,
+            one.kind,
+            _side(one),
+            one.for_merchant_id or "all",
+            " ".join(one.currencies) or "all",
+            "out of turn" if one.enabled and one.name in out else _state(one),
+        )
         for one in found
     ]
     show_table(("name", "kind", "side", "merchant", "currencies", "new payments"), rows)
@@ -280,6 +289,11 @@ def _facts(account: AcquirerAccount) -> dict[str, object]:
         "webhook_secret": account.has_webhook_secret,
         "created_at": account.created_at,
     }
+
+
+def _turn(out: OutOfTurn | None) -> dict[str, object]:
+    """Whether an account is asked in its turn, else since when and why not."""
+    return {"in_turn": out is None, "out_since": out and out.out_since, "why": out.why if out else ""}
 
 
 def _side(account: AcquirerAccount) -> str:

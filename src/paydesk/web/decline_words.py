@@ -15,6 +15,7 @@ READS_AS: Mapping[str, DeclineReason] = {
     DeclineReason.STOLEN_CARD: DeclineReason.DECLINED,
     DeclineReason.CLOSED_ACCOUNT: DeclineReason.DECLINED,
     DeclineReason.REQUEST_REFUSED: DeclineReason.PROCESSING_ERROR,
+    DeclineReason.NOT_REACHED: DeclineReason.PROCESSING_ERROR,
 }
 """Reasons that are told in the words of another."""
 

@@ -37,6 +37,8 @@ class DeclineReason(StrEnum):
     TOO_LATE = "too_late"
     REQUEST_REFUSED = "request_refused"
     """The acquirer would not take the request as such: no bank was asked."""
+    NOT_REACHED = "not_reached"
+    """There was no connection to the acquirer: nothing was sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +207,14 @@ def is_earlier(answer: Finding, not_after: datetime) -> bool:
 
 class OutcomeUnknown(Exception):
     """The call may or may not have reached the acquirer: only a later look-up can tell."""
+
+
+class NothingBegun(OutcomeUnknown):
+    """There was no connection at any step of the call: nothing was sent, and nothing begun by it.
+
+    Of what was sent before under the same key it says nothing. Whoever can't make use of the
+    difference takes it for unknown.
+    """
 
 
 class AcquirerRefused(Exception):

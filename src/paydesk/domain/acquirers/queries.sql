@@ -77,9 +77,15 @@ select name
  order by for_merchant_id nulls last, id;
 
 -- name: tried_at(merchant_id, live, merchant_order_id)^
--- Where an order was tried last, and whether it is certain that nothing was, or will be, taken there or anywhere.
+-- Where an order was tried last; whether it is certain that nothing was, or will be, taken there or anywhere; and which
+-- accounts began nothing for it, because they could not be reached or refused to be asked. (What could not be reached is
+-- looked up once more all the same, and undone if it was approved after all.)
 select (array_agg(a.acquirer order by a.id desc))[1] as acquirer,
-       coalesce(bool_and(a.lookup_at is null and a.state in ('declined', 'failed', 'abandoned', 'voided')), true) as is_over
+       coalesce(bool_and(a.state = 'failed' and a.decline_reason = 'not_reached'
+                         or a.lookup_at is null and a.state in ('declined', 'failed', 'abandoned', 'voided')), true) as is_over,
+       coalesce(array_agg(distinct a.acquirer)
+                    filter (where a.state in ('declined', 'failed') and a.decline_reason in ('not_reached', 'request_refused')),
+                '{}') as began_nothing
   from payment p
   join payment_attempt a on a.merchant_id = p.merchant_id and a.live = p.live and a.payment_id = p.id
  where p.merchant_id = :merchant_id and p.live = :live and p.merchant_order_id = :merchant_order_id and not p.renewal;

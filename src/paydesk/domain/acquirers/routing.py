@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -58,22 +58,28 @@ async def list_rules(database: Database) -> list[Rule]:
     return await records_of(Rule, queries.rules(database))
 
 
-def route(order: Order, rules: Sequence[Rule], serving: Sequence[str]) -> list[Step]:
+def route(
+    order: Order, rules: Sequence[Rule], serving: Sequence[str], left: Mapping[str, str] | None = None
+) -> list[Step]:
     """Try the rules on an order; the last step is the one that was taken, if any was. Pure.
 
     `serving` are the accounts that take such a payment, in the order in which they are asked where
-    no rule says anything else.
+    no rule says anything else; those in `left` are passed over, for the reason there.
     """
-    steps = []
+    steps, left = [], left or {}
     for rule in rules:
         why = _unfit(rule, order)
         if not why and rule.account not in serving:
             why = "this account takes no such payment"
+        why = why or left.get(rule.account, "")
         steps.append(Step(f"rule {rule.id}", rule.account, not why, why or "it fits"))
         if not why:
             return steps
-    if serving:
-        steps.append(Step("no rule", serving[0], True, "the first account that takes such a payment"))
+    for account in serving:
+        why = left.get(account, "")
+        steps.append(Step("no rule", account, not why, why or "the first account that takes such a payment"))
+        if not why:
+            return steps
     return steps
 
 

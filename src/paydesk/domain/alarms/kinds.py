@@ -29,6 +29,7 @@ class AlarmKind(StrEnum):
     page_differs = "page_differs"
     key_unreadable = "key_unreadable"
     one_account_twice = "one_account_twice"
+    acquirer_out = "acquirer_out"
 
 
 MEANINGS: dict[AlarmKind, str] = {
@@ -129,6 +130,12 @@ MEANINGS: dict[AlarmKind, str] = {
         "Two accounts here are one and the same at their acquirer, under two keys: what it took is read twice, and "
         "taken for forgotten under the other name. Disable the younger one (`paydesk acquirer disable`), or give the "
         "settings the key of another account. The alarm settles itself once each is an account of its own."
+    ),
+    AlarmKind.acquirer_out: (
+        "At least half of the latest calls to an account at an acquirer got no answer, or a very slow one. New "
+        "payments go to the other accounts that may take them; where there is none, this one is still asked. What was "
+        "begun there stays there. It is asked every half minute, later less often, whether it answers; once it does, "
+        "it is back in turn and the alarm settles itself. See the acquirer's own status page, and our connection."
     ),
 }
 """What each means, for the operator's page and the command."""

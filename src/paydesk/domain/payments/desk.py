@@ -11,7 +11,8 @@ from paydesk.adapters.acquirers.interface import Acquirer
 from paydesk.adapters.vault import Vault
 from paydesk.core.errors import Unavailable
 from paydesk.database.pool import Database
-from paydesk.domain.acquirers.choosing import choose, preview, serving
+from paydesk.domain.acquirers.choosing import Choice, choose, preview, serving
+from paydesk.domain.acquirers.health import Health, list_out_of_turn
 from paydesk.domain.acquirers.opening import OpenAcquirers
 from paydesk.domain.acquirers.routing import Order, Step
 from paydesk.domain.merchants.shop import Shop
@@ -56,6 +57,8 @@ class Desk:
     under_way: set[asyncio.Task[object]] = field(default_factory=set)
     """Calls to acquirers that this process has not written down yet."""
     amends: card_guard.Amends = field(default_factory=card_guard.Amends)
+    health: Health = field(default_factory=Health)
+    """How the accounts answer, and which of them are out of turn."""
 
     def __post_init__(self) -> None:
         """Give a desk that has no secret of its own for keys one that derives from the vault's."""
@@ -98,24 +101,32 @@ class Desk:
 
         Raises: Unavailable if there is none for live payments.
         """
-        return self._named(self.usual_for(live=live))
+        return self.named(self.usual_for(live=live))
 
     async def choose(self, order: Order, *, can: Callable[[Acquirer], bool] = lambda _: True) -> Acquirer:
         """The acquirer of the next attempt to pay an order, one that `can` take it if there is one.
 
         Raises: Unavailable if there is none, or it must not be another one than before.
         """
+        return self.named((await self.chosen(order, can=can)).account)
+
+    async def chosen(self, order: Order, *, can: Callable[[Acquirer], bool]) -> Choice:
+        """As `choose`, with what chose it. Raises: Unavailable if it must not be another one than
+        before.
+        """
         usual, known = self.usual_for(live=order.shop.live), self.acquirers
-        if isinstance(known, OpenAcquirers) and known.are_added:
-            able = {name for name in known if can(known[name])}
-            usual = await choose(self.database, order, usual=usual, known=set(known), able=able, pads=self.pads)
-        return self._named(usual)
+        if not (isinstance(known, OpenAcquirers) and known.are_added):
+            return Choice(usual, "the only one")
+        able = {name for name in known if can(known[name])}
+        return await choose(
+            self.database, order, usual=usual, known=set(known), able=able, out=self.health.out, pads=self.pads
+        )
 
     async def preview(self, order: Order) -> list[Step]:
         """Where an order that was not tried yet would go, and why. Moves no money."""
-        return await preview(
-            self.database, order, usual=self.usual_for(live=order.shop.live), known=set(self.acquirers)
-        )
+        usual, known = self.usual_for(live=order.shop.live), set(self.acquirers)
+        out = {one.account: one.why for one in await list_out_of_turn(self.database)}
+        return await preview(self.database, order, usual=usual, known=known, out=out)
 
     async def serving(self, shop: Shop, currency: str | None) -> list[Acquirer]:
         """The acquirers that take new payments of a shop in a currency (None: in any), in the order
@@ -126,7 +137,8 @@ class Desk:
             return [known[name] for name in await serving(self.database, shop, currency, usual, set(known))]
         return [] if usual is None else [known[usual]]
 
-    def _named(self, name: str | None) -> Acquirer:
+    def named(self, name: str | None) -> Acquirer:
+        """The acquirer that was chosen. Raises: Unavailable if nobody was."""
         if name is None:
             raise Unavailable("live payments need a live acquirer, and none is configured")
         return self.acquirers[name]

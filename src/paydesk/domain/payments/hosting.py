@@ -7,7 +7,6 @@ answer is asked for again with just the same, and the same page comes back.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -44,6 +43,7 @@ from paydesk.domain.payments import card_guard, metrics, preparing
 from paydesk.domain.payments.asking_pages import OpenedPage, believed, find_page
 from paydesk.domain.payments.checkouts import Attempt, Checkout, Standing
 from paydesk.domain.payments.desk import FIRST_LOOK, KEY_LIFETIME, Desk
+from paydesk.domain.payments.failing_over import NOT_REACHED, Tried, asked, at_accounts, finished, record_not_reached
 from paydesk.domain.payments.forgotten_purchases import Wish, under_its_key
 from paydesk.domain.payments.hold_periods import require_holds
 from paydesk.domain.payments.hurrying import Notified, hurry_named, may_look, notify_url
@@ -59,6 +59,7 @@ from paydesk.domain.payments.paying import (
     order_of,
     record_answer,
     settle_challenge,
+    tried,
 )
 from paydesk.domain.payments.refused_requests import RefusedRequest, report_refused
 from paydesk.domain.payments.states import AttemptState
@@ -128,16 +129,17 @@ async def go_to_page(desk: Desk, checkout: Checkout, guest: Guest, *, base: str,
             raise Gone("this checkout has expired")
     elif checkout.standing is not Standing.OPEN:
         raise Conflict(f"this checkout is {checkout.standing}")
-    acquirer = await desk.choose(order_of(checkout), can=lambda one: takes_page(one, checkout))
-    require_pages(acquirer, checkout)
-    intent = await _commit_intent(desk, checkout, guest, acquirer, base=base, now=now)
-    if isinstance(intent, Refused):
-        return intent
-    # A customer who goes away must not stop the page from being written down.
-    call = asyncio.create_task(_open_and_record(desk, checkout, acquirer, intent, now=now))
-    desk.under_way.add(call)
-    call.add_done_callback(desk.under_way.discard)
-    return await asyncio.shield(call)
+
+    async def attempt(acquirer: Acquirer, previous_id: int | None) -> Tried[Result]:
+        require_pages(acquirer, checkout)
+        intent = await _commit_intent(desk, checkout, guest, acquirer, previous_id, base=base, now=now)
+        if isinstance(intent, Refused):
+            return Tried(intent)
+        result = await finished(desk, _open_and_record(desk, checkout, acquirer, intent, now=now))
+        return tried(intent.attempt_id, result)
+
+    held_by = checkout.attempt.id if checkout.attempt else None
+    return await at_accounts(desk, order_of(checkout), held_by, lambda one: takes_page(one, checkout), attempt)
 
 
 def takes_page(acquirer: Acquirer, checkout: Checkout) -> bool:
@@ -180,7 +182,14 @@ async def _is_for_the_same(desk: Desk, checkout: Checkout, attempt: Attempt, gue
 
 
 async def _commit_intent(
-    desk: Desk, checkout: Checkout, guest: Guest, acquirer: Acquirer, *, base: str, now: datetime
+    desk: Desk,
+    checkout: Checkout,
+    guest: Guest,
+    acquirer: Acquirer,
+    previous_id: int | None,
+    *,
+    base: str,
+    now: datetime,
 ) -> _Intent | Refused:
     """Commit that a page is about to be asked for, with all that is sent for it; only one caller
     gets through for an order. The money of goods that are shipped is only held. Moves no money.
@@ -206,7 +215,7 @@ async def _commit_intent(
                 live=shop.live,
                 checkout_id=checkout.id,
                 terms_agreed=guest.agreed,
-                previous_attempt_id=checkout.attempt.id if checkout.attempt else None,
+                previous_attempt_id=previous_id,
                 attempt_id=known.attempt_id,
                 pads=desk.pads,
                 acquirer=acquirer.name,
@@ -308,6 +317,8 @@ async def _open_and_record(
         answer, _ = await under_its_key(
             desk.database, acquirer, wish, partial(_open, desk, acquirer, checkout.shop, attempt_id, wanted)
         )
+        if answer == NOT_REACHED:
+            return await _not_reached(desk, checkout.shop, intent, now=now)
         result = await record_answer(desk, checkout, attempt_id, answer, look_in=PAGE_LOOK, now=now)
         return await _as_recorded(desk, checkout.shop, attempt_id, answer, result)
     except OutcomeUnknown as error:
@@ -318,6 +329,14 @@ async def _open_and_record(
         log.exception("the call to the acquirer failed", attempt_id=attempt_id)
     metrics.UNKNOWN.inc()
     return Unsettled()
+
+
+async def _not_reached(desk: Desk, shop: Shop, intent: _Intent, *, now: datetime) -> Result:
+    """Let another account be asked, unless the janitor may be asking for the same page by now."""
+    if utc_now() >= intent.not_after - KEY_LIFETIME + FIRST_LOOK:
+        return Unsettled()
+    recorded = await record_not_reached(desk, shop, intent.attempt_id, now=now)
+    return Refused(str(NOT_REACHED.reason)) if recorded else Unsettled()
 
 
 async def _as_recorded(desk: Desk, shop: Shop, attempt_id: int, answer: Outcome, result: Result) -> Result:
@@ -342,7 +361,7 @@ async def _open(
     Raises: KeyUsed, OutcomeUnknown.
     """
     wanted = replace(wanted, key=purchase.key, mark=purchase.mark)
-    return await _told(desk, acquirer, shop, attempt_id, wanted)
+    return await asked(desk, acquirer, attempt_id, _told(desk, acquirer, shop, attempt_id, wanted))
 
 
 async def _told(desk: Desk, acquirer: Acquirer, shop: Shop, attempt_id: int, wanted: PageRequest) -> Outcome:

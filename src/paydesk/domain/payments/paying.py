@@ -4,12 +4,10 @@ in this order and no other.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import partial
 
 import structlog
 
@@ -40,6 +38,15 @@ from paydesk.domain.payments import card_guard, metrics, preparing
 from paydesk.domain.payments.asking_pages import end_page, find_page
 from paydesk.domain.payments.checkouts import Attempt, Checkout, Standing
 from paydesk.domain.payments.desk import FIRST_LOOK, KEY_LIFETIME, Desk
+from paydesk.domain.payments.failing_over import (
+    BEGAN_NOTHING,
+    NOT_REACHED,
+    Tried,
+    asked,
+    at_accounts,
+    finished,
+    record_not_reached,
+)
 from paydesk.domain.payments.forgotten_purchases import Wish, under_its_key
 from paydesk.domain.payments.hold_periods import TIME_TO_SHIP, require_holds
 from paydesk.domain.payments.marking import BegunAttempt, order_mark
@@ -144,17 +151,22 @@ async def pay(desk: Desk, checkout: Checkout, payer: Payer, *, return_url: str, 
             raise Gone("this checkout has expired")
     elif checkout.standing is not Standing.OPEN:
         raise Conflict(f"this checkout is {checkout.standing}")
-    brand = str(detect_brand(payer.card.number))
-    order = order_of(checkout, country=payer.country, brand=brand)
-    acquirer = await desk.choose(order, can=lambda one: takes_card(one, checkout))
-    intent = await _commit_intent(desk, checkout, payer, acquirer, return_url=return_url, now=now)
-    if isinstance(intent, Refused):
-        return intent
-    # A customer who goes away must not stop the outcome from being written down.
-    call = asyncio.create_task(_call_and_record(desk, checkout, acquirer, intent, now=now))
-    desk.under_way.add(call)
-    call.add_done_callback(desk.under_way.discard)
-    return await asyncio.shield(call)
+    order = order_of(checkout, country=payer.country, brand=str(detect_brand(payer.card.number)))
+
+    async def attempt(acquirer: Acquirer, previous_id: int | None) -> Tried[Result]:
+        intent = await _commit_intent(desk, checkout, payer, acquirer, previous_id, return_url=return_url, now=now)
+        if isinstance(intent, Refused):
+            return Tried(intent)
+        result = await finished(desk, _call_and_record(desk, checkout, acquirer, intent, now=now))
+        return tried(intent.attempt_id, result)
+
+    held_by = checkout.attempt.id if checkout.attempt else None
+    return await at_accounts(desk, order, held_by, lambda one: takes_card(one, checkout), attempt)
+
+
+def tried(attempt_id: int, result: Result) -> Tried[Result]:
+    """An attempt that was made, and whether another account may be asked after it."""
+    return Tried(result, attempt_id, isinstance(result, Refused) and result.reason in BEGAN_NOTHING)
 
 
 def takes_card(acquirer: Acquirer, checkout: Checkout) -> bool:
@@ -163,7 +175,14 @@ def takes_card(acquirer: Acquirer, checkout: Checkout) -> bool:
 
 
 async def _commit_intent(
-    desk: Desk, checkout: Checkout, payer: Payer, acquirer: Acquirer, *, return_url: str, now: datetime
+    desk: Desk,
+    checkout: Checkout,
+    payer: Payer,
+    acquirer: Acquirer,
+    previous_id: int | None,
+    *,
+    return_url: str,
+    now: datetime,
 ) -> _Intent | Refused:
     """Commit that this attempt is about to be made; only one caller gets through for an order.
     Moves no money.
@@ -200,7 +219,7 @@ async def _commit_intent(
                 live=shop.live,
                 checkout_id=checkout.id,
                 terms_agreed=payer.agreed,
-                previous_attempt_id=checkout.attempt.id if checkout.attempt else None,
+                previous_attempt_id=previous_id,
                 attempt_id=attempt_id,
                 pads=desk.pads,
                 acquirer=acquirer.name,
@@ -270,10 +289,19 @@ async def _call_and_record(
     """
     attempt_id = intent.attempt_id
     try:
-        ask = partial(authorize, desk.database, acquirer, shop=checkout.shop, what=f"attempt {attempt_id}")
+
+        def ask(purchase: Purchase) -> Awaitable[Outcome]:
+            call = authorize(desk.database, acquirer, purchase, shop=checkout.shop, what=f"attempt {attempt_id}")
+            return asked(desk, acquirer, attempt_id, call)
+
         old, forgotten = now > checkout.created_at + acquirer.key_lifetime, intent.report.was_forgotten
         wish = Wish(checkout.shop, attempt_id, intent.purchase, desk.pads, may_be_old=old, was_forgotten=forgotten)
         answer, _ = await under_its_key(desk.database, acquirer, wish, ask)
+        if answer == NOT_REACHED:
+            # No bank has seen the card: it was not tried.
+            desk.forgive(checkout.shop, intent.counts)
+            recorded = await record_not_reached(desk, checkout.shop, attempt_id, now=now)
+            return Refused(str(NOT_REACHED.reason)) if recorded else Unsettled()
         desk.forgive(checkout.shop, card_guard.forgiven_by(answer, intent.counts))
         if isinstance(answer, Approved):
             leads = way_back(checkout) is Way.ITSELF

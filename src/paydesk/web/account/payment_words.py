@@ -48,6 +48,7 @@ DECLINES: Mapping[DeclineReason, str] = {
     DeclineReason.CLOSED_ACCOUNT: mark("The account behind the card is closed"),
     DeclineReason.TOO_LATE: mark("It came too late"),
     DeclineReason.REQUEST_REFUSED: mark("The acquirer refused the request; nothing was charged"),
+    DeclineReason.NOT_REACHED: mark("The acquirer could not be reached; nothing was charged"),
 }
 
 

@@ -12,6 +12,7 @@ from starlette.responses import Response
 from paydesk.core.errors import Conflict, Malformed, NotFound
 from paydesk.domain.accounts.second_factor import ask_again
 from paydesk.domain.acquirers.accounts import KINDS, AcquirerAccount, list_accounts
+from paydesk.domain.acquirers.health import list_out_of_turn
 from paydesk.domain.acquirers.routing import list_rules
 from paydesk.domain.operations.acquirer_accounts import (
     NewAccount,
@@ -53,6 +54,7 @@ async def show_acquirers(visit: Visit) -> Response:
         live_ones=[desk.live_acquirer, *(one.name for one in accounts if one.enabled and one.live)],
         live_one=desk.live_acquirer,
         health=found,
+        out={one.account: one for one in await list_out_of_turn(visit.database)},
         views=[
             (_ACQUIRERS, visit.texts.get("Last hour")),
             (f"{_ACQUIRERS}?period=day", visit.texts.get("Last 24 hours")),

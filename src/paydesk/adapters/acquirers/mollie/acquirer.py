@@ -39,6 +39,7 @@ from paydesk.adapters.acquirers.mollie.movements import Movements
 from paydesk.adapters.acquirers.mollie.objects import Named, finding_of
 from paydesk.adapters.acquirers.mollie.pages import KEY_KEPT, Pages
 from paydesk.adapters.acquirers.notices import Notice, NoticeRefused
+from paydesk.adapters.acquirers.reaching import one_call
 from paydesk.core.clock import utc_now
 
 _PAGE_ORIGINS: Final = ("https://www.mollie.com", "https://*.mollie.com")
@@ -105,7 +106,8 @@ class MollieAcquirer:
 
         Raises: AcquirerRefused, KeyUsed, OutcomeUnknown.
         """
-        return await self._pages.open(wanted)
+        async with one_call():
+            return await self._pages.open(wanted)
 
     async def find_page(self, key: str, reference: str) -> Page:
         """How a payment stands. Moves no money. Raises: NoSuchPage, OutcomeUnknown."""

@@ -26,6 +26,7 @@ import msgspec
 from pydantic import ValidationError
 
 from paydesk.adapters.acquirers.interface import AcquirerRefused, OutcomeUnknown
+from paydesk.adapters.acquirers.reaching import NoConnection, may_be_sent
 from paydesk.core.errors import SetupError
 
 _Shape = TypeVar("_Shape")
@@ -148,7 +149,10 @@ class Calls:
         try:
             async with asyncio.timeout(self._timeout):
                 await call()
+        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            raise NoConnection(f"no connection to Mollie: {type(error).__name__}") from None
         except (httpx.HTTPError, TimeoutError, OSError) as error:
+            may_be_sent()
             raise OutcomeUnknown(f"no answer from Mollie: {type(error).__name__}") from None
         except mollie.models.ClientError:
             pass  # An answer that is an error, or one that the library can't read: we do.
@@ -157,6 +161,7 @@ class Calls:
                 raise AcquirerRefused("Mollie's library does not send this request") from None
         finally:
             _ANSWERS.reset(before)
+        may_be_sent()
         if not answers:
             raise OutcomeUnknown("no answer from Mollie")
         return answers[-1]

@@ -21,6 +21,7 @@ from paydesk.adapters.acquirers.interface import (
     KeyUsed,
     MovementFinding,
     NoSuchPage,
+    NothingBegun,
     Outcome,
     OutcomeUnknown,
     Purchase,
@@ -307,6 +308,8 @@ class RemoteSimulator:
                 f"{self._base_url}/{path}", data=msgspec.json.encode(question), allow_redirects=False
             ) as response:
                 status, body = response.status, await response.read()
+        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+            raise NothingBegun(f"no connection to the bank: {type(error).__name__}") from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise OutcomeUnknown(f"no answer from the bank: {type(error).__name__}") from error
         try:

@@ -33,6 +33,7 @@ from paydesk.adapters.acquirers.interface import (
 )
 from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
 from paydesk.adapters.acquirers.notices import Notice
+from paydesk.adapters.acquirers.reaching import one_call
 from paydesk.adapters.acquirers.stripe.amounts import main_units, minor_units
 from paydesk.adapters.acquirers.stripe.balance import StripeBalance
 from paydesk.adapters.acquirers.stripe.calls import Calls, KeyTaken, Rejected
@@ -118,7 +119,8 @@ class StripeAcquirer:
         if not purchase.return_url.startswith(("https://", "http://")):
             raise AcquirerRefused("3-D Secure needs a return_url that starts with https:// or http://")
         units = minor_units(purchase.amount, purchase.currency)
-        return await self._once(purchase, self._check if units == 0 else self._charge_present)
+        async with one_call():
+            return await self._once(purchase, self._check if units == 0 else self._charge_present)
 
     async def charge_stored(self, purchase: Purchase) -> Outcome:
         """Take money from what Stripe keeps since the first payment. Moves money.
@@ -140,7 +142,8 @@ class StripeAcquirer:
 
         Raises: AcquirerRefused, OutcomeUnknown.
         """
-        return await self._sessions.open(wanted)
+        async with one_call():
+            return await self._sessions.open(wanted)
 
     async def find_page(self, key: str, reference: str) -> Page:
         """How a Checkout Session stands. Moves no money.

@@ -12,11 +12,14 @@ import msgspec
 import stripe
 
 from paydesk.adapters.acquirers.interface import AcquirerRefused, DeclineReason, OutcomeUnknown
+from paydesk.adapters.acquirers.reaching import NoConnection, may_be_sent
 from paydesk.adapters.acquirers.stripe.declines import decline_reason, is_about_the_card
 from paydesk.core.errors import SetupError
 
 _Shape = TypeVar("_Shape")
 _CONNECT_SECONDS: Final = 5.0
+_NOT_SENT: Final = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
+"""Errors that come before anything of a request is sent."""
 
 
 class Rejected(Exception):
@@ -75,9 +78,13 @@ class Calls:
         try:
             answer = await call
         except stripe.StripeError as error:
+            if not isinstance(error.__cause__, _NOT_SENT):
+                may_be_sent()
             raise _meaning(error) from None
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            may_be_sent()
             raise OutcomeUnknown(f"no answer from Stripe: {type(error).__name__}") from None
+        may_be_sent()
         try:
             return msgspec.convert(answer.last_response.data, shape, strict=False)
         except (msgspec.ValidationError, AttributeError):
@@ -116,6 +123,8 @@ def _meaning(error: stripe.StripeError) -> Exception:
             return AcquirerRefused(error.user_message or "Stripe refused the request")
         case stripe.AuthenticationError() | stripe.PermissionError():
             return AcquirerRefused("Stripe does not accept PAYDESK_STRIPE_SECRET_KEY for this; check it")
+        case stripe.APIConnectionError() if isinstance(error.__cause__, _NOT_SENT):
+            return NoConnection(f"no connection to Stripe: {type(error.__cause__).__name__}")
     return OutcomeUnknown(f"no clear answer from Stripe: {type(error).__name__}, status {error.http_status}")
 
 
