@@ -64,11 +64,3 @@ with old as (
 insert into acquirer_count as c (account, since, what, count)
 select account, hour, what, sum(count) from old group by account, hour, what order by account, hour, what
     on conflict (account, since, what) do update set count = c.count + excluded.count;
-
--- name: counts(since, until)
--- What was counted in a time, by account.
-select account, what, sum(count)::bigint as count
-  from acquirer_count
- where since >= :since and since < :until
- group by account, what
- order by account, what;
