@@ -35,8 +35,18 @@ def purchase() -> Purchase:
 
 def wanted() -> PageRequest:
     ends = (utc_now() + timedelta(hours=1)).replace(microsecond=0)
-    words = {"order": "A-1", "shop": "Shop", "description": "A book", "email": "ada@example.com", "language": "en"}
-    return PageRequest("key-1", Decimal(10), "EUR", **words, return_url="https://pay.test/back", expires_at=ends)
+    return PageRequest(
+        "key-1",
+        Decimal(10),
+        "EUR",
+        order="A-1",
+        shop="Shop",
+        description="A book",
+        email="ada@example.com",
+        language="en",
+        return_url="https://pay.test/back",
+        expires_at=ends,
+    )
 
 
 async def ask(acquirer: Acquirer) -> None:
