@@ -68,6 +68,7 @@ WORK = {
     "failed refunds": "paydesk.domain.payments.failed_refunds:read_failed_refunds",
     "clock": "paydesk.domain.operations.clocks:ClockWatch.look",
     "acquirer accounts": "paydesk.domain.acquirers.opening:OpenAcquirers.look",
+    "acquirer health": "paydesk.domain.acquirers.health:Health.look",
     "history": "paydesk.domain.operations.history:History.refresh",
     "beat": "paydesk.domain.operations.holding:queries.beat",
     "hold": "paydesk.domain.operations.holding:_Tending.turn",

@@ -120,19 +120,25 @@ async def test_a_probe_brings_an_account_back_once_it_answers_and_settles_the_al
     assert await till.database.fetchval(alarms) == 0
 
 
+async def taken_out(accounts: Accounts) -> timedelta:
+    """Let an account fail that was in turn; how long it is left alone then."""
+    mine = Health()
+    for _ in range(LEAST):
+        mine.count("second", "asked", "unreached")
+    await mine.look(accounts.till.database)
+    return await accounts.till.database.fetchval("select rest from acquirer_turn where out_since is not null")
+
+
 async def test_one_that_fails_again_soon_is_left_alone_for_longer(accounts: Accounts) -> None:
-    database, mine = accounts.till.database, Health()
-    rests = []
-    for _ in range(2):
-        for _ in range(LEAST):
-            mine.count("second", "asked", "unreached")
-        await mine.look(database)
-        rests.append(await database.fetchval("select rest from acquirer_turn"))
-        await set_back.times(database, "acquirer_turn", {}, probe_at=utc_now() - timedelta(seconds=1))
-        await mine.probe(database, {"second": accounts.till.desk.acquirers["simulator"]})
-        await set_back.times(database, "acquirer_turn", {}, back_at=utc_now() - timedelta(seconds=30))
-        await database.execute("delete from acquirer_count")
-    assert rests[1] == 2 * rests[0]
+    database, probing = accounts.till.database, Health()
+    first = await taken_out(accounts)
+    await probing.look(database)
+    await set_back.times(database, "acquirer_turn", {}, probe_at=utc_now() - timedelta(seconds=1))
+    await probing.probe(database, {"second": accounts.till.desk.acquirers["simulator"]})
+    assert await list_out_of_turn(database) == []
+    await set_back.times(database, "acquirer_turn", {}, back_at=utc_now() - timedelta(seconds=30))
+    await set_back.times(database, "acquirer_count", {}, since=utc_now() - timedelta(hours=1))
+    assert await taken_out(accounts) == 2 * first
 
 
 async def test_a_rule_passes_over_an_account_out_of_turn_and_the_preview_says_so(accounts: Accounts) -> None:
@@ -148,14 +154,14 @@ async def test_a_rule_passes_over_an_account_out_of_turn_and_the_preview_says_so
 
 async def test_what_was_counted_becomes_hours_and_stays_the_same_sum(accounts: Accounts) -> None:
     database, mine = accounts.till.database, Health()
-    for _ in range(3):
-        mine.count("second", "asked")
+    hour = utc_now().replace(minute=0, second=0, microsecond=0) - timedelta(hours=5)
+    for count in (1, 2):
+        mine.count("second", *["asked"] * count)
         await mine.look(database)
-        await database.execute("update acquirer_count set since = since - interval '5 hours 13 seconds'")
+        await set_back.times(database, "acquirer_count", {"count": count}, since=hour + timedelta(minutes=count))
     await health.queries.fold_counts(database, before=utc_now() - timedelta(hours=3))
     rows = await database.fetch("select since, count from acquirer_count")
-    assert sum(row["count"] for row in rows) == 3
-    assert {(row["since"].minute, row["since"].second) for row in rows} == {(0, 0)}
+    assert [(row["since"], row["count"]) for row in rows] == [(hour, 3)]
 
 
 @pytest.mark.parametrize("began", [True, False])
