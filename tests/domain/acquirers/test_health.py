@@ -126,7 +126,9 @@ async def taken_out(accounts: Accounts) -> timedelta:
     for _ in range(LEAST):
         mine.count("second", "asked", "unreached")
     await mine.look(accounts.till.database)
-    return await accounts.till.database.fetchval("select rest from acquirer_turn where out_since is not null")
+    rest = await accounts.till.database.fetchval("select rest from acquirer_turn where out_since is not null")
+    assert isinstance(rest, timedelta)
+    return rest
 
 
 async def test_one_that_fails_again_soon_is_left_alone_for_longer(accounts: Accounts) -> None:
