@@ -102,7 +102,7 @@ async def test_who_gets_no_connection_is_told_that_nothing_was_done(
 
 
 async def test_nobody_is_shown_the_machinery(web: httpx.AsyncClient) -> None:
-    for path in ("/docs", "/redoc", "/openapi.json", "/metrics", "/"):
+    for path in ("/docs", "/redoc", "/openapi.json", "/metrics"):
         assert (await web.get(path)).status_code == 404
 
 

@@ -11,7 +11,8 @@ select l.account, l.kind, l.live, l.own_id, l.missed_at, true
 -- name: miss(accounts, kinds, lives, own_ids)!
 -- What an operator has said of one before stays said.
 insert into acquirer_lost (account, kind, live, own_id)
-select * from unnest(:accounts::text[], :kinds::text[], :lives::boolean[], :own_ids::text[])
+select account, kind, live, own_id
+  from unnest(:accounts::text[], :kinds::text[], :lives::boolean[], :own_ids::text[]) as t (account, kind, live, own_id)
     on conflict (account) do nothing;
 
 -- name: lost()
