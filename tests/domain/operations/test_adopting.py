@@ -295,7 +295,7 @@ async def test_what_is_being_given_back_is_not_adopted(after: After) -> None:
     async with after(_pay) as (till, before):
         (forgotten,) = [row["idempotency_key"] for row in before["attempts"]]
         deaf = till.at(answering(till.desk.acquirers["simulator"], undo=ending_in(OutcomeUnknown("no answer"))))
-        with pytest.raises(Unavailable, match="it is not known"):
+        with pytest.raises(Unavailable, match="does not say yet that it has given it back"):
             await give_back(deaf.desk, "simulator", forgotten, actor=COMMAND_LINE, now=utc_now())
         assert (await till.compare(fix=True)).adopted == []
         await finish_given_back(till.desk, "simulator", now=utc_now())
