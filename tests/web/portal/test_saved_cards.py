@@ -82,6 +82,20 @@ async def test_consent_to_charges_is_taken_back_and_the_card_stays_for_visits(
     assert await kept(desk, shopper) == (1, 1)
 
 
+@pytest.mark.usefixtures("card")
+async def test_consent_is_shown_and_taken_back_though_the_card_was_saved_again_without(
+    web: httpx.AsyncClient, desk: Desk, bank: Bank, shopper: Shopper
+) -> None:
+    await save_card(desk, bank, shopper, later=None)
+    path = page_of(desk, shopper)
+    page = said(await web.get(path))
+    assert page.count("<q>charge it</q>") == 1
+    form = re.search(r'/take-back".*?name="card" value="(\d+)"', page, re.DOTALL)
+    assert form is not None
+    await web.post(f"{path}/take-back", data={"card": form[1]})
+    assert "charge it" not in said(await web.get(path))
+
+
 async def test_forgotten_browsers_are_not_known_any_more(
     web: httpx.AsyncClient, desk: Desk, shopper: Shopper, card: int
 ) -> None:
