@@ -362,6 +362,31 @@ async def test_a_token_is_exchanged_and_its_late_copy_ends_the_session(
 
 
 @pytest.mark.usefixtures("saving")
+async def test_the_oldest_copy_of_a_token_ends_the_session_as_well_and_a_made_up_one_does_not(
+    web: httpx.AsyncClient, signed_form: SignedForm, database: Database, vault: Vault, shop: Shop
+) -> None:
+    path = await open_page(web, signed_form())
+    await come_known(web, path, database, vault, shop, remember="1")
+    ((name, oldest),) = web.cookies.items()
+    for _ in range(2):
+        await set_back.session_used_long_ago(database, shop.merchant_id, timedelta(hours=1))
+        assert "You are known as" in said(await web.get(path))
+    newest = web.cookies[name]
+    session, proof, secret = oldest.split(".")
+    for made_up in (
+        f"{session}.{'0' * 24}.{secret}",
+        f"{int(session) + 1}.{proof}.{secret}",
+        "x" * 100,
+        f"{session}..",
+    ):
+        web.cookies.clear()
+        assert "You are known as" not in said(await web.get(path, headers={"Cookie": f"{name}={made_up}"}))
+    assert "You are known as" in said(await web.get(path, headers={"Cookie": f"{name}={newest}"}))
+    assert "You are known as" not in said(await web.get(path, headers={"Cookie": f"{name}={oldest}"}))
+    assert "You are known as" not in said(await web.get(path, headers={"Cookie": f"{name}={newest}"}))
+
+
+@pytest.mark.usefixtures("saving")
 async def test_the_shop_asks_to_charge_later_and_the_sentence_is_kept(
     web: httpx.AsyncClient, signed_form: SignedForm, database: Database, vault: Vault, shop: Shop, bank: Bank
 ) -> None:

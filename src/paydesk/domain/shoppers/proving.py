@@ -20,7 +20,7 @@ from paydesk.domain.mail.kinds import MailKind
 from paydesk.domain.mail.queueing import queue_mail, seal_fact
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.shoppers.counting import TooManyCodes, count_code
-from paydesk.domain.shoppers.sessions import NewSession, begun_session, lifetime, token_hash
+from paydesk.domain.shoppers.sessions import NewSession, in_cookie, lifetime, max_age, new_secret, token_hash
 
 queries = load_statements(__package__ or "")
 
@@ -127,19 +127,19 @@ async def prove(
     known = record_if_any(_Code, await queries.count_try(database, **side, browser=hashed, most=MOST_TRIES, now=now))
     if known is None or not hmac.compare_digest(known.code, code_hash(vault, shop, browser, known.email, typed)):
         return None
-    session = begun_session(remember)
-    began = await queries.prove(
+    secret = new_secret()
+    session_id = await queries.prove(
         database,
         **side,
         browser=hashed,
         code=known.code,
         email=known.email,
-        token=token_hash(vault, shop, session.token),
+        token=token_hash(vault, shop, secret),
         remembered=remember,
         expires_at=now + lifetime(remember),
         now=now,
     )
-    return None if began is None else session
+    return None if session_id is None else in_cookie(vault, shop, session_id, secret, max_age=max_age(remember))
 
 
 def code_hash(vault: Vault, shop: Shop, browser: str, email: str, code: str) -> bytes:

@@ -39,7 +39,7 @@ with used as (
 )
 insert into shopper_session (merchant_id, live, shopper_id, token, rotated_at, remembered, created_at, expires_at)
 select merchant_id, live, id, :token, :now, :remembered, :now, :expires_at from proved
-returning shopper_id;
+returning id;
 
 -- name: find_session(merchant_id, live, token, now)^
 -- By the token of now, or by the one before.

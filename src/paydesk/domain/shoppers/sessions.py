@@ -2,14 +2,18 @@
 remembered for 30 days.
 
 A cookie's token is exchanged as it is used. Who comes with an older one has a stolen copy, or was
-robbed of it: the session ends for both.
+robbed of it: the session ends for both. So that it is found by the oldest copy too, a token names
+its session, with a proof that we made that name.
 """
 
 from __future__ import annotations
 
+import hmac
+import re
 import secrets
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Final
 
 from paydesk.adapters.vault import Vault
 from paydesk.database.pool import Database
@@ -24,6 +28,8 @@ NOT_REMEMBERED = timedelta(hours=1)
 
 ROTATED_AFTER = timedelta(minutes=10)
 """A token that is older is exchanged when it is used."""
+
+_NAMED: Final = re.compile(r"([0-9]{1,18})\.([0-9a-f]{24})\..*")
 
 OVERLAP = timedelta(minutes=1)
 """How long the token before still counts: pages of one browser are loaded side by side."""
@@ -68,14 +74,40 @@ def lifetime(remembered: bool) -> timedelta:
     return REMEMBERED if remembered else NOT_REMEMBERED
 
 
-def begun_session(remembered: bool) -> NewSession:
-    """A session with a token that nobody has seen."""
-    return NewSession(secrets.token_urlsafe(32), int(REMEMBERED.total_seconds()) if remembered else None)
+def max_age(remembered: bool) -> int | None:
+    """How many seconds a browser keeps the cookie of a session that begins; None: until it is
+    closed.
+    """
+    return int(REMEMBERED.total_seconds()) if remembered else None
+
+
+def new_secret() -> str:
+    """The part of a token that nobody has seen."""
+    return secrets.token_urlsafe(32)
+
+
+def in_cookie(vault: Vault, shop: Shop, session_id: int, secret: str, *, max_age: int | None) -> NewSession:
+    """A session as its browser keeps it."""
+    return NewSession(f"{session_id}.{_proof(vault, shop, session_id)}.{secret}", max_age)
 
 
 def token_hash(vault: Vault, shop: Shop, token: str) -> bytes:
-    """By what a token is found; it is of one side of one shop."""
-    return vault.fingerprint(f"{shop.merchant_id} {shop.live} {token}", purpose="shopper session")
+    """By what a token is found, which is its secret; it is of one side of one shop."""
+    secret = token.rpartition(".")[2]
+    return vault.fingerprint(f"{shop.merchant_id} {shop.live} {secret}", purpose="shopper session")
+
+
+def _proof(vault: Vault, shop: Shop, session_id: int) -> str:
+    name = f"{shop.merchant_id} {shop.live} {session_id}"
+    return vault.fingerprint(name, purpose="shopper session's name").hex()[:24]
+
+
+def _named(vault: Vault, shop: Shop, token: str) -> int | None:
+    """The session that a token of ours names; None for one that we have not made."""
+    match = _NAMED.fullmatch(token)
+    if match is None:
+        return None
+    return int(match[1]) if hmac.compare_digest(match[2], _proof(vault, shop, int(match[1]))) else None
 
 
 async def find_shopper(
@@ -89,15 +121,17 @@ async def find_shopper(
     hashed = token_hash(vault, shop, token)
     row = record_if_any(_Session, await queries.find_session(database, **side, token=hashed, now=now))
     if row is None:
+        # A copy from before the last exchange but one, or of a session that is over.
+        if (named := _named(vault, shop, token)) is not None:
+            await queries.end_session(database, **side, id=named)
         return None
     if not row.is_current and now > row.rotated_at + OVERLAP:
         await queries.end_session(database, **side, id=row.id)
         return None
     fresh = None
     if renew and row.is_current and now > row.rotated_at + ROTATED_AFTER:
-        fresh = NewSession(
-            secrets.token_urlsafe(32), int((row.expires_at - now).total_seconds()) if row.remembered else None
-        )
+        left = int((row.expires_at - now).total_seconds()) if row.remembered else None
+        fresh = in_cookie(vault, shop, row.id, new_secret(), max_age=left)
         successor = token_hash(vault, shop, fresh.token)
         if await queries.rotate(database, **side, id=row.id, token=hashed, fresh=successor, now=now) is None:
             fresh = None
