@@ -25,7 +25,7 @@ from paydesk.domain.proceeds.for_operator import (
 )
 from paydesk.web.console.amounts import exact
 from paydesk.web.console.guards import Access, Section
-from paydesk.web.console.list_parameters import ROWS, list_address
+from paydesk.web.console.list_parameters import ROWS, days_asked, list_address, page_asked
 from paydesk.web.console.visit import Visit
 from paydesk.web.operator.face import FACE
 from paydesk.web.texts import mark
@@ -57,6 +57,7 @@ async def show_proceeds(visit: Visit) -> Response:
 async def _proceeds(visit: Visit, error: str = "", status: int = 200) -> Response:
     month = visit.now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     since = month - relativedelta(months=_MONTHS - 1)
+    page = page_asked(visit)
     findings, accounts = await list_findings(visit.database), await list_accounts(visit.database)
     for_tests = {visit.services.desk.test_acquirer, *(one.name for one in accounts if not one.live)}
     return visit.page(
@@ -66,7 +67,8 @@ async def _proceeds(visit: Visit, error: str = "", status: int = 200) -> Respons
         for_tests=for_tests,
         findings=findings[:ROWS],
         unseen=max(0, len(findings) - ROWS),
-        payouts=await list_bank_payouts(visit.database, most=ROWS),
+        payouts=await list_bank_payouts(visit.database, since=page.since, until=page.until, most=ROWS),
+        asked=days_asked(visit),
         contracts=await list_fees(visit.database),
         state_of=lambda one: STATES[one.state],
         match_of=_match_of,
