@@ -99,7 +99,9 @@ WORDS: dict[str, str] = {
 }
 """Each command that knows --json, with words that it can work on."""
 
-SOME = [name for place, name in enumerate(WORDS) if place % 5 == 0 or name in ("undo", "chargeback open", "chargeback win")]
+SOME = [
+    name for place, name in enumerate(WORDS) if place % 5 == 0 or name in ("undo", "chargeback open", "chargeback win")
+]
 """What the short form looks at: one of every five, one that is refused,
 and what others need the id of.
 """

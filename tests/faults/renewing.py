@@ -190,12 +190,13 @@ async def until_nothing_is_due(club: Club) -> None:
 
 
 async def _due(club: Club) -> int:
-    """How many are due and not in flight."""
+    """How many are due and not in flight, and how many changes are."""
     connection = await asyncpg.connect(club.settings.database_url)
     try:
         return int(
             await connection.fetchval(
-                "select count(*) from subscription where date_next <= now() and charging_attempt_id is null"
+                "select (select count(*) from subscription where date_next <= now() and charging_attempt_id is null)"
+                " + (select count(*) from subscription_change where state = 'open' and due_at <= now())"
             )
         )
     finally:
