@@ -20,12 +20,9 @@ from paydesk.database.pool import Database, connected
 from paydesk.domain.subscriptions.changing import cancel_later, pause
 
 MEMBERS = 60
-POINTS = (
-    "before changing.due_to_change",
-    "before changing.change_subscription",
-    "after changing.change_subscription",
-    "before bank.charge_stored",
-)
+CHARGE = "before bank.charge_stored"
+CARRY_OUT = "before changing.change_subscription"
+POINTS = ("before changing.due_to_change", CARRY_OUT, "after changing.change_subscription")
 
 
 async def leave_and_pause(club: Club, database: Database) -> tuple[set[int], set[int]]:
@@ -51,11 +48,14 @@ async def carry_out(club: Club) -> None:
         for point in POINTS:
             club.points.arm(point)
             (await club.points.stopped(point)).kill()
-        club.points.arm(POINTS[1])
-        stop = await club.points.stopped(POINTS[1])
+        club.points.arm(CARRY_OUT)
+        stop = await club.points.stopped(CARRY_OUT)
         kill(club.postgres)
         await answering(club.postgres)
+        # What was paused is charged once the changes are done: who comes to that is killed, too.
+        club.points.arm(CHARGE)
         stop.go_on()
+        (await club.points.stopped(CHARGE)).kill()
         await until_nothing_is_due(club)
         await stop_workers([club.worker], club.points, 1)
 

@@ -57,7 +57,7 @@ async def test_a_pingback_that_waits_is_measured_with_its_age(
 
 async def test_every_queue_is_measured_also_an_empty_one(database: Database) -> None:
     await watch_queues(database, now=utc_now())
-    queues = ("pingbacks", "renewals", "outcomes", "movements", "shipping", "settlements", "mails")
+    queues = ("pingbacks", "renewals", "changes", "outcomes", "movements", "shipping", "settlements", "mails")
     assert all(measured("due", queue) >= 0 and measured("in_hand", queue) >= 0 for queue in queues)
     assert (REGISTRY.get_sample_value("paydesk_subscriptions_failing") or 0) >= 0
 

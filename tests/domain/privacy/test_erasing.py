@@ -38,6 +38,7 @@ from paydesk.domain.privacy.belongings import Subject
 from paydesk.domain.privacy.erasing import Erasure, erase
 from paydesk.domain.privacy.erasures import ErasureList, still_there
 from paydesk.domain.privacy.exporting import export
+from paydesk.domain.subscriptions.changing import pause
 from paydesk.domain.subscriptions.ending import cancel
 from paydesk.domain.subscriptions.subscription_terms import Terms
 
@@ -310,6 +311,16 @@ async def test_an_export_holds_everything_and_no_secret(scene: Till) -> None:
     }  # fmt: skip
     kept = [card["number_is_kept"] for card in rows["cards"]]
     assert sorted(map(bool, kept)) == [False, False, True]
+
+
+async def test_an_export_holds_what_a_customer_wanted_of_a_subscription(scene: Till) -> None:
+    row = await scene.database.fetchrow(
+        "select id, live from subscription where merchant_id = $1 and state = 'Active'", scene.shop.merchant_id
+    )
+    shop = Shop(scene.shop.merchant_id, row["live"])
+    await pause(scene.database, shop, row["id"], by="customer", now=utc_now())
+    exported = (await export(scene.database, subject_of(scene), now=utc_now()))["subscriptions"]
+    assert [(one["type"], one["asked_by"]) for of in exported for one in of["changes"]] == [("resume", "customer")]  # type: ignore[attr-defined]
 
 
 async def test_the_audit_log_keeps_who_was_handed_out_and_erased_as_ids(scene: Till) -> None:

@@ -19,6 +19,11 @@ select 'renewals', count(*), min(b.date_next - side.clock), 0
   join subscription b on b.merchant_id = side.merchant_id and b.live = side.live
  where b.date_next <= :now::timestamptz + side.clock and b.date_next is not null and b.charging_attempt_id is null
  union all
+select 'changes', count(*), min(c.due_at - side.clock), 0
+  from side
+  join subscription_change c on c.merchant_id = side.merchant_id and c.live = side.live
+ where c.due_at <= :now::timestamptz + side.clock and c.due_at is not null and c.state = 'open'
+ union all
 select 'outcomes', count(*), min(lookup_at), count(*) filter (where leased_until > clock_timestamp())
   from payment_attempt
  where lookup_at <= :now

@@ -43,7 +43,12 @@ select to_jsonb(t) - '{idempotency_key}'::text[] as row from payment_attempt t
  where t.merchant_id = :merchant_id and t.live = :live and t.id = any(:ids::bigint[]) order by t.id;
 
 -- name: export_subscriptions(merchant_id, live, ids)
-select to_jsonb(t) - '{portal_token,portal_token_hash,portal_seed}'::text[] as row from subscription t
+select to_jsonb(t) - '{portal_token,portal_token_hash,portal_seed}'::text[]
+           || jsonb_build_object('changes', (select coalesce(jsonb_agg(to_jsonb(c) order by c.id), '[]')
+                                               from subscription_change c
+                                              where c.merchant_id = t.merchant_id and c.live = t.live
+                                                and c.subscription_id = t.id)) as row
+  from subscription t
  where t.merchant_id = :merchant_id and t.live = :live and t.id = any(:ids::bigint[]) order by t.id;
 
 -- name: export_changes(merchant_id, live, ids)

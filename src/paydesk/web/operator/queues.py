@@ -20,6 +20,7 @@ section = Section(FACE)
 QUEUES = {
     "pingbacks": mark("Pingbacks"),
     "renewals": mark("Renewals"),
+    "changes": mark("Changes of subscriptions"),
     "outcomes": mark("Outcomes of payments to ask for"),
     "movements": mark("Captures, voids and refunds to finish"),
     "shipping": mark("Shipping deadlines"),

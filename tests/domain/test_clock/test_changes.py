@@ -1,0 +1,114 @@
+"""Years of a test clock over subscriptions that pause, resume and end with their period."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+from decimal import Decimal
+from ipaddress import ip_network
+from typing import Any
+
+import pytest
+from tests.shopfront import MONTHLY
+from tests.till import Till
+
+from paydesk.adapters.acquirers.simulator.purchase_state import Standing
+from paydesk.adapters.outbound import OutboundClient
+from paydesk.adapters.vault import Vault
+from paydesk.core.clock import utc_now
+from paydesk.core.periods import Period
+from paydesk.database.pool import Database
+from paydesk.domain.merchants.test_clock import shop_time
+from paydesk.domain.pingbacks.sending import PingbackSender
+from paydesk.domain.subscriptions.changing import cancel_later, pause, resume, undo
+from paydesk.domain.subscriptions.subscription_terms import Trial
+from paydesk.domain.test_clock.advancing import Summary, What, advance
+from paydesk.domain.test_clock.resetting import reset_test_side
+
+Advance = Callable[..., Awaitable[Summary]]
+YEARLY = replace(MONTHLY, period=Period(1, "year"), trial=Trial(Decimal(0), Period(14, "day")))
+
+
+@pytest.fixture
+async def run(database: Database, vault: Vault, subscriber: Till) -> AsyncIterator[Advance]:
+    client = OutboundClient([ip_network("127.0.0.0/8")], timeout=15.0)
+
+    async def advanced(length: int, unit: Any = "month") -> Summary:
+        sender = PingbackSender(database, vault, client)
+        return await advance(subscriber.desk, sender, subscriber.shop.merchant_id, Period(length, unit))
+
+    yield advanced
+    await client.close()
+
+
+async def now_of(till: Till) -> datetime:
+    return await shop_time(till.database, till.shop, real_now=utc_now())
+
+
+async def test_three_years_with_a_pause_in_each_charge_for_what_was_given(
+    subscriber: Till, run: Advance, charges: Callable[[], list[Standing]]
+) -> None:
+    begun, away, named = await subscriber.subscribe(), timedelta(), (subscriber.database, subscriber.shop)
+    for _ in range(3):
+        await run(4)
+        at = await now_of(subscriber)
+        until = at + timedelta(days=75)
+        await pause(*named, begun.id, until=until, by="customer", now=at)
+        summary = await run(2)
+        assert What.PAYMENT not in summary.counts
+        summary = await run(6)
+        assert [one.at for one in summary.events if one.what is What.RESUMED] == [until]
+        away += until - at
+    now = await subscriber.now(begun)
+    assert now.date_next is not None
+    given = now.date_next - begun.date_start - away
+    assert now.paid_number_counter == len(charges())
+    # So many months, each between 28 and 31 days long.
+    assert abs(given - now.paid_number_counter * timedelta(days=30.44)) < timedelta(days=6)
+    await cancel_later(*named, begun.id, by="customer", now=await now_of(subscriber))
+    summary = await run(3)
+    assert summary.counts[What.CANCELLED] == 1
+    assert What.PAYMENT not in summary.counts
+    ended = await subscriber.now(begun)
+    assert ended.date_cancelled == now.date_next
+    assert [event for event in await subscriber.events() if event != "payment"] == ["subscription_cancelled"]
+    assert await subscriber.problems() == []
+
+
+async def test_a_trial_that_is_paused_for_a_year_becomes_a_yearly_one_on_its_day(
+    subscriber: Till, run: Advance
+) -> None:
+    begun, named = await subscriber.subscribe(YEARLY), (subscriber.database, subscriber.shop)
+    await run(4, "day")
+    await pause(*named, begun.id, by="api", now=await now_of(subscriber))
+    assert What.PAYMENT not in (await run(1, "year")).counts
+    at = await now_of(subscriber)
+    resumed = (await resume(*named, begun.id, now=at)).subscription
+    assert resumed.date_next is not None
+    assert abs(resumed.date_next - at - timedelta(days=10)) < timedelta(minutes=1)
+    summary = await run(3, "year")
+    assert summary.counts[What.PAYMENT] == 3
+    assert await subscriber.problems() == []
+
+
+async def test_undone_again_and_again_nothing_is_lost(subscriber: Till, run: Advance) -> None:
+    begun, named = await subscriber.subscribe(), (subscriber.database, subscriber.shop)
+    for _ in range(5):
+        await run(3, "day")
+        await cancel_later(*named, begun.id, by="customer", now=await now_of(subscriber))
+        await run(2, "day")
+        await undo(*named, begun.id, now=await now_of(subscriber))
+        await run(1)
+    # Five times a month and five days.
+    assert (await subscriber.now(begun)).paid_number_counter == 1 + 5
+    assert await subscriber.problems() == []
+
+
+async def test_a_test_side_that_starts_anew_has_no_change_left(subscriber: Till, run: Advance) -> None:
+    begun = await subscriber.subscribe()
+    await pause(subscriber.database, subscriber.shop, begun.id, by="api", now=await now_of(subscriber))
+    await reset_test_side(subscriber.database, subscriber.shop.merchant_id)
+    assert await subscriber.rows("subscription_change") == []
+    assert await subscriber.rows("subscription") == []
+    await run(1)
