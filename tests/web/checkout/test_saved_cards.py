@@ -4,9 +4,8 @@ this browser, and nobody else does.
 
 from __future__ import annotations
 
-import html
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -14,7 +13,8 @@ from typing import Any
 import httpx
 import pytest
 from tests import set_back
-from tests.shopfront import mailed_code, open_page, press_pay, saves_cards
+from tests.shopfront import open_page, press_pay, saves_cards
+from tests.web.checkout.coming_back import ADA, come_known, said
 
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.adapters.acquirers.simulator.purchase_state import Standing
@@ -22,16 +22,11 @@ from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.shoppers import counting
-from paydesk.domain.shoppers.counting import CODES_A_DAY, CODES_OF_CLIENT
 from paydesk.domain.shoppers.instruments import UNUSED, remove_unneeded
-from paydesk.domain.shoppers.proving import MOST_TRIES
 
 SignedForm = Callable[..., dict[str, Any]]
-OpenWeb = Callable[..., Awaitable[httpx.AsyncClient]]
 Charges = Callable[[], list[Standing]]
 
-ADA = "ada@example.com"
 ELSEWHERE = {"origin": "https://evil.example", "sec-fetch-site": "cross-site"}
 
 
@@ -45,31 +40,8 @@ async def _nobody_asked_lately(database: Database) -> None:
     await set_back.no_codes_counted(database)
 
 
-def said(answer: httpx.Response) -> str:
-    return html.unescape(answer.text)
-
-
-async def ask(web: httpx.AsyncClient, path: str, email: str = ADA) -> httpx.Response:
-    return await web.post(f"{path}/known", data={"email": email})
-
-
-async def come_known(
-    web: httpx.AsyncClient, path: str, database: Database, vault: Vault, shop: Shop, email: str = ADA, **typed: str
-) -> None:
-    assert (await ask(web, path, email)).headers["location"] == f"{path}/code"
-    answer = await web.post(f"{path}/code", data={"code": await mailed_code(database, vault, shop), **typed})
-    assert (answer.status_code, answer.headers["location"]) == (303, path)
-
-
 def cards_on(page: httpx.Response) -> list[str]:
     return re.findall(r'pay-saved">\s*<button class="main" name="card" value="(\d+)"', page.text)
-
-
-async def mails_of(database: Database, shop: Shop) -> int:
-    found = await database.fetchval(
-        "select count(*) from mail where merchant_id = $1 and kind = 'shopper_code'", shop.merchant_id
-    )
-    return int(found)
 
 
 async def numbers(database: Database, shop: Shop) -> int:
@@ -178,93 +150,6 @@ async def test_pressed_twice_a_saved_card_pays_once(
 
 
 @pytest.mark.usefixtures("saving")
-async def test_a_code_belongs_to_the_browser_that_asked(
-    web: httpx.AsyncClient, signed_form: SignedForm, database: Database, vault: Vault, shop: Shop
-) -> None:
-    path = await open_page(web, signed_form())
-    await ask(web, path)
-    code, secret = await mailed_code(database, vault, shop), dict(web.cookies)
-    web.cookies.clear()
-    assert (await web.post(f"{path}/code", data={"code": code})).status_code == 400
-    web.cookies.set(next(iter(secret)), "another browser's")
-    assert (await web.post(f"{path}/code", data={"code": code})).status_code == 400
-    web.cookies.clear()
-    web.cookies.update(secret)
-    assert (await web.post(f"{path}/code", data={"code": code})).status_code == 303
-
-
-@pytest.mark.usefixtures("saving")
-async def test_a_new_code_ends_the_one_before_and_each_works_once(
-    web: httpx.AsyncClient, signed_form: SignedForm, database: Database, vault: Vault, shop: Shop
-) -> None:
-    path = await open_page(web, signed_form())
-    await ask(web, path)
-    first, secret = await mailed_code(database, vault, shop), dict(web.cookies)
-    await ask(web, path)
-    second, newer = await mailed_code(database, vault, shop), dict(web.cookies)
-    web.cookies.clear()
-    web.cookies.update(secret)
-    assert (await web.post(f"{path}/code", data={"code": first})).status_code == 400
-    web.cookies.clear()
-    web.cookies.update(newer)
-    assert (await web.post(f"{path}/code", data={"code": second})).status_code == 303
-    web.cookies.update(newer)
-    assert (await web.post(f"{path}/code", data={"code": second})).status_code == 400
-
-
-@pytest.mark.usefixtures("saving")
-async def test_after_five_wrong_codes_the_right_one_is_refused_in_the_same_words(
-    web: httpx.AsyncClient, signed_form: SignedForm, database: Database, vault: Vault, shop: Shop
-) -> None:
-    path = await open_page(web, signed_form())
-    await ask(web, path)
-    code = await mailed_code(database, vault, shop)
-    wrong = f"{(int(code) + 1) % 1_000_000:06}"
-    answers = [await web.post(f"{path}/code", data={"code": wrong}) for _ in range(MOST_TRIES)]
-    answers.append(await web.post(f"{path}/code", data={"code": code}))
-    assert {answer.status_code for answer in answers} == {400}
-    assert len({answer.text for answer in answers}) == 1
-
-
-@pytest.mark.usefixtures("saving")
-async def test_the_pages_are_the_same_for_who_is_known_and_who_is_not(
-    web: httpx.AsyncClient, signed_form: SignedForm, database: Database, vault: Vault, shop: Shop
-) -> None:
-    path = await open_page(web, signed_form())
-    await come_known(web, path, database, vault, shop)
-    seen = []
-    for email in (ADA, "nobody@example.com"):
-        web.cookies.clear()
-        answer = await ask(web, path, email)
-        page = await web.get(f"{path}/code")
-        headers = {name for name in answer.headers if name != "date"}
-        seen.append((answer.status_code, answer.text, headers, page.status_code, page.text))
-    assert seen[0] == seen[1]
-
-
-@pytest.mark.usefixtures("saving")
-async def test_an_address_gets_no_more_codes_than_a_day_allows_and_nothing_tells(
-    web: httpx.AsyncClient, signed_form: SignedForm, database: Database, shop: Shop, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(counting, "_TEST_ADDRESS", counting.CodeLimit("address", CODES_A_DAY, timedelta(days=1)))
-    path = await open_page(web, signed_form())
-    answers = [await ask(web, path) for _ in range(CODES_A_DAY + 2)]
-    assert {(answer.status_code, answer.headers["location"]) for answer in answers} == {(303, f"{path}/code")}
-    assert await mails_of(database, shop) == CODES_A_DAY
-
-
-@pytest.mark.usefixtures("saving")
-async def test_who_asks_too_often_is_told_to_wait(
-    web: httpx.AsyncClient, signed_form: SignedForm, database: Database, shop: Shop
-) -> None:
-    path = await open_page(web, signed_form())
-    answers = [await ask(web, path, f"customer-{number}@example.com") for number in range(CODES_OF_CLIENT + 1)]
-    assert [answer.status_code for answer in answers] == [303] * CODES_OF_CLIENT + [429]
-    assert "Too many codes" in said(answers[-1])
-    assert await mails_of(database, shop) == CODES_OF_CLIENT
-
-
-@pytest.mark.usefixtures("saving")
 async def test_another_sites_forms_do_nothing(
     web: httpx.AsyncClient, signed_form: SignedForm, database: Database, vault: Vault, shop: Shop, charges: Charges
 ) -> None:
@@ -299,18 +184,6 @@ async def test_nobody_pays_with_or_removes_another_ones_card(
 
 
 @pytest.mark.usefixtures("saving")
-async def test_who_asks_to_be_forgotten_is_and_a_copy_of_the_cookie_is_worth_nothing(
-    web: httpx.AsyncClient, signed_form: SignedForm, database: Database, vault: Vault, shop: Shop
-) -> None:
-    path = await open_page(web, signed_form())
-    await come_known(web, path, database, vault, shop, remember="1")
-    copy = dict(web.cookies)
-    await web.post(f"{path}/leave", data={"_": ""})
-    web.cookies.update(copy)
-    assert "You are known as" not in said(await web.get(path))
-
-
-@pytest.mark.usefixtures("saving")
 async def test_a_removed_card_is_gone_and_its_number_erased(
     web: httpx.AsyncClient, signed_form: SignedForm, database: Database, vault: Vault, shop: Shop
 ) -> None:
@@ -324,66 +197,6 @@ async def test_a_removed_card_is_gone_and_its_number_erased(
     await web.post(f"{third}/remove-card", data={"card": card})
     assert cards_on(await web.get(third)) == [], "the same card, saved twice, is removed as one"
     assert await numbers(database, shop) == 0
-
-
-@pytest.mark.usefixtures("saving")
-async def test_the_cookies_are_the_shops_own_and_out_of_reach_of_scripts(
-    open_web: OpenWeb, web: httpx.AsyncClient, signed_form: SignedForm, database: Database, vault: Vault, shop: Shop
-) -> None:
-    path = await open_page(web, signed_form())
-    await ask(web, path)
-    code = await mailed_code(database, vault, shop)
-    answer = await web.post(f"{path}/code", data={"code": code, "remember": "1"})
-    (cookie,) = [line for line in answer.headers.get_list("set-cookie") if "shopper" in line]
-    assert cookie.startswith(f"paydesk-shopper-t{shop.merchant_id:x}=")
-    assert "HttpOnly" in cookie
-    assert "SameSite=lax" in cookie
-    assert f"Max-Age={30 * 24 * 3600}" in cookie
-
-
-@pytest.mark.usefixtures("saving")
-async def test_a_token_is_exchanged_and_its_late_copy_ends_the_session(
-    web: httpx.AsyncClient, signed_form: SignedForm, database: Database, vault: Vault, shop: Shop
-) -> None:
-    path = await open_page(web, signed_form())
-    await come_known(web, path, database, vault, shop, remember="1")
-    stolen = dict(web.cookies)
-    await set_back.session_used_long_ago(database, shop.merchant_id, timedelta(hours=1))
-    assert "You are known as" in said(await web.get(path))
-    assert dict(web.cookies) != stolen, "the browser has another token now"
-    fresh = dict(web.cookies)
-    await set_back.session_used_long_ago(database, shop.merchant_id, timedelta(minutes=2))
-    web.cookies.clear()
-    web.cookies.update(stolen)
-    assert "You are known as" not in said(await web.get(path))
-    web.cookies.clear()
-    web.cookies.update(fresh)
-    assert "You are known as" not in said(await web.get(path)), "who was robbed is asked for a code again"
-
-
-@pytest.mark.usefixtures("saving")
-async def test_the_oldest_copy_of_a_token_ends_the_session_as_well_and_a_made_up_one_does_not(
-    web: httpx.AsyncClient, signed_form: SignedForm, database: Database, vault: Vault, shop: Shop
-) -> None:
-    path = await open_page(web, signed_form())
-    await come_known(web, path, database, vault, shop, remember="1")
-    ((name, oldest),) = web.cookies.items()
-    for _ in range(2):
-        await set_back.session_used_long_ago(database, shop.merchant_id, timedelta(hours=1))
-        assert "You are known as" in said(await web.get(path))
-    newest = web.cookies[name]
-    session, proof, secret = oldest.split(".")
-    for made_up in (
-        f"{session}.{'0' * 24}.{secret}",
-        f"{int(session) + 1}.{proof}.{secret}",
-        "x" * 100,
-        f"{session}..",
-    ):
-        web.cookies.clear()
-        assert "You are known as" not in said(await web.get(path, headers={"Cookie": f"{name}={made_up}"}))
-    assert "You are known as" in said(await web.get(path, headers={"Cookie": f"{name}={newest}"}))
-    assert "You are known as" not in said(await web.get(path, headers={"Cookie": f"{name}={oldest}"}))
-    assert "You are known as" not in said(await web.get(path, headers={"Cookie": f"{name}={newest}"}))
 
 
 @pytest.mark.usefixtures("saving")
