@@ -10,6 +10,8 @@ import httpx
 import pytest
 from tests.shopfront import open_page, press_pay
 
+from paydesk.adapters.acquirers.simulator import Bank
+from paydesk.adapters.acquirers.simulator.own_pages import Way
 from paydesk.adapters.acquirers.simulator.purchase_state import Standing
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
@@ -158,8 +160,22 @@ async def test_a_free_trial_verifies_the_card_and_is_told_with_an_order_of_nothi
     assert payload["subscription"]["init_merchant_order_id"] == form["merchant_order_id"]
     paid = text_of(await web.get(path))
     assert "Your subscription is set up" in paid
-    assert "nothing was charged for the trial" in paid
+    assert "Your card was verified, nothing was charged for the trial" in paid
     assert "Free for 14 days" in paid
+
+
+async def test_a_free_trial_by_a_bank_account_speaks_of_no_card(
+    web: httpx.AsyncClient, signed_form: SignedForm, bank: Bank
+) -> None:
+    path = await open_page(web, signed_form(**FREE))
+    led = await web.post(f"{path}/continue", data={"email": "ada@example.com", "agree": "en"})
+    page = led.headers["location"].rpartition("/")[2]
+    bank.pages.pay(page, Way.BANK, "")
+    bank.pages.decide(page, approve=True)
+    assert (await web.get(f"{path}/result")).headers["location"] == SHOP
+    paid = text_of(await web.get(path))
+    assert "Nothing was charged for the trial" in paid
+    assert "Your card" not in paid
 
 
 async def test_the_first_payment_tells_the_whole_subscription(

@@ -60,6 +60,17 @@ def test_text_and_html_say_the_same(language: str) -> None:
 
 
 @each_language
+def test_no_card_is_spoken_of_where_a_bank_account_is_charged(language: str) -> None:
+    kinds = (MailKind.subscription_started, MailKind.renewal_failed, MailKind.subscription_stopped, MailKind.refund)
+    for kind in kinds:
+        by_card, by_bank = (letter(kind, language, facts={"brand": brand}).text for brand in ("visa", "bank"))
+        assert by_card != by_bank, kind
+        if language == "en":
+            assert "card" in by_card.replace("/card", "")
+            assert "card" not in by_bank.replace("/card", "")
+
+
+@each_language
 def test_html_says_its_language_and_direction_and_loads_nothing(language: str) -> None:
     direction = Locale.parse(language, sep="-").text_direction
     for kind in MailKind:

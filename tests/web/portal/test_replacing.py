@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 from tests import set_back
+from tests.banks import ending_in
 from tests.sweeping import database, database_url
 
 from paydesk.adapters.acquirers.hosted_pages import Capabilities
+from paydesk.adapters.acquirers.interface import AcquirerRefused
 from paydesk.adapters.acquirers.simulator import Bank, SimulatedAcquirer
 from paydesk.adapters.acquirers.simulator.own_pages import Way
 from paydesk.adapters.vault import Sealed, Vault
@@ -284,6 +286,15 @@ class TestOnTheBanksPage:
         assert "Bank account" in shown
         assert "Change how you pay" in shown
         assert "••••" not in shown
+
+    async def test_a_page_that_comes_to_nothing_speaks_of_no_declined_card(
+        self, subscriber: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(SimulatedAcquirer, "open_page", ending_in(AcquirerRefused("no pages today")))
+        answer = await subscriber.web.post(f"{subscriber.path}/card/continue")
+        shown = answer.text if answer.status_code == 402 else await subscriber.page(below="/card/result")
+        assert "That did not work, so all stays as it was" in shown
+        assert "The card was declined" not in shown
 
     async def test_who_comes_back_without_choosing_reads_so(self, subscriber: Any) -> None:
         address = leads_to(await subscriber.web.post(f"{subscriber.path}/card/continue"))

@@ -173,6 +173,9 @@ with place as materialized (
            case when e.live or :keep_test then u.email else e.merchant_email end, u.language,
            jsonb_build_object(
                'package', s.package_name, 'merchant_order_id', s.init_merchant_order_id,
+               'brand', (select brand
+                           from card
+                          where merchant_id = s.merchant_id and live = s.live and id = s.card_id),
                'portal_token', case when s.portal_seed is null then s.portal_token end,
                'portal', jsonb_build_object('id', s.id, 'seed', s.portal_seed),
                'name', concat_ws(' ', nullif(u.first_name, ''), nullif(u.last_name, ''))),

@@ -85,7 +85,8 @@ class CheckoutView:
     stylesheet and, with `has_logo`, the logo; it is empty if nothing was chosen. `names_way`:
     nobody stands behind the shop yet, so its page is only linked where the text says where that
     leads, once the order is paid. `continue_url` leads to the acquirer's page, as `pay_url` takes a
-    card; each is empty where there is no such way. `given_back` as of a checkout.
+    card; each is empty where there is no such way. `by_page`: the last try was made there.
+    `given_back` as of a checkout.
 
     `path` is where the checkout's pages begin, if a card may be saved here; `known_as` is the
     address that was proved in this browser, with the cards `saved` by it to pay with, the `others`,
@@ -107,6 +108,7 @@ class CheckoutView:
     entered_expiry: str = ""
     terms: Terms | None = None
     agreed: bool = False
+    by_page: bool = False
     brand: str = ""
     has_logo: bool = False
     payment_id: int | None = None

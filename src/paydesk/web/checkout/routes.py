@@ -157,6 +157,7 @@ class CheckoutVisit:
             entered_expiry=typed.expiry if typed else entered.expiry,
             terms=checkout.terms,
             agreed=typed is not None and typed.agreed,
+            by_page=self.is_on_page,
             path=self.path if self.saves_cards else "",
             known_as=known.shopper.email if known else "",
             saved=tuple(known.to_pay_with(checkout.now)) if known else (),

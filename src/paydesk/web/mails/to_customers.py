@@ -53,7 +53,13 @@ def subscription_started(telling: MailMatter) -> Content:
         ),
         (*_paid(telling), *known((say(mark("What you agreed to")), telling.fact("terms_agreed")))),
         (say(_MANAGE), telling.portal()),
-        (say(mark("You can see every payment on that page, replace your card, or cancel at any time.")),),
+        (
+            say(
+                mark("You can see every payment on that page, replace your card, or cancel at any time.")
+                if telling.by_card
+                else mark("You can see every payment on that page, change how you pay, or cancel at any time.")
+            ),
+        ),
     )
 
 
@@ -82,15 +88,21 @@ def renewal_failed(telling: MailMatter) -> Content:
         say(mark("Your payment for “%(package)s” failed"), package=package),
         (
             say(
-                mark("%(merchant)s could not charge %(amount)s for your subscription “%(package)s” to your card."),
+                mark("%(merchant)s could not charge %(amount)s for your subscription “%(package)s” to your card.")
+                if telling.by_card
+                else mark("%(merchant)s could not charge %(amount)s for your subscription “%(package)s”."),
                 merchant=telling.merchant,
                 amount=telling.money(),
                 package=package,
             ),
-            say(mark("We will try again soon. To keep your subscription, check your card or use another one.")),
+            say(
+                mark("We will try again soon. To keep your subscription, check your card or use another one.")
+                if telling.by_card
+                else mark("We will try again soon. To keep your subscription, check your account or pay another way.")
+            ),
         ),
         known((say(mark("Card")), telling.card()), (say(mark("Next try")), telling.moment("date_next"))),
-        (say(mark("Use another card")), telling.portal("/card")),
+        (say(mark("Use another card") if telling.by_card else mark("Change how you pay")), telling.portal("/card")),
         (say(mark("If the next tries fail too, the subscription ends.")),),
     )
 
@@ -104,6 +116,11 @@ def subscription_stopped(telling: MailMatter) -> Content:
             say(
                 mark(
                     "Your card could not be charged after several tries, so your subscription “%(package)s” from "
+                    "%(merchant)s has ended. You will not be charged again."
+                )
+                if telling.by_card
+                else mark(
+                    "You could not be charged after several tries, so your subscription “%(package)s” from "
                     "%(merchant)s has ended. You will not be charged again."
                 ),
                 package=package,

@@ -14,13 +14,14 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from paydesk.core.errors import Conflict, NotFound
-from paydesk.domain.billing.card_changes import Result
+from paydesk.domain.billing.card_changes import CardChange, Result
 from paydesk.domain.billing.for_customer import find_holding, past_payments
 from paydesk.domain.billing.replacing_cards import NewCard, acquirer_for_cards, replace_card, settle_challenge
 from paydesk.domain.billing.replacing_on_pages import PortalCaller, go_to_page, ways_to_replace
 from paydesk.domain.merchants.customer_links import LinkTo, open_link
 from paydesk.domain.payments.paying import ConfirmWithBank, Refused
 from paydesk.domain.payments.receiving import read_form
+from paydesk.domain.payments.states import PAGE_LEFT
 from paydesk.domain.subscriptions.states import OPEN_CHANGES, CardChangeState
 from paydesk.web.card_fields import read_card, text_of
 from paydesk.web.portal import changes, pages
@@ -123,6 +124,8 @@ async def go_on(visit: PortalVisit) -> Response:
         result = await go_to_page(services.desk, held.subscription, held.change, caller, **where, now=services.now())
     except Conflict:
         return visit.go(f"{visit.path}/card/result")
+    if isinstance(result, Refused) and result.reason != "too_many_attempts":
+        result = Refused("page_failed")
     return _follow(visit, result)
 
 
@@ -154,7 +157,7 @@ async def show_card_result(visit: PortalVisit) -> Response:
         if isinstance(result, ConfirmWithBank):
             return visit.card_form(notice=visit.left_open)
         if isinstance(result, Refused):
-            return visit.card_form(402, notice=result.reason)
+            return visit.card_form(402, notice=_told(change, result.reason))
         visit = await _visit(visit.request)
         change = visit.holding.change or change
     if change.state in OPEN_CHANGES:
@@ -165,7 +168,14 @@ async def show_card_result(visit: PortalVisit) -> Response:
         return visit.go(visit.path)
     if change.state is CardChangeState.APPROVED:
         return pages.card_replaced_page(visit.view)
-    return visit.card_form(402, notice=change.decline_reason)
+    return visit.card_form(402, notice=_told(change, change.decline_reason))
+
+
+def _told(change: CardChange, reason: str) -> str:
+    """Why a change came to nothing, as its customer is told: on a page of the acquirer's no card
+    need have been declined.
+    """
+    return reason if change.page is None or reason == PAGE_LEFT else "page_failed"
 
 
 async def show_card_status(visit: PortalVisit) -> Response:

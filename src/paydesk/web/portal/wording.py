@@ -73,6 +73,7 @@ NOTICES: dict[str, str] = {
     ),
     DeclineReason.TOO_LATE: mark("The card was declined because the check took too long. Try again."),
     PAGE_LEFT: mark("You left the page without choosing anything, so all stays as it was. Go on when you are ready."),
+    "page_failed": mark("That did not work, so all stays as it was. Try again in a moment."),
     "challenge_closed": mark(
         "You left your bank’s confirmation, so your old card stays. Try again when you are ready."
     ),
@@ -83,7 +84,11 @@ NOTICES: dict[str, str] = {
 }
 """Texts by decline reason, or by what happened; `declines.notice_for` finds the one for each."""
 
-INSTEAD: dict[str, str] = {"bank": mark("Bank account"), "other": mark("Another method")}
+INSTEAD: dict[str, str] = {
+    "bank": mark("Bank account"),
+    "slow_bank": mark("Bank account"),
+    "other": mark("Another method"),
+}
 """What is charged instead of a card, by the name that stands in place of its brand."""
 
 TEST_CARDS: dict[str, str] = {
