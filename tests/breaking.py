@@ -80,6 +80,11 @@ async def forget_own_ids(database: Database) -> None:
     await _empty(database, "acquirer_own_id")
 
 
+async def nothing_kept(database: Database) -> None:
+    """No acquirer is to let go of anything."""
+    await _empty(database, "kept_release")
+
+
 async def _empty(database: Database, table: str) -> None:
     await database.execute(f"delete from {table}")
 

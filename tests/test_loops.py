@@ -36,6 +36,7 @@ WORK = {
     "backlog of pingbacks": "paydesk.domain.pingbacks.sending:PingbackSender._watch_backlog",
     "janitor": "paydesk.domain.payments.janitor:settle_due",
     "janitor of movements": "paydesk.domain.payments.janitor:finish_movements",
+    "janitor of kept instruments": "paydesk.domain.payments.janitor:let_go_due",
     "card changes": "paydesk.domain.billing.card_lookups:settle_card_changes",
     "billing 1": "paydesk.domain.billing.charging:BillingRun.charge_due",
     "ending of subscriptions": "paydesk.domain.billing.charging:expire_due",

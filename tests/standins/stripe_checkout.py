@@ -9,6 +9,7 @@ Source: docs.stripe.com/api/checkout/sessions (create, retrieve, expire, list),
     docs.stripe.com/api/idempotent_requests, docs.stripe.com/api/refunds/create,
     docs.stripe.com/payments/save-during-payment, docs.stripe.com/payments/save-and-reuse,
     "Charge the payment method later"; docs.stripe.com/webhooks,
+    docs.stripe.com/api/payment_methods/detach,
     docs.stripe.com/api/payment_intents/capture, docs.stripe.com/api/payment_intents/cancel,
     docs.stripe.com/payments/place-a-hold-on-a-payment-method.
 """
@@ -132,6 +133,8 @@ class StripeCheckout:
                 return self._charge(asked)
             case ["payment_intents"]:
                 return 200, self._intent(int(asked["amount"]), asked["currency"], asked.get("metadata", {}))
+            case ["payment_methods", name, "detach"] if name in self.methods:
+                return self._detach(self.methods[name])
             case ["refunds"]:
                 return self._refund(asked)
             case [("setup_intents" | "payment_intents"), name, *action]:
@@ -179,8 +182,8 @@ class StripeCheckout:
                 return 200, self._list([])
             case ["setup_intents"]:
                 return 200, self._list(list(self.setups.values()))
-            case ["setup_intents", name] if name in self.setups:
-                return 200, self.setups[name]
+            case [("setup_intents" | "payment_methods"), name] if name in self.setups | self.methods:
+                return 200, (self.setups | self.methods)[name]
             case ["payment_intents"]:
                 return 200, self._list(list(self.intents.values()))
             case ["payment_intents", name] if name in self.intents:
@@ -259,6 +262,14 @@ class StripeCheckout:
         name = f"pm_{len(self.methods) + 1}"
         self.methods[name] = {"id": name, "object": "payment_method", "customer": customer, **method}
         return {"customer": customer, "payment_method": name}
+
+    def _detach(self, method: dict[str, Any]) -> tuple[int, Any]:
+        if not method["customer"]:
+            return _refused(
+                "The payment method you provided is not attached to a customer so detachment is impossible."
+            )
+        method["customer"] = None
+        return 200, method
 
     def _charge(self, asked: dict[str, Any]) -> tuple[int, Any]:
         """Charge a method that is kept with a customer, who is not there."""

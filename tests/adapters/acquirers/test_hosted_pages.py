@@ -39,6 +39,7 @@ from paydesk.adapters.acquirers.interface import (
     Purchase,
     Voided,
 )
+from paydesk.adapters.acquirers.letting_go import release_kept
 from paydesk.adapters.acquirers.listing import PurchaseState
 from paydesk.adapters.acquirers.marks import Mark, PurchaseKind
 from paydesk.adapters.acquirers.mollie import MollieAcquirer
@@ -48,6 +49,7 @@ from paydesk.adapters.acquirers.simulator.server import bank_app
 from paydesk.adapters.acquirers.stripe import StripeAcquirer
 from paydesk.adapters.acquirers.stripe.objects import DEBITS
 from paydesk.adapters.acquirers.stripe.sessions import AT_ONCE, SLOW
+from paydesk.adapters.acquirers.wrapping import PassingAcquirer
 
 VISA = {"type": "card", "card": {"brand": "visa", "last4": "4242", "wallet": None, "exp_month": 12, "exp_year": 2031}}
 IN_WALLET = {"type": "card", "card": {"brand": "mastercard", "last4": "4444", "wallet": {"type": "apple_pay"}}}
@@ -443,6 +445,26 @@ class TestKeeping:
         await window.kept(amount=Decimal(0))
         assert await window.acquirer.undo("key-1:void", "key-1") == Voided()
         assert await window.acquirer.find("key-1") == Voided()
+
+
+@pytest.mark.parametrize("window", ["stripe", "mollie"], indirect=True)
+class TestLettingGo:
+    """What an acquirer keeps is let go of where its customer wants that."""
+
+    async def test_it_is_charged_never_again_however_often_it_is_told(self, window: Window) -> None:
+        kept, other = await window.kept(), await window.kept()
+        for _ in range(2):
+            await release_kept(PassingAcquirer(window.acquirer), kept.reference)
+        gone, left = window.charge(kept.reference), window.charge(other.reference, key="another")
+        with suppress(AcquirerRefused):
+            assert isinstance(await window.acquirer.charge_stored(gone), Declined)
+        assert isinstance(await window.acquirer.charge_stored(left), Approved)
+        assert window.taken(gone.key) == 0
+        assert window.taken(left.key) == 7
+
+    @pytest.mark.parametrize("reference", ["", "of another", "cus_9/pm_9", "cst_9/mdt_9"])
+    async def test_what_it_does_not_keep_needs_nothing(self, window: Window, reference: str) -> None:
+        await release_kept(window.acquirer, reference)
 
 
 async def listed(window: Window, since: timedelta = timedelta(hours=25)) -> dict[str, ListedPage]:

@@ -23,6 +23,7 @@ from paydesk.adapters.acquirers.interface import (
     Release,
     UnderWay,
 )
+from paydesk.adapters.acquirers.letting_go import release_kept
 from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
 from paydesk.adapters.acquirers.notices import Notice
 from paydesk.adapters.acquirers.own_ids import own_id_of
@@ -142,6 +143,10 @@ class PassingAcquirer:
     async def submit_evidence(self, reference: str, text: str) -> None:
         """As the other acquirer, if this lets it. Moves no money."""
         await self._tell(lambda: self.honest.submit_evidence(reference, text))
+
+    async def release_kept(self, reference: str) -> None:
+        """As the other acquirer, if this lets it. Moves no money."""
+        await self._tell(lambda: release_kept(self.honest, reference))
 
     async def own_id(self) -> str:
         """As the other acquirer. Moves no money."""

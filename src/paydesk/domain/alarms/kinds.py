@@ -30,6 +30,7 @@ class AlarmKind(StrEnum):
     key_unreadable = "key_unreadable"
     one_account_twice = "one_account_twice"
     acquirer_out = "acquirer_out"
+    still_kept = "still_kept"
 
 
 MEANINGS: dict[AlarmKind, str] = {
@@ -125,6 +126,11 @@ MEANINGS: dict[AlarmKind, str] = {
         "vault key that the reason names back at the end of PAYDESK_VAULT_KEYS and restart (`paydesk vault status` "
         "says what rests under it). If it is gone for good, have the merchant make another pair in the account and "
         "put that into the shop. Then settle this."
+    ),
+    AlarmKind.still_kept: (
+        "A customer was erased, or has removed an instrument, and the acquirer has not let go of what it keeps of it: "
+        "nothing here charges it any more, but it is there. It is told so again every few hours. Mend what the reason "
+        "names (what the account's key may do), or remove it in the acquirer's pages; then the alarm settles itself."
     ),
     AlarmKind.one_account_twice: (
         "Two accounts here are one and the same at their acquirer, under two keys: what it took is read twice, and "

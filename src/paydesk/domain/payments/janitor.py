@@ -42,6 +42,7 @@ from paydesk.domain.payments.card_guard import count_declines
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.forgotten_purchases import by_key, hold, is_of_its_terms, take_up, took
 from paydesk.domain.payments.hosting import open_again
+from paydesk.domain.payments.letting_go import let_go_due
 from paydesk.domain.payments.lookups import (
     CHALLENGE_LIFETIME,
     GRACE,
@@ -70,6 +71,9 @@ from paydesk.loops.repeating import repeat
 queries = load_statements(__package__ or "")
 log = structlog.get_logger()
 
+RELEASES_EVERY = 10.0
+"""Seconds between two looks for instruments that acquirers are to let go of: there is no hurry."""
+
 
 async def run_janitor(desk: Desk, stop: asyncio.Event, *, pause: float = 1.0) -> None:
     """Look after open outcomes until told to stop; the pause between rounds is in seconds."""
@@ -80,9 +84,13 @@ async def run_janitor(desk: Desk, stop: asyncio.Event, *, pause: float = 1.0) ->
     async def finish() -> bool:
         return await finish_movements(desk, now=utc_now()) > 0
 
+    async def release() -> bool:
+        return await let_go_due(desk, now=utc_now()) > 0
+
     await asyncio.gather(
         repeat("janitor", settle, stop, rest=pause, due=True),
         repeat("janitor of movements", finish, stop, rest=pause, due=True),
+        repeat("janitor of kept instruments", release, stop, rest=max(pause, RELEASES_EVERY), due=True),
     )
 
 

@@ -17,6 +17,7 @@ from paydesk.database.records import record_of, records_of
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.accounts.audit import COMMAND_LINE, Action, Actor, record
 from paydesk.domain.merchants.test_clock import shop_time
+from paydesk.domain.payments import letting_go
 from paydesk.domain.privacy.belongings import ERASED, Found, OneOrder, Subject, find_person, orders_of
 from paydesk.domain.privacy.belongings import queries as belongings
 from paydesk.domain.subscriptions.ending import cancel
@@ -166,6 +167,8 @@ async def _erase_side(connection: Connection, found: Found, now: datetime) -> di
     side, patterns = found.side, {"patterns": found.patterns}
     kept = {"kept": list(KEPT_FIELDS)}
     orders = await orders_of(connection, found)
+    held = {name: getattr(found, name) for name in ("cards", "attempts", "subscriptions", "changes")}
+    await letting_go.ask(connection, found.shop, **held)
     done = {
         "customers": await queries.erase_customers(connection, **side, ids=found.customers, now=now),
         "cards": await queries.erase_cards(connection, **side, ids=found.cards, now=now),

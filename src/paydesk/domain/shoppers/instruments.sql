@@ -66,7 +66,8 @@ update saved_instrument
  where merchant_id = :merchant_id and live = :live and id = :id;
 
 -- name: remove(merchant_id, live, shopper_id, id, now)$
--- A shopper takes a card away, with all that stand for the same one; its number is erased at once.
+-- A shopper takes a card away, with all that stand for the same one; its number is erased at once, and what an acquirer
+-- keeps of it is to be let go of, unless a subscription runs by it.
 with one as (
     select c.brand, c.last4, c.exp_month, c.exp_year
       from saved_instrument s
@@ -80,13 +81,27 @@ with one as (
      where s.merchant_id = :merchant_id and s.live = :live and s.shopper_id = :shopper_id and s.removed_at is null
        and c.merchant_id = s.merchant_id and c.live = s.live and c.id = s.card_id
        and (c.brand, c.last4, c.exp_month, c.exp_year) = (one.brand, one.last4, one.exp_month, one.exp_year)
- returning s.merchant_id, s.live, s.card_id
+ returning s.merchant_id, s.live, s.id, s.card_id
 ), forgotten as (
     update card c
        set number_sealed = null, erased_at = :now
       from removed
      where c.merchant_id = removed.merchant_id and c.live = removed.live and c.id = removed.card_id
        and c.number_sealed is not null
+), kept as (
+    insert into kept_release (merchant_id, live, acquirer, reference, asked_at, due_at)
+    select distinct r.merchant_id, r.live, k.acquirer, k.reference, clock_timestamp(), clock_timestamp()
+      from removed r
+      join saved_instrument s on s.merchant_id = r.merchant_id and s.id = r.id
+      join payment_attempt a on a.merchant_id = s.merchant_id and a.live = s.live and a.id = s.attempt_id
+      join card c on c.merchant_id = s.merchant_id and c.live = s.live and c.id = s.card_id
+     cross join lateral (values (c.acquirer, c.stored_reference), (a.acquirer, a.network_reference))
+                    as k (acquirer, reference)
+     where k.acquirer <> '' and k.reference <> ''
+       and not exists (select from subscription n
+                        where n.merchant_id = s.merchant_id and n.live = s.live and n.date_next is not null
+                          and (n.card_id = s.card_id or n.network_reference = a.network_reference))
+        on conflict do nothing
 )
 select count(*) from removed;
 
@@ -94,7 +109,7 @@ select count(*) from removed;
 -- Cards whose purpose is over: not used for too long, past their last month, or never paid with. Times of a test side are
 -- its own, which runs ahead: it keeps them the longer.
 with over as materialized (
-    select s.merchant_id, s.id, s.card_id
+    select s.merchant_id, s.live, s.id, s.card_id
       from saved_instrument s
       join card c on c.merchant_id = s.merchant_id and c.live = s.live and c.id = s.card_id
       left join payment_attempt a on a.merchant_id = s.merchant_id and a.live = s.live and a.id = s.attempt_id
@@ -115,6 +130,20 @@ with over as materialized (
        set number_sealed = null, erased_at = :now
       from over
      where c.merchant_id = over.merchant_id and c.id = over.card_id and c.number_sealed is not null
+), kept as (
+    insert into kept_release (merchant_id, live, acquirer, reference, asked_at, due_at)
+    select distinct r.merchant_id, r.live, k.acquirer, k.reference, clock_timestamp(), clock_timestamp()
+      from over r
+      join saved_instrument s on s.merchant_id = r.merchant_id and s.id = r.id
+      join payment_attempt a on a.merchant_id = s.merchant_id and a.live = s.live and a.id = s.attempt_id
+      join card c on c.merchant_id = s.merchant_id and c.live = s.live and c.id = s.card_id
+     cross join lateral (values (c.acquirer, c.stored_reference), (a.acquirer, a.network_reference))
+                    as k (acquirer, reference)
+     where k.acquirer <> '' and k.reference <> ''
+       and not exists (select from subscription n
+                        where n.merchant_id = s.merchant_id and n.live = s.live and n.date_next is not null
+                          and (n.card_id = s.card_id or n.network_reference = a.network_reference))
+        on conflict do nothing
 )
 select count(*) from over;
 
@@ -135,12 +164,26 @@ with one as (
        and s.charge_wording <> '' and s.charge_revoked_at is null
        and c.merchant_id = s.merchant_id and c.live = s.live and c.id = s.card_id
        and (c.brand, c.last4, c.exp_month, c.exp_year) = (one.brand, one.last4, one.exp_month, one.exp_year)
- returning s.merchant_id, s.live, s.card_id, s.keep_wording
+ returning s.merchant_id, s.live, s.id, s.card_id, s.keep_wording
 ), forgotten as (
     update card c
        set number_sealed = null, erased_at = :now
       from revoked
      where revoked.keep_wording = '' and c.merchant_id = revoked.merchant_id and c.live = revoked.live
        and c.id = revoked.card_id and c.number_sealed is not null
+), kept as (
+    insert into kept_release (merchant_id, live, acquirer, reference, asked_at, due_at)
+    select distinct r.merchant_id, r.live, k.acquirer, k.reference, clock_timestamp(), clock_timestamp()
+      from revoked r
+      join saved_instrument s on s.merchant_id = r.merchant_id and s.id = r.id
+      join payment_attempt a on a.merchant_id = s.merchant_id and a.live = s.live and a.id = s.attempt_id
+      join card c on c.merchant_id = s.merchant_id and c.live = s.live and c.id = s.card_id
+     cross join lateral (values (c.acquirer, c.stored_reference), (a.acquirer, a.network_reference))
+                    as k (acquirer, reference)
+     where r.keep_wording = '' and k.acquirer <> '' and k.reference <> ''
+       and not exists (select from subscription n
+                        where n.merchant_id = s.merchant_id and n.live = s.live and n.date_next is not null
+                          and (n.card_id = s.card_id or n.network_reference = a.network_reference))
+        on conflict do nothing
 )
 select count(*) from revoked;

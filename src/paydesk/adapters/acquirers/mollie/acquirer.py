@@ -215,6 +215,13 @@ class MollieAcquirer:
         """Never: Mollie's interface takes none. Moves no money. Raises: AcquirerRefused."""
         self._disputes.refuse_evidence()
 
+    async def release_kept(self, reference: str) -> None:
+        """Revoke a mandate: it is charged never again. Moves no money.
+
+        Raises: AcquirerRefused, OutcomeUnknown.
+        """
+        await self._kept.revoke(reference)
+
     async def own_id(self) -> str:
         """The profile's name at Mollie, to which a key and its lists belong, and the key's side.
         Moves no money. Raises: AcquirerRefused, OutcomeUnknown.

@@ -132,7 +132,14 @@ class Kept:
 
         Raises: AcquirerRefused, OutcomeUnknown.
         """
-        names = _REFERENCE.fullmatch(payment.kept)
+        await self.revoke(payment.kept)
+
+    async def revoke(self, reference: str) -> None:
+        """Revoke a mandate that is kept, if it is one. Moves no money.
+
+        Raises: AcquirerRefused, OutcomeUnknown.
+        """
+        names = _REFERENCE.fullmatch(reference)
         if names is not None:
             revoke = partial(self._calls.sdk.mandates.revoke_async, customer_id=names[1], mandate_id=names[2])
             with suppress(Missing):

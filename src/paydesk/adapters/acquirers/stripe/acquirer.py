@@ -7,6 +7,7 @@ that only; any other account's customers pay on Stripe's own page (`sessions.py`
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -47,6 +48,7 @@ from paydesk.adapters.acquirers.stripe.objects import (
     ALWAYS_AUTHENTICATE,
     KEY,
     Intent,
+    Method,
     Named,
     finding_of,
     mark_of,
@@ -54,6 +56,9 @@ from paydesk.adapters.acquirers.stripe.objects import (
 )
 from paydesk.adapters.acquirers.stripe.sessions import Sessions
 from paydesk.core.clock import utc_now
+
+KEPT: Final = re.compile(r"(cus_\w{1,200})/((?:pm|card|src)_\w{1,200})(/\w{1,40})?")
+"""What Stripe keeps of an instrument: its customer, its method, and of which kind that is."""
 
 _CHALLENGE_ORIGIN: Final = "https://hooks.stripe.com"
 _PAGE_ORIGIN: Final = "https://checkout.stripe.com"
@@ -269,6 +274,23 @@ class StripeAcquirer:
         Raises: AcquirerRefused, OutcomeUnknown.
         """
         await self._disputes.submit_evidence(reference, text)
+
+    async def release_kept(self, reference: str) -> None:
+        """Detach a payment method from its customer: it can't be charged any more. Moves no money.
+
+        Raises: AcquirerRefused, OutcomeUnknown.
+        """
+        names = KEPT.fullmatch(reference)
+        if names is None:
+            return
+        service = self._calls.v1.payment_methods
+        try:
+            await self._calls.ask(service.detach_async(names[2]), Named)
+        except (AcquirerRefused, Rejected) as refused:
+            # What was detached before is refused; what is gone has no customer either.
+            left = await self._calls.look(service.retrieve_async(names[2]), Method)
+            if left is not None and left.customer:
+                raise AcquirerRefused(str(refused)) from None
 
     async def own_id(self) -> str:
         """The account's name at Stripe, which is the same on both sides, and the key's side, which

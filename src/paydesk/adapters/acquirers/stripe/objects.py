@@ -253,6 +253,13 @@ class Named(msgspec.Struct, frozen=True):
     id: str
 
 
+class Method(msgspec.Struct, frozen=True):
+    """A payment method, and with which customer it is kept, if it is."""
+
+    id: str
+    customer: str | None = None
+
+
 class IntentList(msgspec.Struct, frozen=True):
     """A page of intents."""
 
