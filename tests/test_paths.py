@@ -23,6 +23,7 @@ ACROSS = {
     "commands": ("copying", "held", "help", "json_alone", "serving_slowly", "serving_tls"),
     "database": ("columns_by_name", "statements_prepared", "steps_beside_work", "untyped_rows"),
     "domain": ("tables",),
+    "domain/acquirers": ("failing_accounts",),
     "domain/accounts": ("names",),
     "domain/billing": ("charges_afterwards", "forgotten_charges"),
     "domain/deliveries": ("shipping_from_pages",),

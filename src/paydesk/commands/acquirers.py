@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from decimal import Decimal, InvalidOperation
+from dataclasses import asdict
+from datetime import timedelta
 from typing import Annotated
 
 import typer
@@ -13,16 +14,17 @@ from paydesk.commands.printing import AsJson, note, show_facts, show_json, show_
 from paydesk.commands.reconciling import acquirers_of
 from paydesk.commands.verifying import EXAMPLE, verify
 from paydesk.core.clock import utc_now
-from paydesk.core.errors import Malformed
+from paydesk.core.errors import Malformed, NotFound
 from paydesk.domain.accounts.audit import COMMAND_LINE
-from paydesk.domain.acquirers.accounts import KINDS, AcquirerAccount, list_accounts
+from paydesk.domain.acquirers.accounts import KINDS, AcquirerAccount, account_named, list_accounts
 from paydesk.domain.acquirers.health import OutOfTurn, list_out_of_turn
 from paydesk.domain.acquirers.routing import Order, Rule, list_rules
 from paydesk.domain.merchants.merchant import find_merchant
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.operations import acquirer_accounts
 from paydesk.domain.operations.acquirer_accounts import NewAccount
-from paydesk.domain.operations.acquirer_rules import add_rule, in_words, remove_rule
+from paydesk.domain.operations.acquirer_figures import account_figures
+from paydesk.domain.operations.acquirer_rules import add_rule, in_words, parse_bound, remove_rule
 from paydesk.domain.operations.proceeds import Contract, list_fees, remove_fee, set_fee
 from paydesk.domain.operations.remembered_accounts import say_gone
 
@@ -81,6 +83,27 @@ async def list_(as_json: AsJson = False) -> None:
         for one in found
     ]
     show_table(("name", "kind", "side", "merchant", "currencies", "new payments"), rows)
+
+
+@app.command(epilog="Example: paydesk acquirer show stripe-eu --hours 24")
+@command
+async def show(
+    name: Name,
+    hours: Annotated[int, typer.Option(min=1, max=24 * 400, help="Of how many hours, up to now.")] = 24,
+    as_json: AsJson = False,
+) -> None:
+    """Show what became of an account's payments, how quickly it answered, and what routing did."""
+    async with deployment() as here, acquirers_of(here) as desk:
+        if name not in desk.acquirers and await account_named(here.database, name) is None:
+            raise NotFound(f'there is no account "{name[:40]}"')
+        now = utc_now()
+        found = await account_figures(here.database, name, since=now - timedelta(hours=hours), until=now)
+        out = {one.account: one for one in await list_out_of_turn(here.database)}
+    shown = asdict(found) | _turn(out.get(name))
+    if as_json:
+        show_json(shown)
+        return
+    show_facts([(key, _listed(value) if isinstance(value, dict) else value) for key, value in shown.items()])
 
 
 @app.command(epilog="Example: paydesk acquirer disable stripe-eu")
@@ -182,7 +205,7 @@ async def route(
             shown = [{"id": one.id, "account": one.account, "if": in_words(one)} for one in rules]
         else:
             side = Shop((await find_merchant(here.database, merchant or 0)).id, live)
-            wanted = Order(side, order, currency, _amount(amount, "--amount"), country.upper(), brand)
+            wanted = Order(side, order, currency, parse_bound(amount, "--amount"), country.upper(), brand)
             steps = await desk.preview(wanted)
             shown = [{"step": one.what, "account": one.account, "taken": one.is_taken, "why": one.why} for one in steps]
     if as_json:
@@ -208,7 +231,7 @@ async def add_one(
     added.
     """
     async with deployment() as here, acquirers_of(here) as desk:
-        bounds = [_amount(text, name) if text else None for text, name in ((least, "--from"), (most, "--to"))]
+        bounds = [parse_bound(text, name) if text else None for text, name in ((least, "--from"), (most, "--to"))]
         rule = Rule(0, account, merchant, currency.upper(), country.upper(), brand.lower(), bounds[0], bounds[1], share)
         made = await add_rule(here.database, COMMAND_LINE, rule, set(desk.acquirers), now=utc_now())
     facts = {"id": made.id, "account": made.account, "if": in_words(made)}
@@ -244,7 +267,7 @@ async def fee(
         if remove:
             await remove_fee(desk, COMMAND_LINE, name, currency.upper(), now=utc_now())
         elif name:
-            wanted = Contract(name, currency.upper(), _amount(rate, "PERCENT"), _amount(fixed, "SUM"))
+            wanted = Contract(name, currency.upper(), parse_bound(rate, "PERCENT"), parse_bound(fixed, "SUM"))
             await set_fee(desk, COMMAND_LINE, wanted, now=utc_now())
         found = await list_fees(here.database)
     rows = [(one.acquirer, one.currency, one.rate, one.fixed, one.changed_at) for one in found]
@@ -253,17 +276,6 @@ async def fee(
         show_json([dict(zip(names, row, strict=True)) for row in rows])
     else:
         show_table(names, rows)
-
-
-def _amount(text: str, name: str) -> Decimal:
-    """An amount that was typed. Raises: Malformed."""
-    try:
-        amount = Decimal(text) if text.isascii() and len(text) <= 20 else Decimal("NaN")
-    except InvalidOperation:
-        amount = Decimal("NaN")
-    if not amount.is_finite():
-        raise Malformed(f"{name} is not a number: {text[:20]!r}", name)
-    return amount
 
 
 def _key(asked: str = "Secret key") -> str:
@@ -289,6 +301,10 @@ def _facts(account: AcquirerAccount) -> dict[str, object]:
         "webhook_secret": account.has_webhook_secret,
         "created_at": account.created_at,
     }
+
+
+def _listed(counts: dict[str, object]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in counts.items()) or "none"
 
 
 def _turn(out: OutOfTurn | None) -> dict[str, object]:

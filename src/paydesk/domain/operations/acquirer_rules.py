@@ -4,9 +4,10 @@ Moves no money.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from datetime import datetime
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 
 import asyncpg
 
@@ -60,6 +61,17 @@ async def remove_rule(database: Database, actor: Actor, rule_id: int, *, now: da
         await record(connection, actor, Action.acquirer_changed, now=now, subject=str(account), details=details)
 
 
+def parse_bound(text: str, name: str) -> Decimal:
+    """An amount that was typed, in main units. Raises: Malformed, naming the field."""
+    try:
+        amount = Decimal(text) if text.isascii() and len(text) <= 20 else Decimal("NaN")
+    except InvalidOperation:
+        amount = Decimal("NaN")
+    if not amount.is_finite():
+        raise Malformed(f"{name} is not a number: {text[:20]!r}", name)
+    return amount
+
+
 def in_words(rule: Rule) -> str:
     """What a rule fits, for people who look at it."""
     said = [
@@ -77,8 +89,8 @@ def in_words(rule: Rule) -> str:
 def _check(rule: Rule) -> None:
     """Make sure that a rule may be one. Raises: Malformed, naming the field."""
     if rule.currency:
-        parse_currency(rule.currency)
-    if rule.country and not (len(rule.country) == 2 and rule.country.isascii() and rule.country.isupper()):
+        parse_currency(rule.currency, "currency")
+    if rule.country and not re.fullmatch("[A-Z]{2}", rule.country):
         raise Malformed("a country is two letters, like CH", "country")
     if rule.brand and rule.brand not in list(Brand):
         raise Malformed(f"a brand is one of {', '.join(Brand)}", "brand")

@@ -11,6 +11,8 @@ from paydesk.core.errors import NotFound
 from paydesk.web.console.guards import Access, Section
 from paydesk.web.console.visit import Visit
 from paydesk.web.operator import (
+    acquirer_figures,
+    acquirer_rules,
     acquirers,
     alarms,
     audit_log,
@@ -45,6 +47,8 @@ routes: list[Route] = [
     *chargebacks.section.routes,
     *open_outcomes.section.routes,
     *acquirers.section.routes,
+    *acquirer_rules.section.routes,
+    *acquirer_figures.section.routes,
     *proceeds.section.routes,
     *queues.section.routes,
     *audit_log.section.routes,
