@@ -42,6 +42,7 @@ WORDS: dict[str, str] = {
     "merchant ignored-fields": "{merchant}",
     "acquirer add": "second --kind simulator --address http://127.0.0.1:1",
     "acquirer list": "",
+    "acquirer show": "simulator",
     "acquirer disable": "nowhere",
     "acquirer enable": "nowhere",
     "acquirer currencies": "nowhere EUR",
