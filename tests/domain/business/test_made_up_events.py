@@ -20,7 +20,8 @@ def made(event: str) -> dict[str, Any]:
 
 
 def test_every_event_that_a_merchant_may_be_told_of_can_be_tried() -> None:
-    always = ("payment", "subscription_stopped", "subscription_cancelled")
+    # Who asks to be told of pauses is told of their ends.
+    always = ("payment", "subscription_stopped", "subscription_cancelled", "subscription_resumed")
     assert set(EVENTS) == {*always, *EXTRA_EVENTS, *MUTABLE_EVENTS}
 
 
@@ -53,6 +54,13 @@ def test_a_payment_adds_up_and_has_its_user() -> None:
 def test_a_reversal_says_how_the_order_stands(event: str, status: str) -> None:
     assert made(event)["payment_order"]["status"] == status
     assert made(event)["payment_order"]["reference_id"] == NOBODYS_ID
+
+
+@pytest.mark.parametrize(("event", "status"), [("subscription_paused", "Paused"), ("subscription_resumed", "Active")])
+def test_a_pause_says_what_is_to_come(event: str, status: str) -> None:
+    subscription = made(event)["subscription"]
+    assert subscription["status"] == status
+    assert (subscription["change_request"] is None) is (subscription["date_next"] > 0) is (status == "Active")
 
 
 @pytest.mark.parametrize("event", ["subscription_stopped", "subscription_cancelled"])

@@ -22,7 +22,8 @@ from paydesk.domain.pingbacks.payload import (
     reversal_envelope,
     subscription_envelope,
 )
-from paydesk.domain.subscriptions.lifecycle import Package, Subscription, begin
+from paydesk.domain.subscriptions.changing import PAUSED_EVENT, RESUMED_EVENT
+from paydesk.domain.subscriptions.lifecycle import Package, Subscription, begin, paused, resumed
 from paydesk.domain.subscriptions.retry_times import MOST_RETRIES
 from paydesk.domain.subscriptions.states import SubscriptionState
 from paydesk.domain.subscriptions.subscription_object import subscription_object
@@ -70,6 +71,16 @@ def _ended(event: str, now: datetime) -> str:
     return subscription_envelope(event, subscription_object(ended))
 
 
+def _paused(event: str, now: datetime) -> str:
+    """A pause, or its end a day later."""
+    asking = replace(_subscription(now - timedelta(days=10)), tells_pauses=True)
+    if event == RESUMED_EVENT:
+        told = resumed(paused(asking, until=now, by="customer", at=now - timedelta(days=1)), at=now)
+    else:
+        told = paused(asking, until=None, by="customer", at=now)
+    return subscription_envelope(event, subscription_object(told))
+
+
 def _report(now: datetime) -> PaymentReport:
     return PaymentReport(NOBODYS_ID, ORDER, "USD", _SPLIT, now, "Test", "Event", "", "US", EMAIL)
 
@@ -115,6 +126,8 @@ EVENTS: Mapping[str, Callable[[str, datetime], str]] = MappingProxyType(
         "subscription_stopped": _ended,
         "subscription_cancelled": _ended,
         "subscription_expired": _ended,
+        PAUSED_EVENT: _paused,
+        RESUMED_EVENT: _paused,
         "refund": _reversal,
         "partial_refund": _reversal,
         "refund_failed": _reversal,
