@@ -5,6 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests import breaking, set_back
+
+from paydesk.adapters.vault import Vault
+from paydesk.database.pool import Database
+from paydesk.domain.acquirers.accounts import PURPOSE
 
 
 async def test_nothing_is_added_yet(paydesk: Any) -> None:
@@ -36,3 +41,39 @@ async def test_an_account_that_is_not_there_is_named(paydesk: Any) -> None:
     said = await paydesk("acquirer", "disable", "nowhere")
     assert said.status == 1
     assert "nowhere" in said.err
+
+
+async def test_an_account_that_was_added_is_verified_by_its_own_key_unless_that_is_a_live_one(
+    paydesk: Any, database: Database, environment: dict[str, str]
+) -> None:
+    vault = Vault.from_settings(environment["PAYDESK_VAULT_KEYS"], environment["PAYDESK_SECRET_KEY"])
+    account = await set_back.account(database, vault.current_key_id)
+    sealed = vault.seal(b"sk_live_secret", purpose=PURPOSE, merchant_id=0, row_id=account)
+    this = {"id": account}
+    await breaking.say(
+        database, "acquirer_account", this, key_sealed=sealed.blob, webhook_sealed=None, webhook_key_id=None
+    )
+    try:
+        said = await paydesk("acquirer", "verify", f"account-{account}")
+        assert (said.status, said.out) == (1, "")
+        assert f"the key of account-{account} is a live key" in said.err
+        assert "secret" not in said.err
+        await breaking.say(
+            database,
+            "acquirer_account",
+            this,
+            kind="simulator",
+            address="http://127.0.0.1:1",
+            key_sealed=None,
+            vault_key_id=None,
+        )
+        tried = (await paydesk("acquirer", "verify", f"account-{account}", "--json")).result["points"]
+        assert {one["state"] for one in tried if one["tried"] == "charge a card"} == {"failed"}, "nobody is there"
+    finally:
+        await breaking.no_accounts(database)
+
+
+async def test_what_is_no_account_that_was_forgotten_is_not_gone(paydesk: Any) -> None:
+    said = await paydesk("acquirer", "gone", "nowhere", "its contract has ended")
+    assert (said.status, said.out) == (1, "")
+    assert 'no account "nowhere" is missed' in said.err
