@@ -43,7 +43,12 @@ MOST_STEPS = 25
 LOOKS = 4
 """How often the waiting page asks for the result before the customer goes away for a while."""
 _PAY = re.compile(r'<form method="post" action="([^"]+/pay)"')
-_PAID = ("This order is paid", "This order was paid", "Your subscription is set up")
+_PAID = (
+    "This order is paid",
+    "This order was paid",
+    "The order was paid on another page",
+    "Your subscription is set up",
+)
 _ON_ITS_WAY = "Your payment is on its way"
 _CHECKING = re.compile(r'id="checking"[^>]* data-status="([^"]+)"')
 _BUSY = (502, 503, 504)
