@@ -12,7 +12,15 @@ from tests.shopfront import ships
 from tests.standings import standings
 from tests.sweeping import database, database_url
 
-from paydesk.adapters.acquirers.interface import AcquirerRefused, Finding, NothingHeld, OutcomeUnknown
+from paydesk.adapters.acquirers.interface import (
+    AcquirerRefused,
+    Declined,
+    DeclineReason,
+    Finding,
+    NothingHeld,
+    OutcomeUnknown,
+    Purchase,
+)
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, NotFound, Unavailable
 from paydesk.domain.accounts.audit import COMMAND_LINE
@@ -117,6 +125,22 @@ async def test_what_is_in_our_books_is_refunded_by_its_payment_instead(books: Bo
         await given(books, key)
     assert kept(books) == [TEN]
     assert (await begun(books), await books.problems()) == ([], [])
+
+
+async def test_what_was_called_declined_and_was_taken_all_the_same_goes_back(books: Books) -> None:
+    honest = books.desk.acquirers["simulator"]
+
+    async def lie(purchase: Purchase) -> Declined:
+        await honest.authorize(purchase)
+        return Declined(DeclineReason.DECLINED)
+
+    await books.at(answering(honest, authorize=lie)).buy("lied")
+    (attempt,) = await books.database.fetch("select * from payment_attempt where state = 'declined'")
+    assert len(kept(books)) == 2
+    assert (await given(books, attempt["idempotency_key"])).merchant_order_id == "lied"
+    assert kept(books) == [TEN], "the other one stays"
+    assert (await books.compare()).differences == []
+    assert await books.problems() == []
 
 
 async def test_a_declined_purchase_has_nothing_to_give(books: Books) -> None:

@@ -4,15 +4,16 @@ select from deployment for update;
 
 -- name: begin(acquirer, idempotency_key, reference, merchant_order_id, amount, currency, requested_by, now)^
 -- The intent to give a purchase back that our books don't have at this account: of an order that was forgotten at one
--- account and paid again at another, both have the same key. One that was refused may be asked for again, and one whose
--- answer was lost goes on.
+-- account and paid again at another, both have the same key. What our books have as come to nothing, and was taken all the
+-- same, has no payment to refund. One that was refused may be asked for again, and one whose answer was lost goes on.
 insert into purchase_given_back as g (acquirer, idempotency_key, reference, merchant_order_id, amount, currency,
                                       requested_by, state, created_at)
 select :acquirer, :idempotency_key, :reference, :merchant_order_id, :amount, :currency, :requested_by, 'processing', :now
  where not exists (select
                      from merchant m
                      join payment_attempt a
-                       on a.merchant_id = m.id and a.idempotency_key = :idempotency_key and a.acquirer = :acquirer)
+                       on a.merchant_id = m.id and a.idempotency_key = :idempotency_key and a.acquirer = :acquirer
+                      and a.state not in ('declined', 'failed'))
     on conflict (acquirer, idempotency_key) do update
        set state = 'processing', refusal = '', finished_at = null
      where g.state <> 'done'
