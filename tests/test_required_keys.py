@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,9 +20,9 @@ from paydesk.settings import load_settings
         ({"live_acquirer": "stripe", "mollie_key": SecretStr("live_x")}, "PAYDESK_STRIPE_SECRET_KEY"),
     ],
 )
-def test_a_live_acquirer_needs_its_own_key_and_ours(settings: dict[str, Any], missing: str) -> None:
+def test_a_live_acquirer_needs_its_own_key_and_ours(settings: dict[str, Any], missing: str, tmp_path: Path) -> None:
     with pytest.raises(SetupError, match=f"needs {missing}"):
-        require_live_key(load_settings(**settings))
+        require_live_key(load_settings(**settings, data_dir=tmp_path))
 
 
 @pytest.mark.parametrize("key", ["live_x", "test_x"])
