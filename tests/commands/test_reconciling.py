@@ -53,6 +53,7 @@ async def test_books_that_agree_end_well(account: dict[str, Any], paydesk: Any, 
     assert said.out == "1 purchase and 0 refunds of simulator read, 1 of other software: 0 differences\n"
 
 
+@long
 async def test_what_differs_is_named_and_ends_with_status_1(
     account: dict[str, Any], paydesk: Any, forgotten: Path, database: Database
 ) -> None:

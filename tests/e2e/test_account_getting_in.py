@@ -139,6 +139,7 @@ async def set_up_second_factor(page: Page, base: str) -> tuple[pyotp.TOTP, list[
     return app, await page.locator(".codes li").all_inner_texts()
 
 
+@long
 @pytest.mark.parametrize("script", one_of(2, [True, False]))
 async def test_a_merchant_signs_up_logs_out_and_comes_back(
     sign_up: SignUp, link_to: LinkTo, base: str, complaints: list[str], script: bool

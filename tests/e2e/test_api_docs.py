@@ -55,6 +55,7 @@ async def test_it_asks_nobody_else_for_anything(open_page: Open, address: str) -
     assert complaints == []
 
 
+@long
 async def test_links_lead_to_the_shapes(open_page: Open, address: str) -> None:
     page = await open_page(address)
     await page.get_by_role("link", name="PaymentList").first.click()

@@ -126,6 +126,7 @@ def show(open_page: Show, desk: Desk) -> Show:
     return show
 
 
+@long
 async def test_no_request_leaves_the_house_and_no_rule_is_broken(show: Show, desk: Desk) -> None:
     page = await show()
     asked: list[str] = []

@@ -116,6 +116,7 @@ async def buy(page: Page, desk: Desk, article: str, verb: str = "Buy") -> None:
     await page.wait_for_url(f"{desk.shop}/thanks?order=*")
 
 
+@long
 async def test_a_purchase_ends_with_the_pingback_on_the_thank_you_page(page: Page, desk: Desk) -> None:
     problems: list[str] = []
     page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)

@@ -34,6 +34,7 @@ async def expect_not_paid(page: Page) -> None:
     await expect(page.get_by_role("alert")).to_contain_text("You have not paid yet")
 
 
+@long
 @pytest.mark.parametrize("javascript", one_of(2, [True, False]), ids=["with JavaScript", "without"])
 async def test_a_purchase_goes_by_their_page_to_a_verified_pingback(
     open_page: OpenPage, running: Running, javascript: bool

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 from tests.docs.shops import SHOPS, RunningShop, running_shop
-from tests.lengths import one_of
+from tests.lengths import long, one_of
 
 PAGE = (Path(__file__).parents[2] / "docs" / "integrate.md").read_text()
 PROGRAMS = dict(re.findall(r"^`([\w.-]+)`\n\n```\w+\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
@@ -35,6 +35,7 @@ def shop(request: pytest.FixtureRequest, running: Any, tmp_path: Path) -> Iterat
         yield opened
 
 
+@long
 @pytest.mark.parametrize("version", one_of(2, ["v2", "v1"]))
 def test_a_shop_made_from_the_page_is_paid(shop: RunningShop, version: str) -> None:
     order = f"order-{version}-{time.time_ns()}"

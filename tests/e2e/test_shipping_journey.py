@@ -105,6 +105,7 @@ async def test_what_is_paid_on_the_acquirers_page_is_held_there_until_the_shipme
     assert [one["event"] for one in await told(page)] == ["payment"]
 
 
+@long
 @pytest.mark.parametrize("version", one_of(2, ["v1", "v2"]))
 async def test_a_shipment_takes_the_money(
     open_page: OpenPage, running: Running, merchant: Merchant, version: str

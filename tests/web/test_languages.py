@@ -101,7 +101,7 @@ def test_an_english_page_would_be_noticed(language: str) -> None:
     assert blind == []
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", one_of(4, PAGES))
 def test_every_page_says_in_which_language_and_direction_it_is(name: str) -> None:
     for language in ("en", *FOREIGN):
         html = shown(name, language).html

@@ -321,6 +321,7 @@ async def pingback_of(database: Database, shop: Shop, order: str) -> int:
     )
 
 
+@long
 async def test_one_event_that_can_not_be_told_holds_back_no_other_mail(
     desk: Desk, shop: Shop, other_shop: Shop, database: Database
 ) -> None:

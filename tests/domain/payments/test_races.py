@@ -138,6 +138,7 @@ async def test_money_that_becomes_available_while_it_is_given_back_is_counted_on
     assert all(row["settled_at"] and (row["reserve_released_at"] or row["reserve_taken"]) for row in rows)
 
 
+@long
 async def test_the_same_confirmation_at_once_is_one_capture(counter: Till) -> None:
     paid = await sold(counter, at_length(80, 30), shipped=True)
     answers = await race(*(counter.ship(payment_id) for payment_id in paid for _ in range(3)))

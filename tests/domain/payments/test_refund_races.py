@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from decimal import Decimal
 
 import pytest
-from tests.lengths import at_length, longer
+from tests.lengths import at_length, long, longer
 from tests.shopfront import ships
 from tests.till import Till
 
@@ -66,6 +66,7 @@ async def _bank_and_ledger_agree(till: Till) -> AsyncIterator[None]:
     assert await till.problems() == []
 
 
+@long
 async def test_refund_against_refund(till: Till) -> None:
     paid = await line_up(till)
     asked = [(payment_id, amount) for payment_id in paid for amount in ("6.00", "5.00", None, "10.00")]

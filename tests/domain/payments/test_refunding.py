@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from tests import breaking
 from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
+from tests.lengths import long
 from tests.shopfront import ships
 from tests.standings import standings
 from tests.till import Till
@@ -416,6 +417,7 @@ class TestAnAcquirerThat:
         await watch_open_outcomes(till.database, now=utc_now() + timedelta(minutes=2))
         assert OPEN_OUTCOMES._value.get() >= 1
 
+    @long
     async def test_contradicts_itself_holds_up_nobody_else(self, till: Till) -> None:
         late = till.at(LyingAcquirer(till.desk.acquirers["simulator"], Lies(lose_answers=1)))
         odd, even = await till.sell(), await till.sell()

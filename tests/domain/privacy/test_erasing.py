@@ -314,11 +314,11 @@ async def test_an_export_holds_everything_and_no_secret(scene: Till) -> None:
 
 
 async def test_an_export_holds_what_a_customer_wanted_of_a_subscription(scene: Till) -> None:
-    row = await scene.database.fetchrow(
+    running = await scene.database.fetch(
         "select id, live from subscription where merchant_id = $1 and state = 'Active'", scene.shop.merchant_id
     )
-    shop = Shop(scene.shop.merchant_id, row["live"])
-    await pause(scene.database, shop, row["id"], by="customer", now=utc_now())
+    for row in running:
+        await pause(scene.database, Shop(scene.shop.merchant_id, row["live"]), row["id"], by="customer", now=utc_now())
     exported = (await export(scene.database, subject_of(scene), now=utc_now()))["subscriptions"]
     assert [(one["type"], one["asked_by"]) for of in exported for one in of["changes"]] == [("resume", "customer")]  # type: ignore[attr-defined]
 

@@ -12,6 +12,7 @@ import pytest
 from tests import breaking, set_back
 from tests.banks import ObedientBank
 from tests.breaking import refusing
+from tests.lengths import long
 from tests.shopfront import ships
 from tests.sweeping import database, database_url
 from tests.till import Till
@@ -99,6 +100,7 @@ async def test_the_failures_beside_one_that_can_not_be_worked_out_are_recorded(
     ]
 
 
+@long
 async def test_the_janitor_goes_on_and_records_it_once_it_is_mended(
     bad: Till, good: Till, odd: Subscription, obedient: ObedientBank
 ) -> None:

@@ -10,6 +10,7 @@ from ipaddress import ip_network
 from typing import Any
 
 import pytest
+from tests.lengths import long
 from tests.shopfront import MONTHLY
 from tests.till import Till
 
@@ -46,6 +47,7 @@ async def now_of(till: Till) -> datetime:
     return await shop_time(till.database, till.shop, real_now=utc_now())
 
 
+@long
 async def test_three_years_with_a_pause_in_each_charge_for_what_was_given(
     subscriber: Till, run: Advance, charges: Callable[[], list[Standing]]
 ) -> None:
@@ -92,6 +94,7 @@ async def test_a_trial_that_is_paused_for_a_year_becomes_a_yearly_one_on_its_day
     assert await subscriber.problems() == []
 
 
+@long
 async def test_undone_again_and_again_nothing_is_lost(subscriber: Till, run: Advance) -> None:
     begun, named = await subscriber.subscribe(), (subscriber.database, subscriber.shop)
     for _ in range(5):

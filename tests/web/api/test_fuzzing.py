@@ -26,7 +26,7 @@ from schemathesis.specs.openapi.checks import (
     response_schema_conformance,
 )
 from tests import set_back
-from tests.lengths import at_length, longer
+from tests.lengths import at_length, long, longer
 from tests.web.api.conftest import subscribe
 
 from paydesk.adapters.acquirers.simulator import Bank
@@ -184,7 +184,7 @@ def attempt(
     return call
 
 
-@longer
+@long
 async def test_every_call_with_a_key_is_answered_as_the_document_says(
     service: str, ids: Ids, merchant: Merchant
 ) -> None:
@@ -350,6 +350,7 @@ def post_forms(service: str, gateway: Gateway, most: int) -> list[tuple[bool, in
     return answered
 
 
+@long
 async def test_every_form_is_answered_by_a_checkout_or_by_what_is_wrong_with_it(service: str, gateway: Gateway) -> None:
     answered = await asyncio.to_thread(post_forms, service, gateway, 150)
     assert {status for signed, status in answered if not signed} <= {400, 403}

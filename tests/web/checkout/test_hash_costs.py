@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.lengths import long
 
 from paydesk.core.clock import utc_now
 from paydesk.database import waiting
@@ -114,6 +115,7 @@ def nobody_is_too_busy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waiting, "PATIENCE", 60.0)
 
 
+@long
 @pytest.mark.parametrize("door", ["/payment/form", "/api/v1/deliveries"])
 async def test_a_burst_of_refused_forms_gets_no_further_than_one_after_another(
     web: httpx.AsyncClient,
