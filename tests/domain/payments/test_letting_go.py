@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -22,6 +23,7 @@ from paydesk.domain.payments.letting_go import ALARMING, let_go_due
 from paydesk.domain.privacy.belongings import Subject
 from paydesk.domain.privacy.erasing import erase
 from paydesk.domain.shoppers.instruments import remove, take_back
+from paydesk.domain.subscriptions.changing import Changed, cancel_later, pause
 
 __all__ = ["database", "database_url"]
 
@@ -178,6 +180,18 @@ async def test_what_a_subscription_runs_by_stays_kept(till: Till, keeper: Keeper
     shopper, card, kept = await saved(till, bank)
     subscription = await till.subscribe()
     await breaking.say(till.database, "subscription", {"id": subscription.id}, network_reference=kept)
+    await remove(till.database, till.shop, shopper, card, now=utc_now())
+    assert await waiting(till) == 0
+
+
+@pytest.mark.parametrize("wish", [cancel_later, pause])
+async def test_what_a_subscription_may_yet_run_by_stays_kept(
+    till: Till, keeper: Keeper, bank: Bank, wish: Callable[..., Awaitable[Changed]]
+) -> None:
+    shopper, card, kept = await saved(till, bank)
+    subscription = await till.subscribe()
+    await breaking.say(till.database, "subscription", {"id": subscription.id}, network_reference=kept)
+    await wish(till.database, till.shop, subscription.id, by="customer", now=utc_now())
     await remove(till.database, till.shop, shopper, card, now=utc_now())
     assert await waiting(till) == 0
 

@@ -70,6 +70,15 @@ async def test_the_customer_chooses_where_both_are_offered(subscriber: Any) -> N
     assert await subscriber.events() == ["subscription_cancelled"]
 
 
+async def test_pressed_twice_it_still_ends_with_the_period(subscriber: Any) -> None:
+    await let(subscriber, PortalCancels.BOTH)
+    for _ in range(2):
+        await press(subscriber, "/cancel", when="period_end")
+    now = await subscriber.now()
+    assert (now.state, now.change.type) == ("Active", "cancel")
+    assert await subscriber.events() == []
+
+
 async def test_at_the_end_it_is_over_once(subscriber: Any) -> None:
     await let(subscriber, PortalCancels.PERIOD_END)
     end = (await subscriber.now()).date_next
@@ -91,6 +100,15 @@ async def test_what_has_no_paid_period_can_always_be_cancelled_at_once(failing: 
     assert "from this moment on" in await failing.page(below="/cancel")
     await press(failing, "/cancel")
     assert (await failing.now()).state == "Cancelled"
+
+
+async def test_an_end_with_the_period_that_is_offered_no_more_is_asked_for_again(subscriber: Any) -> None:
+    await let(subscriber, PortalCancels.BOTH)
+    await subscriber.page(below="/cancel")
+    await let(subscriber, PortalCancels.NOW)
+    answer = await press(subscriber, "/cancel", when="period_end")
+    assert answer.headers["location"] == f"{subscriber.path}/cancel"
+    assert (await subscriber.now()).state == "Active"
 
 
 @pytest.mark.parametrize("months", ["", "2", "99", "x"])
@@ -119,6 +137,8 @@ async def test_where_the_merchant_does_not_let_them_nothing_happens(subscriber: 
     await press(subscriber, "/pause")
     assert not (await subscriber.now()).paused
     await press(subscriber, "/cancel", when="period_end")
+    assert (await subscriber.now()).change is None
+    await press(subscriber, "/cancel", when="now")
     assert (await subscriber.now()).state == "Cancelled"
 
 

@@ -244,8 +244,8 @@ class BillingRun:
         )
         shop = row.shop
         # What has been due for longer than the acquirer knows keys may have been charged before
-        # a restore.
-        old = acquirer is not None and row.shop_now > row.date_next + acquirer.key_lifetime
+        # a restore; of what was paused, nobody knows any more when it was due then.
+        old = acquirer is not None and (row.was_paused or row.shop_now > row.date_next + acquirer.key_lifetime)
         return ClaimedRenewal(
             shop=shop,
             attempt_id=row.attempt_id,

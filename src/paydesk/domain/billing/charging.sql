@@ -42,7 +42,8 @@ select timed.merchant_id, timed.live, timed.shop_now,
 -- none of a merchant that has been suspended since. The key is made of that of the subscription's first purchase, the
 -- period and the number of its attempts. (A row that is new was locked by nobody, so its xmax is 0.)
 -- What an approval reports comes with it, and the subscription as it stands, so that neither is read again; also whether
--- the acquirer's list had a purchase of this period that our books had forgotten.
+-- the acquirer's list had a purchase of this period that our books had forgotten, and whether it was paused since it was
+-- paid last (its calendar does not begin where it began, then).
 with timed as (
     select side.*
       from unnest(:merchant_ids::bigint[], :lives::boolean[], :shop_nows::timestamptz[])
@@ -107,6 +108,11 @@ select held.attempt_id, held.id as payment_id, held.merchant_order_id, held.amou
             then was_forgotten(:pads, due.acquirer, 'renewal ' || held.of_key || ' ' || held.period_number || ' ',
                                held.number, '')
             else false end as was_forgotten,
+       due.anchor <> due.date_start
+       and exists (select
+                     from subscription_change g
+                    where g.merchant_id = due.merchant_id and g.live = due.live and g.subscription_id = due.id
+                      and g.type = 'resume' and g.state = 'done' and g.finished_at >= due.date_paid) as was_paused,
        m.key_tag, d.tag as deployment, d.epoch,
        due.merchant_id, due.live, due.shop_now, due.network_reference, due.acquirer, due.sign_version,
        due.pingback_url as form_url,

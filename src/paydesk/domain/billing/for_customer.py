@@ -75,10 +75,10 @@ class Holding:
     @property
     def ends_at_once(self) -> bool:
         """Whether the customer may end it at once: there must be a way to end it."""
-        return self.subscription.running and (self.cancels is not PortalCancels.PERIOD_END or not self._ends_by_wish)
+        return self.subscription.running and (self.cancels is not PortalCancels.PERIOD_END or not self.ends_by_wish)
 
     @property
-    def _ends_by_wish(self) -> bool:
+    def ends_by_wish(self) -> bool:
         """Whether it ends, or may end, with its period because its customer wants that."""
         change = self.subscription.change
         return self.ends_later or (change is not None and change.type is ChangeType.CANCEL)

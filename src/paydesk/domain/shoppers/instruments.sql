@@ -67,7 +67,7 @@ update saved_instrument
 
 -- name: remove(merchant_id, live, shopper_id, id, now)$
 -- A shopper takes a card away, with all that stand for the same one; its number is erased at once, and what an acquirer
--- keeps of it is to be let go of, unless a subscription runs by it.
+-- keeps of it is to be let go of, unless a subscription runs by it, or may yet.
 with one as (
     select c.brand, c.last4, c.exp_month, c.exp_year
       from saved_instrument s
@@ -99,7 +99,8 @@ with one as (
                     as k (acquirer, reference)
      where k.acquirer <> '' and k.reference <> ''
        and not exists (select from subscription n
-                        where n.merchant_id = s.merchant_id and n.live = s.live and n.date_next is not null
+                        where n.merchant_id = s.merchant_id and n.live = s.live
+                          and (n.date_next is not null or n.change_id is not null)
                           and (n.card_id = s.card_id or n.network_reference = a.network_reference))
         on conflict do nothing
 )
@@ -141,7 +142,8 @@ with over as materialized (
                     as k (acquirer, reference)
      where k.acquirer <> '' and k.reference <> ''
        and not exists (select from subscription n
-                        where n.merchant_id = s.merchant_id and n.live = s.live and n.date_next is not null
+                        where n.merchant_id = s.merchant_id and n.live = s.live
+                          and (n.date_next is not null or n.change_id is not null)
                           and (n.card_id = s.card_id or n.network_reference = a.network_reference))
         on conflict do nothing
 )
@@ -182,7 +184,8 @@ with one as (
                     as k (acquirer, reference)
      where r.keep_wording = '' and k.acquirer <> '' and k.reference <> ''
        and not exists (select from subscription n
-                        where n.merchant_id = s.merchant_id and n.live = s.live and n.date_next is not null
+                        where n.merchant_id = s.merchant_id and n.live = s.live
+                          and (n.date_next is not null or n.change_id is not null)
                           and (n.card_id = s.card_id or n.network_reference = a.network_reference))
         on conflict do nothing
 )

@@ -150,6 +150,7 @@ class RenewalRow(Report, frozen=True):
     idempotency_key: str
     number: int
     was_forgotten: bool
+    was_paused: bool
     key_tag: str
     deployment: str
     epoch: int

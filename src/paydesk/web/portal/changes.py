@@ -30,13 +30,16 @@ async def ask_to_cancel(visit: PortalVisit) -> Response:
 async def submit_cancel(visit: PortalVisit) -> Response:
     """Cancel at once or with the period, as its merchant allows;
     a second time changes nothing and gets the same answer.
+
+    Who asked for the period's end never loses what they have paid: where that can't be had any
+    more, they are asked anew.
     """
     held, form = visit.holding, read_form(await read_form_body(visit.request, LARGEST_BODY))
-    wants_later = text_of(form, "when") == "period_end" or not held.ends_at_once
-    if held.ends_later and wants_later:
-        return await _carry_out(visit, partial(cancel_later, by="customer"))
-    if held.ends_at_once:
-        await cancel(visit.services.desk.database, held.shop, held.subscription.id, by="customer", now=held.now)
+    if text_of(form, "when") == "period_end" or not held.ends_at_once:
+        if held.ends_later:
+            return await _carry_out(visit, partial(cancel_later, by="customer"))
+        return visit.go(f"{visit.path}/cancel" if held.ends_at_once and not held.ends_by_wish else visit.path)
+    await cancel(visit.services.desk.database, held.shop, held.subscription.id, by="customer", now=held.now)
     return visit.go(visit.path)
 
 

@@ -1,0 +1,57 @@
+"""The database is put back to before a renewal, and the subscription is paused before that is made
+again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+from tests import breaking
+from tests.shopfront import MONTHLY
+from tests.standings import standings
+from tests.till import Till
+
+from paydesk.adapters.acquirers.simulator import Bank, remembering
+from paydesk.core.periods import Period
+from paydesk.domain.subscriptions.changing import pause, resume
+from paydesk.domain.subscriptions.lifecycle import Subscription
+from paydesk.domain.subscriptions.subscription_terms import Terms, Trial
+
+DAY = timedelta(days=1)
+TRIAL = replace(MONTHLY, trial=Trial(Decimal(1), Period(14, "day")))
+
+
+async def forget_renewal(till: Till, begun: Subscription) -> None:
+    database, merchant_id = till.database, till.shop.merchant_id
+    (renewal,) = [row["id"] for row in await till.payments() if row["renewal"]]
+    await breaking.forget(database, merchant_id, "pingback", "ledger_entry", "payment_attempt", payment_id=renewal)
+    await breaking.forget(database, merchant_id, "payment", id=renewal)
+    names = ("date_next", "next_period", "counter", "paid_number_counter", "date_paid", "date_active")
+    before = {name: getattr(begun, name) for name in names}
+    await breaking.say(database, "subscription", {"id": begun.id}, state=str(begun.state), **before)
+
+
+def taken(bank: Bank) -> int:
+    return len([one for one in standings(bank.record.operations()).values() if one.captured])
+
+
+@pytest.mark.parametrize("terms", [MONTHLY, TRIAL], ids=["paid", "trial"])
+async def test_a_forgotten_renewal_is_not_made_again_after_a_pause(
+    subscriber: Till, bank: Bank, terms: Terms, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pause moves the day, so that the bank has forgotten the key of what was charged before."""
+    begun = await subscriber.subscribe(terms)
+    assert begun.date_next is not None
+    await subscriber.charge(begun.date_next)
+    before = taken(bank)
+    await forget_renewal(subscriber, begun)
+    at = begun.date_next - DAY
+    await pause(subscriber.database, subscriber.shop, begun.id, by="api", now=at)
+    await resume(subscriber.database, subscriber.shop, begun.id, now=at + 60 * DAY)
+    monkeypatch.setattr(remembering, "KEY_LIFETIME", timedelta(0))
+    assert (await subscriber.charge_due(begun)).next_period == begun.next_period + 1
+    assert taken(bank) == before
+    assert await subscriber.problems() == []
