@@ -106,6 +106,11 @@ CORRUPTIONS = (
         for kind, end in (("cancel", "now()"), ("resume", "timestamptz '2100-01-01'"))
     ),
     Corruption(
+        "changes_agree",
+        "subscription_change",
+        CHANGE.format(type="cancel", state="undone", end="timestamptz '2100-01-01'", named="c.id"),
+    ),
+    Corruption(
         "numbers_needed", "card", "update subscription set date_next = null where merchant_id = $1 returning card_id"
     ),
     Corruption(

@@ -4,19 +4,23 @@ again.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 
 import pytest
 from tests import breaking
+from tests.domain.operations.books import Books
 from tests.shopfront import MONTHLY
 from tests.standings import standings
 from tests.till import Till
 
 from paydesk.adapters.acquirers.simulator import Bank, remembering
 from paydesk.core.periods import Period
-from paydesk.domain.subscriptions.changing import pause, resume
+from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.payments.desk import Desk
+from paydesk.domain.subscriptions.changing import Changed, cancel_later, pause, resume
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.subscription_terms import Terms, Trial
 
@@ -55,3 +59,21 @@ async def test_a_forgotten_renewal_is_not_made_again_after_a_pause(
     assert (await subscriber.charge_due(begun)).next_period == begun.next_period + 1
     assert taken(bank) == before
     assert await subscriber.problems() == []
+
+
+@pytest.mark.parametrize("wish", [pause, cancel_later])
+async def test_a_forgotten_renewal_that_is_adopted_meanwhile_counts(
+    desk: Desk, shop: Shop, wish: Callable[..., Awaitable[Changed]]
+) -> None:
+    await breaking.paid_elsewhere(desk.database)
+    await breaking.no_alarms(desk.database)
+    books = Books(desk, shop)
+    begun = await books.subscribe()
+    assert begun.date_next is not None
+    await books.charge(begun.date_next)
+    await forget_renewal(books, begun)
+    await wish(books.database, books.shop, begun.id, by="api", now=begun.date_start)
+    await books.compare(fix=True)
+    now = await books.now(begun)
+    assert (now.next_period, now.date_next) == (3, None)
+    assert await books.problems() == []

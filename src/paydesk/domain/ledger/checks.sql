@@ -588,7 +588,7 @@ select 'subscription' as table_name, s.merchant_id, s.id,
 
 -- name: changes_agree(merchant_id)
 -- The open change of a subscription is the one that it waits for; a cancellation that was carried out has ended it, then.
--- Nothing is charged within a pause, but for what the clocks of two machines differ.
+-- Nothing is charged while a change is open, nor after one has ended it, but for what the clocks of two machines differ.
 select 'subscription' as table_name, s.merchant_id, s.id,
        format('waits for change %s, but %s', s.change_id, coalesce('change ' || c.id || ' is open', 'none is open'))
            as detail
@@ -607,14 +607,15 @@ select 'subscription_change', c.merchant_id, c.id,
    and (s.state <> 'Cancelled' or s.date_cancelled is distinct from c.due_at or s.cancelled_by <> c.asked_by)
  union all
 select 'subscription_change', c.merchant_id, c.id,
-       format('paused subscription %s from %s to %s, but it was charged at %s', c.subscription_id, c.since,
-              c.finished_at, a.created_at)
+       format('(%s) kept subscription %s from being charged from %s to %s, but it was charged at %s', c.type,
+              c.subscription_id, c.since, c.finished_at, a.created_at)
   from subscription_change c
   join payment p on p.merchant_id = c.merchant_id and p.live = c.live and p.subscription_id = c.subscription_id
   join payment_attempt a on a.merchant_id = p.merchant_id and a.live = p.live and a.payment_id = p.id
- where (:merchant_id::bigint is null or c.merchant_id = :merchant_id) and c.type = 'resume' and p.renewal
+ where (:merchant_id::bigint is null or c.merchant_id = :merchant_id) and p.renewal
    and a.created_at > c.since + interval '5 minutes'
-   and a.created_at < coalesce(c.finished_at, 'infinity') - interval '5 minutes';
+   and (a.created_at < coalesce(c.finished_at, 'infinity') - interval '5 minutes'
+        or c.type = 'cancel' and c.state = 'done');
 
 -- name: ends_reported(merchant_id)
 -- An expiry is told only if the account asks for it.
