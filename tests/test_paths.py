@@ -37,8 +37,7 @@ ACROSS = {
     ),
     "domain/pingbacks": ("crowds", "fairness"),
     "domain/subscriptions": (
-        "of_the_version_before",
-        "on_pages",
+        *("changing_put_back", "of_the_version_before", "on_pages"),
         *("card_numbers", "charged_back", "life", "machine", "muting", "races", "set_aside", "unattended"),
         "withdrawn_currency",
     ),
