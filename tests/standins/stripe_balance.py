@@ -23,7 +23,7 @@ from aiohttp import web
 from stripe.params import BalanceTransactionListParams, PayoutListParams
 from tests.standins.parameters import nested, problems
 
-_LISTS = {"/v1/balance_transactions": BalanceTransactionListParams, "/v1/payouts": PayoutListParams}
+LISTS = {"/v1/balance_transactions": BalanceTransactionListParams, "/v1/payouts": PayoutListParams}
 
 
 @dataclass
@@ -190,7 +190,7 @@ class StripeBalance:
         """Answer a request of the library's."""
         asked = nested(list(request.query.items()))
         self.asked.append(request.path_qs)
-        shape = _LISTS.get(request.path)
+        shape = LISTS.get(request.path)
         if shape is None or request.method != "GET":
             return self._json(404, {"error": {"type": "invalid_request_error", "message": "No such path"}})
         if found := list(problems(asked, shape)):

@@ -19,6 +19,7 @@ from typing import Any
 
 import aiohttp
 from aiohttp import web
+from tests.standins.stripe_balance import LISTS, StripeBalance
 from tests.standins.stripe_checkout import StripeCheckout, signature
 
 from paydesk.core.clock import utc_now
@@ -89,6 +90,9 @@ async def _serve(port: int, tells: str, secret: str, *, forgets: bool) -> None:
     app.router.add_get("/c/pay/{name}", pages.show)
     app.router.add_post("/c/pay/{name}", pages.pay)
     app.router.add_get("/wrong", pages.wrong)
+    balance = StripeBalance(wrong=standin.wrong)
+    for listed in LISTS:
+        app.router.add_get(listed, balance.respond)
     app.router.add_route("*", "/{path:.*}", standin.respond)
     runner = web.AppRunner(app, shutdown_timeout=0)
     await runner.setup()
