@@ -127,9 +127,11 @@ async def test_the_customer_lets_it_end_keeps_it_pauses_and_resumes(open_page: O
     await page.goto(portal)
     await page.get_by_role("button", name="Resume the subscription").click()
     await expect(page.get_by_role("link", name="Pause the subscription")).to_be_visible()
-    advance(running, "1m")
+    summary = advance(running, "1m")
+    assert summary["counts"].get("payment") == 1, summary
     await page.goto(thanks)
-    await expect(page.get_by_text("Genuine, a renewal at the agreed price")).to_have_count(1, timeout=PATIENCE_MS)
+    renewed = page.get_by_text("Genuine, a renewal at the agreed price")
+    await expect(renewed, str(summary)).to_have_count(1, timeout=PATIENCE_MS)
     await page.goto(portal)
     await page.get_by_role("link", name="Cancel the subscription").click()
     await page.get_by_role("button", name="Let it end on").click()

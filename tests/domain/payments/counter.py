@@ -208,10 +208,10 @@ class Till:
         except AcquirerRefused:
             return
 
-    async def read(self) -> None:
-        """A worker reads of disputes."""
+    async def read(self, **later: float) -> None:
+        """A worker reads of disputes, and tries those again that have waited by then."""
         await self.teller.pause()
-        await read_disputes(self.desk, now=utc_now())
+        await read_disputes(self.desk, now=utc_now() + timedelta(**later))
 
     async def deadlines(self, **later: float) -> None:
         """A worker voids what was not shipped in time, now or some time from now."""
@@ -309,7 +309,7 @@ class Till:
             await set_back.movements_let_go(self.database)
             if not await self.finish(hours=30):
                 break
-        await self.read()
+        await self.read(minutes=10)
 
     async def agree(self) -> None:
         """What must hold at rest: the bank's record, payments, ledger,
