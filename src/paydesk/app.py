@@ -58,6 +58,7 @@ from paydesk.web.checkout.services import CheckoutServices
 from paydesk.web.console.return_paths import HOME
 from paydesk.web.console.services import ConsoleServices
 from paydesk.web.console.shell import require_front_end
+from paydesk.web.guide import routes as guide
 from paydesk.web.hosts import KnownHosts
 from paydesk.web.middleware import Observed, SandboxBase
 from paydesk.web.notifications import notification_routes
@@ -152,6 +153,7 @@ def create_app(settings: Settings) -> FastAPI:
             *portal.routes,
             *account.routes,
             *operator.routes,
+            *guide.routes,
             *notification_routes(settings.proxy_networks()),
             *report_routes((settings.address, settings.sandbox_address), settings.proxy_networks()),
             Route("/", _start),

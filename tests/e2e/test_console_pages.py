@@ -27,6 +27,7 @@ from paydesk.adapters.acquirers.simulator.server import bank_app
 from paydesk.domain.accounts.roles import Permission
 from paydesk.web.account.routes import routes as account_routes
 from paydesk.web.console.guards import Access
+from paydesk.web.guide.chapters import chapters
 from paydesk.web.operator.routes import routes as operator_routes
 
 pytestmark = pytest.mark.browser
@@ -180,6 +181,7 @@ async def ids(open_page: OpenPage, running: Running) -> dict[str, Any]:
 async def test_every_page_is_for_everybody(open_page: OpenPage, running: Running, ids: dict[str, Any]) -> None:
     nobody = await open_page(running.address + "/account/login")
     wrong = await walk(nobody, running, addresses(account_routes, [Access.anybody], ids))
+    wrong += await walk(nobody, running, [*(f"/docs/{slug}" for slug in chapters()), "/docs/search?q=pingback"])
     owner = await owners_page(open_page, running)
     paths = addresses(account_routes, [*Permission, Access.person, Access.halfway], ids)
     goods = f"/account/{ids['merchant_id']}/deliveries/{ids['payment_id']}"

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from fastapi import APIRouter
@@ -14,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from paydesk.web.api.answers import REFERENCE
+from paydesk.web.api.call_examples import answer, call_of, examples
 from paydesk.web.api.document import openapi_document
 from paydesk.web.api.services import ApiServices, Services
 from paydesk.web.rendering import DoorTemplates, secured
@@ -128,10 +130,16 @@ def _made(request: Request, services: ApiServices) -> _Made:
     return made
 
 
-def _drawn(document: Mapping[str, object]) -> str:
+def _drawn(document: Mapping[str, Any]) -> str:
     read = msgspec.convert(document, _Document)
     operations = [
-        {"method": method.upper(), "path": path, "anchor": operation.operation_id, **_readable(operation)}
+        {
+            "method": method.upper(),
+            "path": path,
+            "anchor": operation.operation_id,
+            **_readable(operation),
+            **_shown(document, path, method),
+        }
         for path, methods in read.paths.items()
         for method, operation in methods.items()
         if method in _METHODS
@@ -141,6 +149,16 @@ def _drawn(document: Mapping[str, object]) -> str:
         for name, shape in read.components.schemas.items()
     ]
     return _PAGES.render("api_docs.html", _TEXTS, document=document, operations=operations, shapes=shapes)
+
+
+def _shown(document: Mapping[str, Any], path: str, method: str) -> dict[str, object]:
+    """An operation by example: the call in some languages, below the sandbox, and its answer."""
+    operation, (_, sandbox) = document["paths"][path][method], document["servers"]
+    answered = operation["responses"]["200"]["content"]["application/json"]["schema"]
+    return {
+        "examples": examples(call_of(method, path, operation, sandbox["url"])),
+        "answer": answer(answered, document["components"]["schemas"]),
+    }
 
 
 def _readable(operation: _Operation) -> dict[str, object]:

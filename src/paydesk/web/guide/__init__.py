@@ -1,0 +1,1 @@
+"""The guide at `/docs`: what docs/ says to a shop's programmers, to read beside the account."""
