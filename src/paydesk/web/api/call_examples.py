@@ -31,7 +31,7 @@ _VALUES: Mapping[str, object] = {
     "time_zone": "UTC",
     "country": "GB",
 }
-"""What fields of bodies and answers hold in examples, by name; others have a value of their type."""
+"""What fields hold in examples, by name; others have a value of their type."""
 
 _OF_TYPES: Mapping[str, object] = {"boolean": False, "integer": 0, "number": 10.0, "object": {}}
 _SAFE = ("get",)
