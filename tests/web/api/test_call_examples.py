@@ -9,9 +9,11 @@ import subprocess
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 
 from paydesk.web.api.call_examples import Call, answer, call_of, examples
+from paydesk.web.api.document_types import Document, Operation, Schema
 
 HARD = Call("POST", "http://a/1001", {"text": 'it\'s "so" \\ $x'}, keyed=True)
 
@@ -24,7 +26,7 @@ async def document(web: httpx.AsyncClient) -> dict[str, Any]:
 
 def calls(document: dict[str, Any]) -> list[tuple[Call, dict[str, Any]]]:
     return [
-        (call_of(method, path, operation, "http://a"), operation)
+        (call_of(method, path, msgspec.convert(operation, Operation), "http://a"), operation)
         for path, methods in document["paths"].items()
         for method, operation in methods.items()
     ]
@@ -44,9 +46,10 @@ async def test_every_call_has_its_address_its_body_and_its_key(document: dict[st
 
 async def test_answers_are_of_the_types_that_are_documented(document: dict[str, Any]) -> None:
     shapes = document["components"]["schemas"]
+    types = msgspec.convert(document, Document).components.schemas
     for call, operation in calls(document):
         schema = operation["responses"]["200"]["content"]["application/json"]["schema"]
-        shown = json.loads(answer(schema, shapes))
+        shown = json.loads(answer(msgspec.convert(schema, Schema), types))
         assert set(shown) == set(shapes[schema["$ref"].rpartition("/")[2]]["properties"]), call.address
         assert shown["success"] is True
 

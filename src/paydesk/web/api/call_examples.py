@@ -5,9 +5,10 @@ curl, PHP, Python and Node without packages.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+
+from paydesk.web.api.document_types import Operation, Schema
 
 IDS = "1001"
 """What stands for each id in the paths of examples."""
@@ -33,7 +34,7 @@ _VALUES: Mapping[str, object] = {
 }
 """What fields hold in examples, by name; others have a value of their type."""
 
-_OF_TYPES: Mapping[str, object] = {"boolean": False, "integer": 0, "number": 10.0, "object": {}}
+_OF_TYPES: Mapping[str, object] = {"boolean": False, "integer": 0, "number": 10.0, "object": {}, "array": []}
 _SAFE = ("get",)
 
 
@@ -66,15 +67,14 @@ class Call:
         return typed | ({"Idempotency-Key": "a-name-of-your-own"} if self.keyed else {})
 
 
-def call_of(method: str, path: str, operation: Mapping[str, Any], base: str) -> Call:
+def call_of(method: str, path: str, operation: Operation, base: str) -> Call:
     """The call of an operation of the document, with what its body must have."""
     address = base + "/".join(IDS if part.startswith("{") else part for part in path.split("/"))
-    body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
-    keyed = any(parameter["name"] == "Idempotency-Key" for parameter in operation.get("parameters", ()))
-    if body is None:
+    keyed = any(parameter.name == "Idempotency-Key" for parameter in operation.parameters)
+    if operation.body is None:
         return Call(method.upper(), address, None, keyed)
-    needed = body.get("required", ())
-    fields = {name: _value(name, shape, {}) for name, shape in body.get("properties", {}).items() if name in needed}
+    shape = operation.body.shape
+    fields = {name: _value(name, field, {}) for name, field in shape.properties.items() if name in shape.required}
     return Call(method.upper(), address, fields, keyed)
 
 
@@ -88,40 +88,37 @@ def examples(call: Call) -> list[Example]:
     ]
 
 
-def answer(schema: Mapping[str, Any], shapes: Mapping[str, Any]) -> str:
+def answer(schema: Schema, shapes: Mapping[str, Schema]) -> str:
     """What a type of the document looks like, as JSON text; `shapes` are the document's."""
     return json.dumps(_value("", schema, shapes), indent=2)
 
 
-def _value(name: str, schema: Mapping[str, Any], shapes: Mapping[str, Any]) -> object:
+def _value(name: str, schema: Schema, shapes: Mapping[str, Schema]) -> object:
     """An example of a type: what its field is known to hold, else something of the type."""
-    if "$ref" in schema:
-        return _value(name, shapes[schema["$ref"].rpartition("/")[2]], shapes)
-    options = [one for one in schema.get("anyOf", schema.get("allOf", ())) if one.get("type") != "null"]
+    if schema.named:
+        return _value(name, shapes[schema.named], shapes)
+    options = [one for one in schema.any_of or schema.all_of if one.type != "null"]
     if options:
         return _value(name, options[0], shapes)
-    if schema.get("enum"):
-        return schema["enum"][0]
-    kinds = schema.get("type", "object")
-    kind = kinds if isinstance(kinds, str) else kinds[0]
-    if kind == "object" and schema.get("properties"):
-        return {inner: _value(inner, shape, shapes) for inner, shape in schema["properties"].items()}
-    if kind == "array":
-        return [_value(name, schema["items"], shapes)] if "items" in schema else []
-    return _of_type(name, kind, kinds)
+    if schema.enum:
+        return schema.enum[0]
+    if schema.properties:
+        return {inner: _value(inner, shape, shapes) for inner, shape in schema.properties.items()}
+    if schema.items:
+        return [_value(name, schema.items, shapes)]
+    return _of_type(name, [schema.type] if isinstance(schema.type, str) else schema.type)
 
 
-def _of_type(name: str, kind: str, kinds: str | list[str]) -> object:
-    known = _VALUES.get(name)
-    if isinstance(known, str) and (kind == "string" or "string" in kinds):
+def _of_type(name: str, types: Sequence[str]) -> object:
+    """Something of the first of some types that a field of this name may have."""
+    known, first = _VALUES.get(name), types[0]
+    if (isinstance(known, str) and "string" in types) or (isinstance(known, int) and "integer" in types):
         return known
-    if isinstance(known, int) and kind == "integer":
-        return known
-    if kind == "integer" and name.endswith(("_at", "_ts", "date")):
+    if first == "integer" and name.endswith(("_at", "_ts", "date")):
         return 1795167856
-    if kind == "integer" and (name == "id" or name.endswith("_id")):
+    if first == "integer" and (name == "id" or name.endswith("_id")):
         return int(IDS)
-    return True if name == "success" else _OF_TYPES.get(kind, "")
+    return True if name == "success" else _OF_TYPES.get(first, "")
 
 
 def _curl(call: Call) -> str:

@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from fastapi import APIRouter
@@ -17,6 +16,7 @@ from starlette.responses import JSONResponse, Response
 from paydesk.web.api.answers import REFERENCE
 from paydesk.web.api.call_examples import answer, call_of, examples
 from paydesk.web.api.document import openapi_document
+from paydesk.web.api.document_types import Document, Operation, Schema
 from paydesk.web.api.services import ApiServices, Services
 from paydesk.web.rendering import DoorTemplates, secured
 from paydesk.web.texts import Catalogues
@@ -27,64 +27,6 @@ _TEXTS = Catalogues(_HERE / "locale", "api").texts_for("en")
 _METHODS = ("get", "post", "put", "patch", "delete")
 
 router = APIRouter(include_in_schema=False)
-
-
-class _Schema(msgspec.Struct, frozen=True):
-    """A type in the document, as far as the page shows it."""
-
-    type: str | list[str] = "any"
-    ref: str = msgspec.field(name="$ref", default="")
-    items: _Schema | None = None
-    any_of: list[_Schema] = msgspec.field(name="anyOf", default_factory=list)
-    all_of: list[_Schema] = msgspec.field(name="allOf", default_factory=list)
-    enum: list[str | int] = msgspec.field(default_factory=list)
-    minimum: int | float | None = None
-    maximum: int | float | None = None
-    description: str = ""
-    properties: dict[str, _Schema] = msgspec.field(default_factory=dict)
-
-
-class _Content(msgspec.Struct, frozen=True):
-    schema: _Schema
-
-
-class _Body(msgspec.Struct, frozen=True):
-    """What a call takes, or what it answers with."""
-
-    description: str = ""
-    content: dict[str, _Content] = msgspec.field(default_factory=dict)
-
-    @property
-    def shape(self) -> _Schema:
-        """The type of its JSON; of nothing without any."""
-        return self.content["application/json"].schema if "application/json" in self.content else _Schema()
-
-
-class _Parameter(msgspec.Struct, frozen=True):
-    name: str
-    schema: _Schema
-    where: str = msgspec.field(name="in")
-    description: str = ""
-
-
-class _Operation(msgspec.Struct, frozen=True):
-    summary: str
-    responses: dict[str, _Body]
-    operation_id: str = msgspec.field(name="operationId")
-    description: str = ""
-    parameters: list[_Parameter] = msgspec.field(default_factory=list)
-    body: _Body | None = msgspec.field(name="requestBody", default=None)
-
-
-class _Components(msgspec.Struct, frozen=True):
-    schemas: dict[str, _Schema]
-
-
-class _Document(msgspec.Struct, frozen=True):
-    """The document as the page reads it: calls by path and method, and shapes by name."""
-
-    paths: dict[str, dict[str, _Operation]]
-    components: _Components
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,15 +72,15 @@ def _made(request: Request, services: ApiServices) -> _Made:
     return made
 
 
-def _drawn(document: Mapping[str, Any]) -> str:
-    read = msgspec.convert(document, _Document)
+def _drawn(document: Mapping[str, object]) -> str:
+    read = msgspec.convert(document, Document)
     operations = [
         {
             "method": method.upper(),
             "path": path,
             "anchor": operation.operation_id,
             **_readable(operation),
-            **_shown(document, path, method),
+            **_shown(read, path, method),
         }
         for path, methods in read.paths.items()
         for method, operation in methods.items()
@@ -151,20 +93,19 @@ def _drawn(document: Mapping[str, Any]) -> str:
     return _PAGES.render("api_docs.html", _TEXTS, document=document, operations=operations, shapes=shapes)
 
 
-def _shown(document: Mapping[str, Any], path: str, method: str) -> dict[str, object]:
+def _shown(document: Document, path: str, method: str) -> dict[str, object]:
     """An operation by example: the call in some languages, below the sandbox, and its answer."""
-    operation, (_, sandbox) = document["paths"][path][method], document["servers"]
-    answered = operation["responses"]["200"]["content"]["application/json"]["schema"]
+    operation, (_, sandbox) = document.paths[path][method], document.servers
     return {
-        "examples": examples(call_of(method, path, operation, sandbox["url"])),
-        "answer": answer(answered, document["components"]["schemas"]),
+        "examples": examples(call_of(method, path, operation, sandbox.url)),
+        "answer": answer(operation.success.shape, document.components.schemas),
     }
 
 
-def _readable(operation: _Operation) -> dict[str, object]:
+def _readable(operation: Operation) -> dict[str, object]:
     """What the page shows of an operation."""
-    refusals = dict(operation.responses)
-    success = refusals.pop("200")
+    success = operation.success
+    refusals = {status: one for status, one in operation.responses.items() if one is not success}
     return {
         "summary": operation.summary,
         "paragraphs": operation.description.split("\n\n"),
@@ -178,14 +119,14 @@ def _readable(operation: _Operation) -> dict[str, object]:
     }
 
 
-def _fields(shape: _Schema) -> list[dict[str, object]]:
+def _fields(shape: Schema) -> list[dict[str, object]]:
     return [
         {"name": name, "type": _type(field), "description": field.description}
         for name, field in shape.properties.items()
     ]
 
 
-def _type(schema: _Schema) -> _Type:
+def _type(schema: Schema) -> _Type:
     """A schema in words."""
     options = schema.any_of or schema.all_of or [schema]
     named = [option for option in options if option.type != "null"]

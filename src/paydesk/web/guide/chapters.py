@@ -22,7 +22,8 @@ ADDRESS, SANDBOX, KEY = "http://127.0.0.1:8000", "http://127.0.0.1:8000/sandbox"
 """What stands in the programs for the reader's own: the service's bases and a public key."""
 
 _ADDRESS, _SANDBOX, _KEY = "\ue000", "\ue001", "\ue002"
-_BOOKS = {"integrate.md": "Integrate a shop", "interface.md": "The interface, rule by rule"}
+_FOR_SHOPS = "Integrate a shop"
+_BOOKS = {"integrate.md": _FOR_SHOPS, "interface.md": "The interface, rule by rule"}
 _CUT = re.compile(r"^## ", re.MULTILINE)
 _TAGS = re.compile(r"<[^>]+>")
 _NOT_IN_ANCHORS = re.compile(r"[^\w\- ]")
@@ -109,7 +110,7 @@ def _events() -> Chapter:
     for event in EVENTS:
         sample = json.dumps(json.loads(make_up(event, _SAMPLES_OF)), indent=2)
         parts.append(f"## {event}\n\n```json\n{sample}\n```")
-    return _chapter(_BOOKS["integrate.md"], "\n\n".join(parts))
+    return _chapter(_FOR_SHOPS, "\n\n".join(parts))
 
 
 def _sections(tokens: Sequence[Token]) -> Iterator[Section]:

@@ -42,7 +42,7 @@ async def show_chapter(visit: Visit) -> Response:
     """One chapter, with the reader's own addresses and public key in its programs;
     who asks for one that there is not sees where its words stand.
     """
-    slug = visit.request.path_params["chapter"]
+    slug = visit.path.removeprefix("/docs/")
     if slug not in chapters():
         return _found(visit, slug[:_LONGEST_SEARCH].replace("-", " "), status=404)
     order, chapter = _contents(), chapters()[slug]
