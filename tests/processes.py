@@ -173,6 +173,14 @@ class Kept:
                 os.killpg(self._process.pid, signal.SIGKILL)
 
 
+def words_of(process: psutil.Process) -> list[str]:
+    """The command of a process; none of one that has ended meanwhile."""
+    try:
+        return process.cmdline()
+    except psutil.NoSuchProcess:
+        return []
+
+
 def lives(process: psutil.Process) -> bool:
     """Whether a process is still there."""
     with suppress(psutil.NoSuchProcess):

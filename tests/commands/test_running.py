@@ -22,7 +22,7 @@ import psutil
 import pytest
 from tests.commands.conftest import Refusal, one_line
 from tests.lengths import long
-from tests.processes import PATIENCE, environment, eventually, free_port, lives
+from tests.processes import PATIENCE, environment, eventually, free_port, lives, words_of
 
 from paydesk.adapters.vault import Vault, generate_key_setting, generate_secret
 from paydesk.core.clock import utc_now
@@ -320,9 +320,8 @@ async def test_it_recovers_when_everything_was_killed_and_refuses_a_newer_schema
 def part(program: Program, name: str) -> psutil.Process | None:
     """The web or the worker process of `paydesk run`, while it runs."""
     for process in program.family():
-        with suppress(psutil.NoSuchProcess):
-            if name in process.cmdline() and "paydesk.commands.parts" in process.cmdline():
-                return process
+        if {name, "paydesk.commands.parts"} <= {*words_of(process)}:
+            return process
     return None
 
 
@@ -397,7 +396,7 @@ async def test_nothing_is_left_when_the_parent_alone_is_killed(tmp_path: Path) -
     async with paydesk("run", DATA_DIR=tmp_path / "data") as program:
         await program.ready()
         family = program.family()
-        assert {"web", "worker"} <= {word for process in family for word in process.cmdline()}
+        assert {"web", "worker"} <= {word for process in family for word in words_of(process)}
         program.process.kill()
         await eventually(lambda: not any(map(lives, family)), "all processes are gone")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import psutil
 from tests.lengths import long
-from tests.processes import Kept, environment, eventually, free_port
+from tests.processes import Kept, environment, eventually, free_port, words_of
 
 PAUSE = 8.0
 """Seconds that the processes come to nothing: more than uvicorn by itself gives them,
@@ -30,7 +30,7 @@ async def test_processes_that_take_long_to_start_are_left_to_it(
 
         def all_begun() -> bool:
             for process in serving.descendants():
-                if process not in begun and "--multiprocessing-fork" in process.cmdline():
+                if process not in begun and "--multiprocessing-fork" in words_of(process):
                     process.suspend()
                     begun.add(process)
             return len(begun) == 2

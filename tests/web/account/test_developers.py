@@ -13,8 +13,10 @@ from paydesk.core.clock import utc_now
 from paydesk.core.periods import Period
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.roles import Role
+from paydesk.domain.accounts.team import add_member
 from paydesk.domain.merchants.ignored_fields import SentWith, note_ignored
 from paydesk.domain.merchants.keys import find_signer, pairs_of
+from paydesk.domain.merchants.merchant import create_merchant
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.subscriptions.subscription_terms import Terms
@@ -71,6 +73,44 @@ async def test_the_public_key_is_shown_and_no_private_one(owner: Visitor, databa
         assert private not in shown.text
         if name != "/keys":
             assert public in shown.text
+
+
+async def test_the_first_keys_are_shown_once(
+    owner: Visitor, join: Join, database: Database, vault: Vault, web: httpx.AsyncClient
+) -> None:
+    first = page(owner, "/keys/first")
+    assert "See your keys" in text_of(await owner.see(page(owner)))
+    developer = await join(owner, Role.developer)
+    assert "See your keys" not in text_of(await developer.see(page(developer)))
+    assert leads_to(await developer.see(first)) == page(developer)
+    form = fields_of((await owner.see(first)).text, first)
+    answers = [await owner.web.post(first, data=form) for _ in range(2)]
+    assert [answer.status_code for answer in answers] == [200, 409]
+    assert shown_keys(answers[0]) == await pair(owner, database, vault)
+    assert answers[0].headers["cache-control"] == "no-store"
+    assert "make new ones" in text_of(answers[1])
+    assert (await order(web, *shown_keys(answers[0]))).status_code == 303
+    assert await audited(database, owner, "key_shown") == 1
+    assert leads_to(await owner.see(first)) == page(owner)
+    assert "Make new keys" in text_of(await owner.see(page(owner)))
+
+
+async def test_keys_that_took_the_place_of_the_first_are_not_shown_again(owner: Visitor) -> None:
+    first = page(owner, "/keys/first")
+    form = fields_of((await owner.see(first)).text, first)
+    await rotate(owner)
+    assert (await owner.web.post(first, data=form)).status_code == 409
+    assert leads_to(await owner.see(first)) == page(owner)
+
+
+async def test_a_shop_that_was_opened_by_command_has_shown_its_keys(
+    owner: Visitor, database: Database, vault: Vault
+) -> None:
+    merchant = await create_merchant(database, vault, name="Mugs", email="m@shop.example", now=utc_now())
+    person_id = await database.fetchval("select id from person where email = $1", owner.email)
+    await add_member(database, merchant.id, person_id, Role.owner, now=utc_now())
+    shop = f"/account/{merchant.id}/developers"
+    assert leads_to(await owner.see(f"{shop}/keys/first")) == shop
 
 
 async def test_new_keys_are_shown_once_and_work_beside_the_old_ones(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from paydesk.core.errors import Malformed, NotFound
+from paydesk.core.errors import Conflict, Malformed, NotFound
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
@@ -24,6 +24,8 @@ GRACE_PERIODS = (timedelta(0), timedelta(hours=24), timedelta(days=7))
 """How long the old keys may go on after new ones are made."""
 
 _MOST_KEYS = 20
+_TO_SEE = (Permission.manage_keys, Permission.refund)
+"""What it takes to see a key that may do everything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +125,40 @@ async def rotate_keys(
         )
         await warn_owners(connection, Action.key_rotated, session.actor, merchant_id=merchant_id, now=now)
     return pair
+
+
+async def unseen_key(database: Database, session: Session) -> int | None:
+    """The id of the shop's first key while nobody has seen its private half, for who may see it:
+    it moves money, too.
+    """
+    if session.merchant_id is None or not all(allows(session.role, needed) for needed in _TO_SEE):
+        return None
+    found: int | None = await queries.unseen_key(database, merchant_id=session.merchant_id)
+    return found
+
+
+async def show_first_keys(gate: Gate, session: Session, *, now: datetime) -> tuple[str, str]:
+    """The pair that a shop was opened with, public and private, this once.
+
+    Raises: Forbidden; ConfirmationNeeded; Conflict if it was seen before, or has been replaced.
+    """
+    for needed in _TO_SEE:
+        merchant_id = require(session, needed).merchant_id
+    require_recent(session, now=now)
+    seen = Conflict("these keys were shown before; make new ones if you don't have them")
+    async with gate.database.acquire() as connection, connection.transaction():
+        key_id = await queries.unseen_key(connection, merchant_id=merchant_id)
+        if key_id is None:
+            raise seen
+        public = await queries.lock_key(connection, merchant_id=merchant_id, id=key_id)
+        if await queries.unseen_key(connection, merchant_id=merchant_id) != key_id:
+            raise seen
+        private = await keys.private_key_of(connection, gate.vault, merchant_id, key_id)
+        subject = f"key {key_id}"
+        await record(
+            connection, session.actor, Action.key_shown, now=now, merchant_id=merchant_id, subject=subject, details={}
+        )
+    return public, private
 
 
 async def end_key(gate: Gate, session: Session, key_id: int, *, now: datetime) -> None:

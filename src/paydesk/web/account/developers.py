@@ -100,6 +100,7 @@ async def _integration(
         status=status,
         views=_views(visit),
         keys=await key_pairs.public_keys(visit.database, visit.merchant_id),
+        unseen=await key_pairs.unseen_key(visit.database, visit.session) is not None,
         scopes=SCOPES,
         chosen=wanted or await pingback_settings.find_pingback_settings(visit.database, visit.merchant_id),
         extra=EXTRA_EVENTS,
@@ -158,6 +159,24 @@ def _ending(hours: int, texts: Texts) -> str:
     return texts.translations.ngettext("In %(num)s hour", "In %(num)s hours", hours) % {"num": hours}
 
 
+_FIRST = f"{_DEVELOPERS}/keys/first"
+
+
+@section.page(_FIRST, needs=Permission.manage_keys, recent=True)
+async def offer_first_keys(visit: Visit) -> Response:
+    """The way to the pair that the shop was opened with, until somebody has seen it."""
+    if await key_pairs.unseen_key(visit.database, visit.session) is None:
+        return visit.go(visit.url("developers"))
+    return visit.page("developers_first.html")
+
+
+@section.action(_FIRST, needs=Permission.manage_keys, recent=True)
+async def show_first_keys(visit: Visit) -> Response:
+    """Show the pair this once: the answer is kept nowhere."""
+    public, private = await key_pairs.show_first_keys(visit.gate, visit.session, now=visit.now)
+    return visit.page("developers_made.html", public=public, private=private, others_until=None)
+
+
 @section.action(f"{_DEVELOPERS}/keys", needs=Permission.manage_keys, recent=True)
 async def make_keys(visit: Visit) -> Response:
     """Make them, and show the private key this once: the answer is kept nowhere."""
@@ -172,7 +191,7 @@ async def make_keys(visit: Visit) -> Response:
         now=visit.now,
         scopes=frozenset(scope for scope in KeyScope if scope in visit.form.all("scope")),
     )
-    return visit.page("developers_made.html", pair=pair, ended=pair.others_until <= visit.now)
+    return visit.page("developers_made.html", public=pair.public, private=pair.private, others_until=pair.others_until)
 
 
 _END = f"{_DEVELOPERS}/keys/{{key_id}}/end"

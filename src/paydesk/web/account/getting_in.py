@@ -51,7 +51,7 @@ async def sign_up(visit: Visit) -> Response:
     except PaydeskError as error:
         errors = field_errors(error, "shop_name", "name", "email", "password")
         return visit.page("signup.html", status=error.status, errors=errors, entered=entered)
-    return await _begin(visit, logged_in, HOME)
+    return await _begin(visit, logged_in, f"/account/{logged_in.session.merchant_id}/developers/keys/first")
 
 
 @section.page("/account/login", needs=Access.anybody)
