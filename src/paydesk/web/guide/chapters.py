@@ -155,7 +155,9 @@ def _linked(chapter: Chapter, homes: Mapping[tuple[str, str], str], drafts: Sequ
         place = f"#{anchor}" if anchor else ""
         return f'<a href="/docs/{home}{place}">{words}</a>'
 
-    return re.sub(r'<a href="([^"]*)">(.*?)</a>', lead, chapter.html, flags=re.DOTALL)
+    # A column without a name has no heading to read out.
+    html = chapter.html.replace("<th></th>", "<td></td>")
+    return re.sub(r'<a href="([^"]*)">(.*?)</a>', lead, html, flags=re.DOTALL)
 
 
 def found(words: str, *, most: int = 30) -> list[tuple[Chapter, Section, str]]:
