@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -29,6 +30,7 @@ WITHOUT_CONNECTION = Counter(
 log = structlog.get_logger()
 
 _LONGEST_PATH = 200
+_CUSTOMERS_PAGE = re.compile(r"(/(?:checkout|portal)/[A-Za-z0-9_.~-]+)/")
 
 
 def exception_handlers() -> dict[int | type[Exception], Callable[[Request, Any], Coroutine[Any, Any, Response]]]:
@@ -125,4 +127,12 @@ def _reads(request: Request) -> bool:
 
 def _page(request: Request, status: int, retry_after: int | None = None) -> Response:
     texts = pages.texts_for(request.headers.get("accept-language", ""))
-    return pages.error_page(texts, status=status, retry_after=retry_after, again=_reads(request))
+    reads = _reads(request)
+    back = "" if reads else _page_before(request)
+    return pages.error_page(texts, status=status, retry_after=retry_after, again=reads, back=back)
+
+
+def _page_before(request: Request) -> str:
+    """The customer's page whose form was sent, as far as the address tells; else empty."""
+    found = _CUSTOMERS_PAGE.match(request.url.path.removeprefix(base_path(request)))
+    return f"{base_path(request)}{found[1]}" if found else ""

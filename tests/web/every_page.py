@@ -161,6 +161,7 @@ PAGES: dict[str, Page] = {
     "expired": lambda header: checkout.expired_page(PAYMENT, checkout.texts_for(header)),
     "closed": lambda header: checkout.closed_page(PAYMENT, checkout.texts_for(header)),
     "suspended": lambda header: checkout.suspended_page(PAYMENT, checkout.texts_for(header)),
+    "stopped": lambda header: checkout.stopped_page(PAYMENT, checkout.texts_for(header)),
     "form error": lambda header: checkout.form_error_page(
         checkout.texts_for(header), status=403, message="wrong hash", fields=["hash"], hashed="a=1", suspect="amount"
     ),
@@ -176,6 +177,7 @@ PAGES: dict[str, Page] = {
     **{f"portal, notice {notice}": _portal(portal.card_page, HELD, notice=notice)
        for notice in dict.fromkeys([*DeclineReason, *portal_wording.NOTICES])},
     "portal, card replaced": _portal(portal.card_replaced_page, held(failures=1)),
+    "portal, stopped": _portal(portal.stopped_page, HELD),
     "portal, checking": _portal(portal.checking_page, HELD),
     "portal, not found": lambda header: portal.not_found_page(portal.texts_for(header)),
 }  # fmt: skip

@@ -37,6 +37,8 @@ async def rejected_forms(
                 ("status", form.status),
                 ("reason", form.reason),
                 *((f"  {name}", value) for name, value in form.fields.items()),
+                *([("suspect", form.suspect)] if form.suspect else []),
+                *([("hashed", form.hashed)] if form.hashed else []),
             ]
         )
         typer.echo()

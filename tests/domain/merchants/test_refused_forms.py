@@ -11,7 +11,7 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import Malformed
 from paydesk.database.pool import Database
 from paydesk.domain.merchants import refused_forms
-from paydesk.domain.merchants.refused_forms import log_rejected_form, rejected_forms
+from paydesk.domain.merchants.refused_forms import PRIVATE_KEY, WrongHash, log_rejected_form, rejected_forms
 from paydesk.domain.merchants.shop import Shop
 
 ERROR = Malformed("amount is missing", "amount")
@@ -37,6 +37,27 @@ async def test_only_the_newest_lines_of_a_merchant_are_kept(
     assert [line.fields["n"] for line in lines] == ["11", "10", "9", "8", "7"]
     assert [line.fields["n"] for line in await rejected_forms(database, shop.merchant_id, most=2)] == ["11", "10"]
     assert len(await rejected_forms(database, other_shop.merchant_id)) == 1
+
+
+async def test_what_was_signed_is_kept_where_every_field_is_kept_whole(database: Database, shop: Shop) -> None:
+    wrong = WrongHash("amount=1&currency=USD", "the pair")
+    for fields in ({"amount": "1"}, {"amount": "1" * 201}, {"amount": "4242424242424242"}):
+        await log_rejected_form(database, shop, wrong, fields, utc_now())
+    kept = await rejected_forms(database, shop.merchant_id)
+    assert [(one.hashed, one.suspect) for one in reversed(kept)] == [
+        ("amount=1&currency=USD", "the pair"),
+        (None, "the pair"),
+        (None, "the pair"),
+    ]
+
+
+async def test_the_private_key_is_not_kept_wherever_it_was_posted(database: Database, shop: Shop) -> None:
+    key = "5e" * 24
+    wrong = WrongHash(f"secret={key}", "")
+    await log_rejected_form(database, shop, wrong, {"secret": key, f"x{key}": "y", "hash": key}, utc_now(), secret=key)
+    (line,) = await rejected_forms(database, shop.merchant_id)
+    assert key not in f"{line}"
+    assert line.fields["secret"] == PRIVATE_KEY
 
 
 @pytest.mark.parametrize(

@@ -62,8 +62,30 @@ def test_the_public_key_in_place_of_the_private_one_is_recognised() -> None:
     assert "public key instead" in suspect(FORM, FORM, key=FORM["api_key"])
 
 
-def test_a_wrong_key_is_suspected_when_every_field_is_plain() -> None:
-    assert suspect(FORM, FORM, key="another private key").startswith("the private key")
+def test_a_changed_value_and_another_accounts_key_look_alike_so_both_are_named() -> None:
+    for changed, key in ((FORM | {"amount": "4.00"}, KEY), (FORM, "another private key")):
+        found = suspect(changed, FORM, key=key)
+        assert found.startswith("a value that was changed after signing")
+        assert "or a private key that is of another account" in found
+
+
+@pytest.mark.parametrize("written", [f"{KEY}\n", f" {KEY}", f"{KEY} "])
+def test_a_space_beside_the_key_is_recognised(written: str) -> None:
+    assert "a space or a line break beside it" in suspect(FORM, FORM, key=written)
+
+
+def test_the_key_of_another_pair_of_the_account_is_recognised_and_not_shown() -> None:
+    others = [("public-new", "private-new"), (FORM["api_key"], KEY), ("public-old", "private-old")]
+    found = diagnose(FORM, sign(FORM, "private-old", "v1"), KEY, "v1", others)
+    assert "another pair of this account, whose public key is public-old" in found.suspect
+    assert "private-" not in found.hashed + found.suspect
+
+
+def test_a_private_key_that_was_posted_is_masked_in_what_was_hashed() -> None:
+    posted = FORM | {"secret": KEY, "old": "private-old"}
+    found = diagnose(posted, "0" * 64, KEY, "v1", [("public-old", "private-old")])
+    assert KEY not in found.hashed
+    assert "private-old" not in found.hashed
 
 
 def test_a_field_that_is_easily_encoded_in_two_ways_is_suspected() -> None:

@@ -354,6 +354,10 @@ async def test_a_refused_form_appears_with_its_reason(
     shown = await owner.see(log)
     assert "403" in text_of(shown)
     assert "&lt;b&gt;A-7&lt;/b&gt;" in shown.text
+    said = text_of(shown)
+    assert "a value that was changed after signing" in said
+    assert "description=A mug;merchant_order_id=<b>A-7</b>;sign_version=v2;" in said, "what was signed"
+    assert "a wrong private key" not in said
     assert "every 5s" in shown.text
     part = await owner.see(log, **{"HX-Request": "true"})
     assert "<html" not in part.text

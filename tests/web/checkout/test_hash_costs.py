@@ -170,9 +170,10 @@ async def test_the_event_loop_goes_on_while_a_mistake_is_looked_for(
 ) -> None:
     loop, turned = asyncio.get_running_loop(), asyncio.Event()
 
-    def slow(*_: Any) -> None:
+    def slow(*_: Any) -> diagnosis.Diagnosis:
         # Only a loop that still turns can let this thread go on.
         asyncio.run_coroutine_threadsafe(turned.wait(), loop).result(timeout=30)
+        return diagnosis.Diagnosis("", "")
 
     monkeypatch.setattr(receiving, "diagnose", slow)
     form = {"api_key": gateway.public_key, "amount": "1", **WRONG}

@@ -73,6 +73,7 @@ ALL_PAGES: dict[str, Callable[[Texts], Response]] = {
     "expired": lambda texts: pages.expired_page(VIEW, texts),
     "closed": lambda texts: pages.closed_page(VIEW, texts),
     "suspended": lambda texts: pages.suspended_page(VIEW, texts),
+    "stopped": lambda texts: pages.stopped_page(VIEW, texts),
     "form error": lambda texts: pages.form_error_page(
         texts, status=403, message="wrong hash", fields=["hash"], hashed="a=1&b=2", suspect="amount"
     ),
@@ -340,6 +341,15 @@ def test_what_passes_can_be_loaded_again(status: int, offered: bool) -> None:
     page = read(pages.error_page(ENGLISH, status=status, again=True)).text
     assert ("Load the page again" in page) is offered
     assert "Load the page again" not in read(pages.error_page(ENGLISH, status=status)).text
+
+
+@pytest.mark.parametrize("status", [404, 409, 429])
+def test_an_error_page_leads_on(status: int) -> None:
+    sent = read(pages.error_page(ENGLISH, status=status, back="/checkout/t1"))
+    assert sent.links() == ["/checkout/t1"]
+    for again in (False, True):
+        page = read(pages.error_page(ENGLISH, status=status, again=again))
+        assert page.links() or any("data-back" in attributes for _, attributes in page.found)
 
 
 @pytest.mark.parametrize("language", pages.CATALOGUES.languages)

@@ -293,6 +293,12 @@ async def test_a_checkout_allows_ten_attempts(
     answer = await press_pay(web, path, VISA)
     assert answer.status_code == 429
     assert "too many attempts" in text_of(answer)
+    assert "<form" not in answer.text, "no live form below it"
+    assert 'href="https://shop.example/"' in answer.text
+    scripted = await press_pay(web, path, VISA, accept="application/json")
+    assert (scripted.status_code, scripted.json()) == (429, {"redirect": f"{path}/stopped"})
+    told = await web.get(f"{path}/stopped")
+    assert (told.status_code, "<form" in told.text) == (429, False)
     assert await count_rows("payment_attempt") == 10
     assert charges() == []
 

@@ -166,7 +166,32 @@ async def test_a_form_without_its_key_or_hash_is_malformed(
 async def test_an_unknown_key_is_not_found(web: httpx.AsyncClient, signed_form: SignedForm) -> None:
     status, message, _ = await refused(web, signed_form() | {"api_key": "no-such-key"})
     assert status == 404
-    assert 'api_key "no-such-key"' in message
+    assert "api_key is unknown: what was sent has 11 characters" in message
+
+
+@pytest.mark.parametrize("kind", ["this merchant's", "nobody's"])
+async def test_a_private_key_sent_as_api_key_is_never_shown(
+    web: httpx.AsyncClient, signed_form: SignedForm, gateway: Gateway, capsys: pytest.CaptureFixture[str], kind: str
+) -> None:
+    key = gateway.private_key if kind == "this merchant's" else secrets.token_hex(24)
+    for base in (FORM, f"/sandbox{FORM}"):
+        status, message, page = await refused(web, signed_form() | {"api_key": key}, base)
+        assert status == 404
+        assert ("api_key is a private key" in message) is (key == gateway.private_key)
+        assert key[:8] not in page
+    assert key[:8] not in capsys.readouterr().out
+
+
+async def test_the_merchant_sees_what_was_signed_of_a_form_and_never_the_key(
+    web: httpx.AsyncClient, signed_form: SignedForm, gateway: Gateway, database: Database, merchant: Merchant
+) -> None:
+    for base in (FORM, f"/sandbox{FORM}"):
+        await refused(web, signed_form() | {"amount": "0.01", "note": gateway.private_key}, base)
+        await refused(web, signed_form() | {"amount": "0.01"}, base)
+    kept = await rejected_forms(database, merchant.id)
+    assert gateway.private_key not in f"{kept}"
+    assert all("amount=0.01&api_key=" in one.hashed for one in kept if one.hashed)
+    assert [bool(one.hashed) for one in kept] == [True, True, False, False] * 2
 
 
 @pytest.mark.parametrize(

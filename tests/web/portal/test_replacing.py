@@ -170,6 +170,8 @@ async def test_too_many_attempts_are_refused_for_a_while(subscriber: Any, count_
     answer = await subscriber.give(MASTERCARD)
     assert answer.status_code == 429
     assert "too many attempts" in html.unescape(answer.text)
+    assert "<form" not in answer.text, "no live form below it"
+    assert f'href="{subscriber.path}"' in answer.text
     assert await count_rows("card_change") == 10
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -287,6 +288,22 @@ async def pairs_of(database: Database, vault: Vault, merchant_id: int) -> list[t
     """All (public, private) pairs of a merchant, newest first."""
     keys = await records_of(_PublicKey, queries.keys_of(database, merchant_id=merchant_id))
     return [(key.public_key, open_key(vault, key)) for key in keys]
+
+
+async def readable_pairs_of(database: Database, vault: Vault, merchant_id: int, *, most: int) -> list[tuple[str, str]]:
+    """A merchant's newest (public, private) pairs, as far as they can be opened."""
+    keys = await records_of(_PublicKey, queries.keys_of(database, merchant_id=merchant_id))
+    found: list[tuple[str, str]] = []
+    for key in keys[:most]:
+        with suppress(VaultError):
+            found.append((key.public_key, open_key(vault, key)))
+    return found
+
+
+async def is_private_key(database: Database, vault: Vault, text: str) -> bool:
+    """Whether this is somebody's private key, of whichever merchant, valid or not."""
+    lookup = vault.fingerprint(text, purpose=PURPOSE)
+    return bool(await queries.is_private_key(database, private_key_lookup=lookup))
 
 
 def open_key(vault: Vault, key: SealedKey) -> str:

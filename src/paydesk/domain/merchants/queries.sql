@@ -104,6 +104,10 @@ select merchant_id, id, private_key_sealed, vault_key_id, public_key
  where merchant_id = :merchant_id
  order by id desc;
 
+-- name: is_private_key(private_key_lookup)$
+-- Whether what was sent is a private key of anybody, valid or not.
+select exists (select from merchant_key where private_key_lookup = :private_key_lookup);
+
 -- name: sealed_key(merchant_id, id)^
 select merchant_id, id, private_key_sealed, vault_key_id
   from merchant_key
@@ -153,11 +157,11 @@ update form_count
 -- name: forget_form_counts(before)!
 delete from form_count where minute < :before;
 
--- name: log_rejected_form(merchant_id, live, status, reason, fields, now, most)!
+-- name: log_rejected_form(merchant_id, live, status, reason, fields, hashed, suspect, now, most)!
 -- The log is bounded: what exceeds the newest :most of a merchant is dropped with each new line.
 with logged as (
-    insert into rejected_form (merchant_id, live, at, status, reason, fields)
-    values (:merchant_id, :live, :now, :status, :reason, :fields)
+    insert into rejected_form (merchant_id, live, at, status, reason, fields, hashed, suspect)
+    values (:merchant_id, :live, :now, :status, :reason, :fields, :hashed, :suspect)
 )
 delete from rejected_form r
  using (
@@ -171,7 +175,7 @@ delete from rejected_form r
  where r.merchant_id = :merchant_id and r.at = old.at and r.id = old.id;
 
 -- name: rejected_forms(merchant_id, most)
-select live, id, at, status, reason, fields
+select live, id, at, status, reason, fields, hashed, suspect
   from rejected_form
  where merchant_id = :merchant_id
  order by at desc, id desc
@@ -179,7 +183,7 @@ select live, id, at, status, reason, fields
 
 -- name: list_rejected_forms(merchant_id, live, before_at, before_id, since, until, most)
 -- A merchant's log is short (log_rejected_form keeps it so): its key serves both sides.
-select live, id, at, status, reason, fields
+select live, id, at, status, reason, fields, hashed, suspect
   from rejected_form
  where merchant_id = :merchant_id and at >= :since and at < :until and (at, id) < (:before_at, :before_id)
    and live = :live

@@ -5,10 +5,11 @@ for the error page of test mode.
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote_plus
 
+from paydesk.domain.merchants.refused_forms import PRIVATE_KEY
 from paydesk_client.signature import Budget, MalformedForm, Value, Version, canonical_string, sign, verify
 
 _MOST_WORK = 4_000_000
@@ -26,21 +27,57 @@ class Diagnosis:
     suspect: str
 
 
-def diagnose(form: dict[str, Value], given: str, private_key: str, version: Version) -> Diagnosis:
-    """Find the mistake that explains a wrong hash, or else say where to look.
-    Never reveals the key.
+def hashed_string(form: dict[str, Value], private_key: str, version: Version) -> str:
+    """The string of which the hash is made, without the key, which is masked wherever it stands in
+    the form itself.
     """
     signed = {name: value for name, value in form.items() if name != "hash"}
-    hashed = canonical_string(signed, version)
+    return canonical_string(signed, version).replace(private_key, PRIVATE_KEY)
+
+
+def diagnose(
+    form: dict[str, Value], given: str, private_key: str, version: Version, others: Sequence[tuple[str, str]] = ()
+) -> Diagnosis:
+    """Find the mistake that explains a wrong hash, or else say where to look.
+    Never reveals a key; `others` are the (public, private) pairs of the same account.
+    """
+    signed = {name: value for name, value in form.items() if name != "hash"}
+    hashed = hashed_string(form, private_key, version)
+    for _, other in others:
+        hashed = hashed.replace(other, PRIVATE_KEY)
     budget = Budget(_MOST_WORK)
     if verify(form, given, _text_of(form, "api_key"), version, budget):
         return Diagnosis(hashed, "the key: the hash was computed with the public key instead of the private key")
+    by = _other_key(form, given, private_key, version, others, budget)
+    if by:
+        return Diagnosis(hashed, by)
     for explanation, variant, its_version in _mistakes(signed, version):
         if not budget.left:
             break
         if _explains(variant, given, private_key, its_version, budget):
             return Diagnosis(hashed, explanation)
     return Diagnosis(hashed, _without_explanation(signed, given, version))
+
+
+def _other_key(
+    form: dict[str, Value],
+    given: str,
+    private_key: str,
+    version: Version,
+    others: Sequence[tuple[str, str]],
+    budget: Budget,
+) -> str:
+    """Which key of the same account it was signed with instead, or what stood beside the key."""
+    for written in (f"{private_key}\n", f"{private_key}\r\n", f" {private_key}", f"{private_key} "):
+        if verify(form, given, written, version, budget):
+            return "the private key: it was used with a space or a line break beside it"
+    for public, private in others:
+        if private != private_key and verify(form, given, private, version, budget):
+            return (
+                f"the pair: the hash was computed with the private key of another pair of this account, whose public "
+                f"key is {public}; sign with the private key that belongs to the posted api_key"
+            )
+    return ""
 
 
 def _explains(variant: dict[str, Value], given: str, private_key: str, version: Version, budget: Budget) -> bool:
@@ -96,6 +133,10 @@ def _without_explanation(signed: dict[str, Value], given: str, version: Version)
     ]
     if unusual:
         return (
-            f'"{unusual[0]}", which has characters or a shape that are easily encoded in two ways; or the private key'
+            f'"{unusual[0]}", which has characters or a shape that are easily encoded in two ways; or another value '
+            "that was changed after signing; or the private key"
         )
-    return "the private key: every field looks plain, so check that the key belongs to this api_key and has no spaces"
+    return (
+        "a value that was changed after signing (compare each with what your server signed), or a private key that is "
+        "of another account"
+    )

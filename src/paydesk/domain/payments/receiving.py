@@ -12,19 +12,28 @@ from datetime import datetime
 
 from paydesk.adapters.acquirers.interface import Acquirer
 from paydesk.adapters.vault import Vault
-from paydesk.core.errors import Conflict, Forbidden, Malformed, NotFound, PaydeskError, TooMany
+from paydesk.core.errors import Conflict, Malformed, NotFound, PaydeskError, TooMany
 from paydesk.database.pool import Database
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms
 from paydesk.domain.merchants.customer_links import Link
 from paydesk.domain.merchants.hash_threads import guesses
 from paydesk.domain.merchants.ignored_fields import SentWith, note_ignored
-from paydesk.domain.merchants.keys import KeyScope, KeyUnreadable, Signer, find_signer, refuse_in_a_copy, require_scope
-from paydesk.domain.merchants.refused_forms import log_rejected_form
+from paydesk.domain.merchants.keys import (
+    KeyScope,
+    KeyUnreadable,
+    Signer,
+    find_signer,
+    is_private_key,
+    readable_pairs_of,
+    refuse_in_a_copy,
+    require_scope,
+)
+from paydesk.domain.merchants.refused_forms import WrongHash, log_rejected_form
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.merchants.verifying import is_genuine
 from paydesk.domain.payments.checkouts import open_checkout
-from paydesk.domain.payments.diagnosis import Diagnosis, diagnose
+from paydesk.domain.payments.diagnosis import diagnose, hashed_string
 from paydesk.domain.payments.hold_periods import TIME_TO_SHIP
 from paydesk.domain.payments.requests import (
     KNOWN_FIELDS,
@@ -38,16 +47,8 @@ from paydesk_client.signature import MalformedForm, Value, parse_form
 LARGEST_BODY = 64 * 1024
 """Bytes of a form."""
 
-
-class WrongHash(Forbidden):
-    """The form's hash is not the one that its merchant's key gives;
-    in test mode the diagnosis helps to find why.
-    """
-
-    def __init__(self, diagnosis: Diagnosis | None) -> None:
-        super().__init__("hash is wrong: it does not match the posted fields and the private key of this api_key")
-        self.diagnosis = diagnosis
-        self.fields = ("hash",)
+_MOST_PAIRS = 10
+"""A merchant's key pairs, newest first, that are tried on a wrong hash."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,17 +89,17 @@ async def receive_form(desk: Reception, body: bytes, *, client_address: str, san
     public_key = read_required(form, "api_key")
     signer = await _find_signer(desk, public_key, client_address, now=now)
     if signer is None:
-        raise NotFound(f'api_key "{public_key[:64]}" is unknown; copy the public key from your account')
+        raise await _unknown(desk, public_key)
     shop = Shop(signer.merchant_id, live=not sandbox and not signer.test_mode)
     if signer.forms_this_minute > desk.forms_per_minute:
         error = TooMany("too many checkout forms from this address; wait a minute", retry_after=60 - now.second)
         # One line tells the programmer; one for each form would let a flood push everything else
         # out of the log.
         if signer.forms_this_minute == desk.forms_per_minute + 1:
-            await log_rejected_form(desk.database, shop, error, form, now)
+            await log_rejected_form(desk.database, shop, error, form, now, secret=signer.private_key)
         raise error
     try:
-        await _verify(desk.database, form, signer, shop, client_address, now)
+        await _verify(desk, form, signer, shop, client_address, now)
         require_scope(signer.scopes, KeyScope.sign)
         request = read_request(form)
         if shop.live:
@@ -107,7 +108,7 @@ async def receive_form(desk: Reception, body: bytes, *, client_address: str, san
     except TooMany:
         raise
     except PaydeskError as error:
-        await log_rejected_form(desk.database, shop, error, form, now)
+        await log_rejected_form(desk.database, shop, error, form, now, secret=signer.private_key)
         raise
     await note_ignored(desk.database, shop, SentWith.FORM, form.keys() - KNOWN_FIELDS, now=now)
     shop_now = now if shop.live else now + signer.test_clock
@@ -142,20 +143,37 @@ def read_form(body: bytes) -> dict[str, Value]:
         raise Malformed(str(error), *([error.field] if error.field else [])) from error
 
 
+async def _unknown(desk: Reception, sent: str) -> NotFound:
+    """What to say of an api_key that nobody has; it is not repeated, for it may be a secret."""
+    if await is_private_key(desk.database, desk.vault, sent.strip()):
+        return NotFound(
+            "api_key is a private key: send the public key of your account as api_key, and keep the private one on "
+            "your server; whoever saw this form has it now, so make new keys in your account"
+        )
+    return NotFound(
+        f"api_key is unknown: what was sent has {len(sent)} characters; copy the public key from your account, not the "
+        "private one"
+    )
+
+
 async def _verify(
-    database: Database, form: dict[str, Value], signer: Signer, shop: Shop, client_address: str, now: datetime
+    desk: Reception, form: dict[str, Value], signer: Signer, shop: Shop, client_address: str, now: datetime
 ) -> None:
     given = read_required(form, "hash")
     version = read_sign_version(form)
     try:
-        genuine = await is_genuine(database, signer, form, given, version, client=client_address, now=now)
+        genuine = await is_genuine(desk.database, signer, form, given, version, client=client_address, now=now)
     except MalformedForm as error:
         raise Malformed(str(error), error.field) from error
     if genuine:
         return
-    if shop.live or guesses.is_full:
-        raise WrongHash(None)
-    raise WrongHash(await guesses.do(lambda: diagnose(form, given, signer.private_key, version)))
+    if guesses.is_full:
+        raise WrongHash()
+    if shop.live:
+        raise WrongHash(await guesses.do(lambda: hashed_string(form, signer.private_key, version)))
+    others = await readable_pairs_of(desk.database, desk.vault, signer.merchant_id, most=_MOST_PAIRS)
+    found = await guesses.do(lambda: diagnose(form, given, signer.private_key, version, others))
+    raise WrongHash(found.hashed, found.suspect)
 
 
 def refuse_beyond_pages(request: CheckoutRequest, signer: Signer, acquirers: Sequence[Acquirer]) -> None:

@@ -151,7 +151,7 @@ update pingback_attempt
 
 -- name: erase_rejected_forms(merchant_id, live, orders, kept, patterns)!
 update rejected_form r
-   set reason = 'erased',
+   set reason = 'erased', hashed = null, suspect = null,
        fields = coalesce((select jsonb_object_agg(f.key, case when f.key = any(:kept::text[]) then f.value
                                                               else '"erased"' end)
                             from jsonb_each(r.fields) f), '{}')

@@ -197,11 +197,11 @@ def payment_problem(
     return JSONResponse(body, status, headers={"Cache-Control": "no-store"})
 
 
-def payment_step(url: str) -> JSONResponse:
+def payment_step(url: str, *, status: int = 200) -> JSONResponse:
     """The answer to the page's JavaScript when the browser has to go
     on to another page: `{"redirect": url}`.
     """
-    return JSONResponse({"redirect": url}, headers={"Cache-Control": "no-store"})
+    return JSONResponse({"redirect": url}, status, headers={"Cache-Control": "no-store"})
 
 
 def address_page(
@@ -282,6 +282,12 @@ def suspended_page(view: CheckoutView, texts: Texts) -> HTMLResponse:
     return secured(_PAGES.render("suspended.html", texts, view=view, offer=offer, home=home), status=409)
 
 
+def stopped_page(view: CheckoutView, texts: Texts) -> HTMLResponse:
+    """The page (429) for somebody who has tried too often to pay, with the way back to the shop."""
+    offer, home = _offer(view, texts), _home(view)
+    return secured(_PAGES.render("stopped.html", texts, view=view, offer=offer, home=home), status=429)
+
+
 def unpayable_page(view: CheckoutView, texts: Texts) -> HTMLResponse:
     """The page (409) of a checkout for which no way to pay is set up,
     with the way back to the shop.
@@ -313,13 +319,16 @@ def form_error_page(
     return secured(html, status=status, headers=_retry(retry_after))
 
 
-def error_page(texts: Texts, *, status: int, retry_after: int | None = None, again: bool = False) -> HTMLResponse:
+def error_page(
+    texts: Texts, *, status: int, retry_after: int | None = None, again: bool = False, back: str = ""
+) -> HTMLResponse:
     """A general error page, in the words of `wording.ERRORS`; `retry_after` is in seconds.
 
-    `again` says that what was asked for was a page, which can be loaded once more.
+    `again` says that what was asked for was a page, which can be loaded once more; `back` is the
+    page of ours whose form was sent.
     """
     problem = wording.ERRORS.get(status) or wording.ERRORS[500 if status >= 500 else 400]
-    html = _PAGES.render("error.html", texts, problem=problem, again=again and problem.passes)
+    html = _PAGES.render("error.html", texts, problem=problem, again=again and problem.passes, back=back)
     return secured(html, status=status, headers=_retry(retry_after))
 
 

@@ -8,8 +8,9 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from paydesk.core.errors import PaydeskError, Unavailable
+from paydesk.domain.merchants.refused_forms import WrongHash
 from paydesk.domain.payments import metrics
-from paydesk.domain.payments.receiving import LARGEST_BODY, WrongHash, receive_form
+from paydesk.domain.payments.receiving import LARGEST_BODY, receive_form
 from paydesk.web.checkout import pages
 from paydesk.web.checkout.services import CheckoutServices
 from paydesk.web.errors import error_json
@@ -57,14 +58,15 @@ def _refusal(request: Request, error: PaydeskError) -> Response:
     if isinstance(error, Unavailable):
         # Nothing is wrong with the form: the shop's programmer has nothing to look for.
         return pages.error_page(texts, status=error.status, retry_after=error.retry_after)
-    diagnosis = error.diagnosis if isinstance(error, WrongHash) else None
+    # Only what was looked into has a suspect: that is what tests send.
+    wrong = error if isinstance(error, WrongHash) and error.suspect else None
     return pages.form_error_page(
         texts,
         status=error.status,
         message=error.message,
         fields=getattr(error, "fields", ()),
-        hashed=diagnosis.hashed if diagnosis else None,
-        suspect=diagnosis.suspect if diagnosis else None,
+        hashed=wrong.hashed if wrong else None,
+        suspect=wrong.suspect if wrong else None,
         retry_after=error.retry_after,
     )
 

@@ -315,15 +315,30 @@ async def follow(visit: CheckoutVisit, result: Result, typed: Typed | None = Non
         case Paid(leads_back):
             return await visit.thank(leads_back=leads_back)
         case Refused("too_many_attempts"):
-            return visit.again(429, notice="too_many_attempts", typed=typed)
+            return _stopped(visit)
         case Refused("suspended"):
-            return visit.again(409, notice="suspended", typed=typed)
+            return visit.go(visit.path)
         case Refused(reason):
             return visit.again(402, notice=reason, typed=typed)
         case ConfirmWithBank(url):
             return visit.go(url)
         case Unsettled():
             return visit.go(f"{visit.path}/result")
+
+
+def _stopped(visit: CheckoutVisit) -> Response:
+    """No more attempts: a page that says so, and never above a form that takes a card."""
+    if wants_json(visit.request):
+        return pages.payment_step(f"{visit.path}/stopped", status=429)
+    return pages.stopped_page(visit.view(), visit.texts)
+
+
+async def show_stopped(request: Request) -> Response:
+    """Say that there were too many attempts, to a browser whose script was told so."""
+    visit = await find_visit(request)
+    if visit.checkout.standing not in (Standing.OPEN, Standing.CHALLENGED):
+        return visit.go(visit.path)
+    return pages.stopped_page(visit.view(), visit.texts)
 
 
 async def show_result(request: Request) -> Response:
@@ -435,6 +450,7 @@ routes = [
     Route("/checkout/{token}/pay", refuse_get, methods=["GET"]),
     Route("/checkout/{token}/continue", go_on, methods=["POST"], middleware=compressed),
     Route("/checkout/{token}/continue", refuse_get, methods=["GET"]),
+    Route("/checkout/{token}/stopped", show_stopped, methods=["GET"]),
     Route("/checkout/{token}/result", show_result, methods=["GET"]),
     Route("/checkout/{token}/status", show_status, methods=["GET"]),
 ]

@@ -87,12 +87,7 @@ NOTICES: dict[str, str] = {
         "You left your bank’s confirmation, so the payment was not made. You have not been charged. Try again when you "
         "are ready."
     ),
-    "too_many_attempts": mark(
-        "There were too many attempts to pay. For your safety no more are possible here. Go back to the shop, or ask "
-        "your bank."
-    ),
     "too_many_codes": mark("Too many codes were asked for. Please wait an hour, or pay without one."),
-    "suspended": mark("This shop can’t take payments at the moment. You have not been charged."),
     "unavailable": mark(
         "The payment service does not answer just now. You have not been charged. Try again in a minute."
     ),

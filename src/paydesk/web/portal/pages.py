@@ -188,6 +188,11 @@ def card_replaced_page(view: PortalView) -> HTMLResponse:
     return _page("card_replaced.html", view)
 
 
+def stopped_page(view: PortalView) -> HTMLResponse:
+    """There were too many attempts (429): no form until some time has passed."""
+    return secured(_render("stopped.html", view), status=429)
+
+
 def checking_page(view: PortalView, *, waits: str = "") -> HTMLResponse:
     """The page to wait on while nobody knows what the bank said;
     it finds its own way, also without JavaScript. `waits` goes with its questions.

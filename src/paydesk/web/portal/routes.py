@@ -138,7 +138,7 @@ def _follow(visit: PortalVisit, result: Result, typed: tuple[str, str] = ("", ""
     """Where a result leads: the bank, the form again, or the page that says how it stands."""
     match result:
         case Refused("too_many_attempts"):
-            return visit.card_form(429, notice="too_many_attempts", typed=typed)
+            return pages.stopped_page(visit.view)
         case Refused(reason):
             return visit.card_form(402, notice=reason, typed=typed)
         case ConfirmWithBank(url):

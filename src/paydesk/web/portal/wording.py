@@ -77,10 +77,6 @@ NOTICES: dict[str, str] = {
     "challenge_closed": mark(
         "You left your bank’s confirmation, so your old card stays. Try again when you are ready."
     ),
-    "too_many_attempts": mark(
-        "There were too many attempts. For your safety no more are possible just now. Try again in an hour, or ask "
-        "your bank."
-    ),
 }
 """Texts by decline reason, or by what happened; `declines.notice_for` finds the one for each."""
 

@@ -236,6 +236,10 @@ async function poll(place) {
   }
 }
 
+for (const button of document.querySelectorAll("[data-back]")) {
+  button.hidden = history.length < 2;
+  button.addEventListener("click", () => history.back());
+}
 const form = document.getElementById("payment");
 const checking = document.getElementById("checking");
 if (form) enhance(form);
