@@ -222,6 +222,7 @@ def console_services(settings: Settings, desk: Desk, gate: Gate) -> ConsoleServi
         gate=gate,
         iban_wait=settings.iban_wait,
         sender=partial(sender_for_a_call, settings, desk),
+        outbound_allow=settings.outbound_networks(),
     )
 
 

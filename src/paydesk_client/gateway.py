@@ -28,7 +28,8 @@ class Gateway:
         clock: the time now as Unix seconds, which pingbacks are compared with.
         timeout: seconds to wait for an answer of the service's API.
 
-    Raises: ValueError if a key is empty or base_url is no http(s) address.
+    Raises: ValueError if a key is empty, base_url is no http(s) address, or is the sandbox while
+        `is_test` asks for the sandbox below it.
     """
 
     public_key: str
@@ -45,6 +46,11 @@ class Gateway:
         address = urlsplit(self.base_url)
         if address.scheme not in ("http", "https") or not address.netloc:
             raise ValueError(f'base_url "{self.base_url}" is no address; expected one like https://pay.example.com')
+        if self.is_test and address.path.rstrip("/").endswith("/sandbox"):
+            raise ValueError(
+                f'base_url "{self.base_url}" is the sandbox already, and is_test=True adds /sandbox once more; leave '
+                "one of them out"
+            )
 
     @property
     def api_url(self) -> str:

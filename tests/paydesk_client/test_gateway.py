@@ -33,3 +33,10 @@ def test_missing_keys_are_refused(public: str, private: str) -> None:
 def test_a_base_that_is_no_address_is_refused(address: str) -> None:
     with pytest.raises(ValueError, match="expected one like https://pay"):
         Gateway("p", "k", address)
+
+
+def test_the_sandbox_is_not_looked_for_below_the_sandbox() -> None:
+    for base in ("https://pay.example.com/sandbox", "https://pay.example.com/sandbox/"):
+        with pytest.raises(ValueError, match="leave one of them out"):
+            Gateway("p", "k", base, is_test=True)
+        assert Gateway("p", "k", base).api_url == "https://pay.example.com/sandbox"

@@ -285,6 +285,30 @@ def html_of(answer: httpx.Response) -> str:
     return answer.text.replace("&#39;", "'")
 
 
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [
+        ("http://10.1.2.3:9000/pb", "10.1.2.3"),
+        ("https://[fd00::1]/pb", "fd00::1"),
+        ("http://169.254.169.254/", "169.254"),
+    ],
+)
+async def test_a_private_address_is_saved_with_a_warning(owner: Visitor, url: str, host: str) -> None:
+    said = text_of(await owner.see(leads_to(await owner.send(page(owner), pingback_url=url))))
+    assert "is no public address" in said
+    assert host in said
+    assert "PAYDESK_OUTBOUND_ALLOW" in said
+
+
+@pytest.mark.parametrize(
+    "url", ["https://shop.example/pb", "https://93.184.216.34/pb", "https://10.shop.example/pb", ""]
+)
+async def test_no_other_address_is_warned_of(owner: Visitor, url: str) -> None:
+    said = text_of(await owner.see(leads_to(await owner.send(page(owner), pingback_url=url))))
+    assert "Saved." in said
+    assert "public address" not in said
+
+
 @pytest.mark.parametrize("field", ["pingback_url", "test_pingback_url"])
 @pytest.mark.parametrize(
     "url",

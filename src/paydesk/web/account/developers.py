@@ -5,9 +5,12 @@ refused forms.
 from __future__ import annotations
 
 from datetime import timedelta
+from ipaddress import ip_address
+from urllib.parse import urlsplit
 
 from starlette.responses import Response
 
+from paydesk.adapters.outbound import refusal
 from paydesk.core.errors import Malformed, PaydeskError, Unavailable
 from paydesk.core.periods import parse_period
 from paydesk.domain.accounts.access_needs import ConfirmationNeeded
@@ -128,7 +131,26 @@ async def save(visit: Visit) -> Response:
     except Malformed as error:
         return await _integration(visit, wanted, field_errors(error, *_FIELDS), error.status)
     said = visit.texts.get("Saved. Pingbacks that waited for the URL are sent now.")
-    return visit.go(visit.url("developers"), said if sent else visit.texts.get("Saved."))
+    private = sorted(filter(None, (_private(visit, url) for url in (wanted.pingback_url, wanted.test_pingback_url))))
+    said = said if sent else visit.texts.get("Saved.")
+    if not private:
+        return visit.go(visit.url("developers"), said)
+    text = visit.texts.get(
+        "%(hosts)s is no public address, so no pingback is sent there unless the operator allows its network "
+        "(PAYDESK_OUTBOUND_ALLOW)."
+    )
+    return visit.go(visit.url("developers"), f"{said} {text % {'hosts': private[0]}}", "warning")
+
+
+def _private(visit: Visit, url: str | None) -> str:
+    """The host of a URL to which no pingback is sent, as far as its name tells; else empty."""
+    host = (urlsplit(url or "").hostname or "").rstrip(".")
+    name_of_this_machine = host == "localhost" or host.endswith(".localhost")
+    try:
+        address = "127.0.0.1" if name_of_this_machine else str(ip_address(host))
+    except ValueError:
+        return ""
+    return host if refusal(address, visit.services.outbound_allow) else ""
 
 
 @section.page(f"{_DEVELOPERS}/keys", needs=Permission.manage_keys, recent=True)

@@ -10,6 +10,7 @@ from typing import ClassVar
 
 from starlette.requests import Request
 
+from paydesk.adapters.outbound import Network
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.access_needs import Client, Gate
 from paydesk.domain.pingbacks.sending import PingbackSender
@@ -21,7 +22,8 @@ from paydesk.web.visits import client_address
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsoleServices(DoorServices):
     """`iban_wait` is how long payouts to a newly accepted bank account wait;
-    `sender` makes a sender of pingbacks for one request.
+    `sender` makes a sender of pingbacks for one request; `outbound_allow` are networks that it
+    reaches besides the public internet.
     """
 
     door: ClassVar[str] = "console"
@@ -29,6 +31,7 @@ class ConsoleServices(DoorServices):
     gate: Gate
     iban_wait: timedelta
     sender: Callable[[], AbstractAsyncContextManager[PingbackSender]]
+    outbound_allow: tuple[Network, ...]
 
     @property
     def database(self) -> Database:
