@@ -21,9 +21,10 @@ from paydesk.web.visits import client_address
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsoleServices(DoorServices):
-    """`iban_wait` is how long payouts to a newly accepted bank account wait;
-    `sender` makes a sender of pingbacks for one request; `outbound_allow` are networks that it
-    reaches besides the public internet.
+    """What a console's routes need besides what every door's do.
+
+    `iban_wait` is how long payouts to a newly accepted bank account wait; `sender` makes a sender
+    of pingbacks for one request, which reaches `outbound_allow` besides the public internet.
     """
 
     door: ClassVar[str] = "console"
