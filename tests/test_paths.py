@@ -20,6 +20,7 @@ ACROSS = {
     "adapters/acquirers": ("contract",),
     "adapters/acquirers/simulator": ("lying",),
     "adapters/acquirers/stripe": ("errors", "sending"),
+    "adapters/outbound": ("odd_answers",),
     "commands": ("copying", "held", "help", "json_alone", "serving_slowly", "serving_tls"),
     "database": ("columns_by_name", "statements_prepared", "steps_beside_work", "untyped_rows"),
     "domain": ("tables",),
@@ -35,7 +36,7 @@ ACROSS = {
         *("after_machine", "card_secrecy", "contradictions", "documented_bank", "races", "refund_limits"),
         *("refund_races", "slow_methods", "suspension"),
     ),
-    "domain/pingbacks": ("crowds", "fairness"),
+    "domain/pingbacks": ("crowds", "fairness", "hostile_shops"),
     "domain/subscriptions": (
         *("changing_put_back", "of_the_version_before", "on_pages"),
         *("card_numbers", "charged_back", "life", "machine", "muting", "races", "set_aside", "unattended"),

@@ -14,7 +14,7 @@ from paydesk.adapters.acquirers.gated import GatedAcquirer
 from paydesk.adapters.acquirers.interface import Acquirer
 from paydesk.adapters.acquirers.simulator import Bank, Record, RemoteSimulator, SimulatedAcquirer, parse_terms
 from paydesk.adapters.mail import FolderMailbox, Mailer, SmtpMailer, parse_smtp_url
-from paydesk.adapters.outbound import OutboundClient
+from paydesk.adapters.outbound import Bounds, OutboundClient
 from paydesk.adapters.vault import Vault
 from paydesk.core.errors import SetupError
 from paydesk.database.pool import AWAY, Database
@@ -246,9 +246,13 @@ async def outbound_client(settings: Settings, database: Database) -> OutboundCli
     """What calls merchants' URLs; in a copy it reaches nothing but the networks that are named
     for that.
     """
-    if await is_a_copy(database):
-        return OutboundClient(allow=settings.copy_networks(), timeout=settings.pingback_timeout, public=False)
-    return OutboundClient(allow=settings.outbound_networks(), timeout=settings.pingback_timeout)
+    copy = await is_a_copy(database)
+    return OutboundClient(
+        allow=settings.copy_networks() if copy else settings.outbound_networks(),
+        timeout=settings.pingback_timeout,
+        public=not copy,
+        keep=Bounds(settings.pingbacks_in_flight, settings.pingbacks_per_endpoint),
+    )
 
 
 def sender_settings(settings: Settings) -> SenderSettings:

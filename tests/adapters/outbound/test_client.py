@@ -6,128 +6,23 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import socket
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
 from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
-from aiohttp.abc import AbstractResolver, ResolveResult
+from tests.adapters.outbound.receivers import (
+    OK,
+    Names,
+    answering,
+    client,
+    free_port,
+    receiving,
+    response,
+)
 from tests.certificates import own_certificate
 
-from paydesk.adapters.outbound import Network, OutboundClient, parse_endpoint
-
-LOOPBACK: tuple[Network, ...] = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
-Talk = Callable[[bytes, asyncio.StreamWriter], Awaitable[bool]]
-
-
-class Names(AbstractResolver):
-    """Answers each look-up with the next of `answers`, the last one again and again."""
-
-    def __init__(self, *answers: Sequence[str]) -> None:
-        self.answers = list(answers)
-        self.asked: list[str] = []
-
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
-    ) -> list[ResolveResult]:
-        self.asked.append(host)
-        found = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-        if not found:
-            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
-        return [
-            ResolveResult(hostname=host, host=address, port=port, family=family, proto=0, flags=0) for address in found
-        ]
-
-    async def close(self) -> None:
-        pass
-
-
-class Receiver:
-    """A server that records whole requests and answers them with `talk`,
-    which says whether to go on.
-    """
-
-    def __init__(self, talk: Talk) -> None:
-        self.talk = talk
-        self.connections = 0
-        self.requests: list[bytes] = []
-        self.port = 0
-
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.connections += 1
-        try:
-            while True:
-                head = await reader.readuntil(b"\r\n\r\n")
-                length = int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0])
-                self.requests.append(head + await reader.readexactly(length))
-                if not await self.talk(self.requests[-1], writer):
-                    return
-        except (asyncio.IncompleteReadError, ConnectionError):
-            pass
-        finally:
-            writer.close()
-
-
-def answering(*answers: bytes, go_on: bool = True) -> Talk:
-    left = list(answers)
-
-    async def talk(_request: bytes, writer: asyncio.StreamWriter) -> bool:
-        writer.write(left.pop(0) if len(left) > 1 else left[0])
-        await writer.drain()
-        return go_on
-
-    return talk
-
-
-def response(body: bytes, *extra: str, status: str = "200 OK") -> bytes:
-    head = "\r\n".join([f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", *extra])
-    return head.encode() + b"\r\n\r\n" + body
-
-
-OK = response(b"ok")
-
-
-@asynccontextmanager
-async def receiving(talk: Talk, tls: ssl.SSLContext | None = None) -> AsyncIterator[Receiver]:
-    receiver = Receiver(talk)
-    tasks: set[asyncio.Task[None]] = set()
-
-    def begin(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        tasks.add(asyncio.ensure_future(receiver.serve(reader, writer)))
-
-    server = await asyncio.start_server(begin, "127.0.0.1", 0, ssl=tls)
-    receiver.port = server.sockets[0].getsockname()[1]
-    try:
-        yield receiver
-    finally:
-        server.close()
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-
-@asynccontextmanager
-async def client(
-    allow: Sequence[Network] = LOOPBACK,
-    timeout: float = 15.0,
-    *,
-    resolver: AbstractResolver | None = None,
-    tls: ssl.SSLContext | None = None,
-) -> AsyncIterator[OutboundClient]:
-    made = OutboundClient(allow, timeout, resolver=resolver, tls=tls)
-    try:
-        yield made
-    finally:
-        await made.close()
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
+from paydesk.adapters.outbound import parse_endpoint
 
 
 async def test_what_is_recorded_as_sent_is_what_was_sent() -> None:
@@ -143,37 +38,6 @@ async def test_what_is_recorded_as_sent_is_what_was_sent() -> None:
     assert (answer.status, answer.body_start, answer.complete, answer.error) == (200, b"ok", True, None)
 
 
-async def test_a_connection_is_used_again() -> None:
-    async with receiving(answering(OK)) as receiver, client() as outbound:
-        for _ in range(5):
-            await outbound.post(f"http://127.0.0.1:{receiver.port}/", b"", {})
-    assert (receiver.connections, len(receiver.requests)) == (1, 5)
-
-
-async def test_a_kept_connection_that_the_server_closed_is_replaced_at_once() -> None:
-    async def once_each(request: bytes, writer: asyncio.StreamWriter) -> bool:
-        if receiver.connections == 1 and len(receiver.requests) == 2:
-            return False
-        writer.write(OK)
-        return True
-
-    async with receiving(once_each) as receiver, client() as outbound:
-        url = f"http://127.0.0.1:{receiver.port}/"
-        first, second = await outbound.post(url, b"1", {}), await outbound.post(url, b"2", {})
-    assert (first.error, second.error, second.status) == (None, None, 200)
-    assert receiver.connections == 2
-
-
-async def test_a_server_that_never_answers_is_asked_once() -> None:
-    async def hang_up(request: bytes, writer: asyncio.StreamWriter) -> bool:
-        return False
-
-    async with receiving(hang_up) as receiver, client() as outbound:
-        answer = await outbound.post(f"http://127.0.0.1:{receiver.port}/", b"", {})
-    assert answer.error == "the server closed the connection without an answer"
-    assert len(receiver.requests) == 1
-
-
 async def test_redirects_are_not_followed() -> None:
     async with receiving(answering(OK)) as inside:
         target = f"Location: http://127.0.0.1:{inside.port}/"
@@ -181,26 +45,6 @@ async def test_redirects_are_not_followed() -> None:
             answer = await outbound.post(f"http://127.0.0.1:{receiver.port}/", b"", {})
     assert (answer.status, answer.error) == (307, None)
     assert inside.requests == []
-
-
-async def test_no_more_than_4_kib_of_an_answer_are_read() -> None:
-    async with receiving(answering(response(b"x" * 4097), response(b"y" * 4096))) as receiver, client() as outbound:
-        url = f"http://127.0.0.1:{receiver.port}/"
-        over, exact = await outbound.post(url, b"", {}), await outbound.post(url, b"", {})
-    assert (over.body_start, over.complete, over.error) == (b"x" * 4096, False, None)
-    assert (exact.body_start, exact.complete, exact.error) == (b"y" * 4096, True, None)
-
-
-async def test_an_endless_answer_ends_at_4_kib() -> None:
-    async def pour(_request: bytes, writer: asyncio.StreamWriter) -> bool:
-        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
-        while True:
-            writer.write(b"400\r\n" + b"z" * 1024 + b"\r\n")
-            await writer.drain()
-
-    async with receiving(pour) as receiver, client() as outbound:
-        answer = await outbound.post(f"http://127.0.0.1:{receiver.port}/", b"", {})
-    assert (answer.status, len(answer.body_start), answer.complete) == (200, 4096, False)
 
 
 async def test_a_compressed_answer_is_not_unpacked() -> None:
@@ -244,33 +88,6 @@ async def test_a_look_up_that_hangs_is_cut_off_by_the_timeout(monkeypatch: pytes
     async with client(timeout=0.2, resolver=dead) as outbound:
         answer = await outbound.post("http://shop.example/", b"", {})
     assert answer.error == "timed out after 0.2 s"
-
-
-async def test_an_answer_that_ends_early_is_an_error() -> None:
-    short = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nok"
-    async with receiving(answering(short, go_on=False)) as receiver, client() as outbound:
-        answer = await outbound.post(f"http://127.0.0.1:{receiver.port}/", b"", {})
-    assert (answer.status, answer.error) == (200, "the answer ended early")
-
-
-async def test_an_answer_that_is_not_http_is_an_error() -> None:
-    async with receiving(answering(b"SSH-2.0-OpenSSH\r\n\r\n", go_on=False)) as receiver, client() as outbound:
-        answer = await outbound.post(f"http://127.0.0.1:{receiver.port}/", b"", {})
-    assert answer.error is not None
-    assert answer.error.startswith("the answer is not HTTP as it should be: ")
-
-
-async def test_an_answer_with_endless_headers_is_an_error() -> None:
-    async def pour(_request: bytes, writer: asyncio.StreamWriter) -> bool:
-        writer.write(b"HTTP/1.1 200 OK\r\n")
-        while True:
-            writer.write(b"X-More: " + b"x" * 8000 + b"\r\n")
-            await writer.drain()
-
-    async with receiving(pour) as receiver, client() as outbound:
-        answer = await outbound.post(f"http://127.0.0.1:{receiver.port}/", b"", {})
-    assert answer.status is None
-    assert answer.error is not None
 
 
 async def test_a_refused_connection_is_said_so() -> None:
@@ -441,7 +258,7 @@ async def test_proxies_of_the_environment_are_not_used(monkeypatch: pytest.Monke
 async def test_cookies_are_not_kept() -> None:
     async with receiving(answering(response(b"ok", "Set-Cookie: a=b"))) as receiver, client() as outbound:
         for _ in range(2):
-            await outbound.post(f"http://127.0.0.1:{receiver.port}/", b"", {})
+            await outbound.post(f"http://127.0.0.1:{receiver.port}/", b"", {}, whose="shop")
     assert b"ookie" not in receiver.requests[1]
 
 

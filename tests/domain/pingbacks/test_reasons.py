@@ -5,19 +5,15 @@ from __future__ import annotations
 import errno
 import socket
 import ssl
-from typing import Any
 
-import aiohttp
 import pytest
-from aiohttp.client_reqrep import ConnectionKey
 
 from paydesk.adapters.outbound import AddressNotAllowed
 from paydesk.adapters.outbound.client import parse_endpoint
+from paydesk.adapters.outbound.problems import Broke, EndedEarly, LookUpFailed, NotConnected, NotHttp, Unanswered
 from paydesk.adapters.outbound.wording import in_words
 from paydesk.domain.pingbacks.reasons import Why, why
 from paydesk.domain.pingbacks.stamping import IN_CLEAR
-
-KEY = ConnectionKey("shop.example", 443, True, True, None, None, None)
 
 
 def certificate_expired() -> ssl.SSLCertVerificationError:
@@ -30,16 +26,16 @@ def certificate_expired() -> ssl.SSLCertVerificationError:
     ("error", "expected"),
     [
         (TimeoutError(), Why.TIMEOUT),
-        (aiohttp.ClientConnectorDNSError(KEY, socket.gaierror(socket.EAI_NONAME, "x")), Why.NAME),
-        (aiohttp.ClientConnectorDNSError(KEY, socket.gaierror(socket.EAI_AGAIN, "x")), Why.NAME),
-        (aiohttp.ClientConnectorCertificateError(KEY, certificate_expired()), Why.TLS),
-        (aiohttp.ClientConnectorError(KEY, ssl.SSLError(1, "wrong version number")), Why.TLS),
-        (aiohttp.ClientConnectorError(KEY, AddressNotAllowed("address not allowed: 10.0.0.1 (private)")), Why.ADDRESS),
-        (aiohttp.ClientConnectorError(KEY, ConnectionRefusedError()), Why.REFUSED),
-        (aiohttp.ClientConnectorError(KEY, OSError(errno.EHOSTUNREACH, "x")), Why.UNREACHABLE),
-        (aiohttp.ClientPayloadError(), Why.BROKEN),
-        (aiohttp.ServerDisconnectedError(), Why.BROKEN),
-        (ConnectionResetError(), Why.BROKEN),
+        (LookUpFailed("shop.example", socket.gaierror(socket.EAI_NONAME, "x")), Why.NAME),
+        (LookUpFailed("shop.example", socket.gaierror(socket.EAI_AGAIN, "x")), Why.NAME),
+        (NotConnected(certificate_expired()), Why.TLS),
+        (NotConnected(ssl.SSLError(1, "wrong version number")), Why.TLS),
+        (NotConnected(AddressNotAllowed("address not allowed: 10.0.0.1 (private)")), Why.ADDRESS),
+        (NotConnected(ConnectionRefusedError()), Why.REFUSED),
+        (NotConnected(OSError(errno.EHOSTUNREACH, "x")), Why.UNREACHABLE),
+        (EndedEarly(), Why.BROKEN),
+        (Unanswered(), Why.BROKEN),
+        (Broke(), Why.BROKEN),
         (ValueError("?"), Why.OTHER),
     ],
     ids=str,
@@ -53,9 +49,7 @@ def test_a_key_that_was_not_shown_has_a_reason() -> None:
 
 
 def test_an_answer_that_is_not_http_has_a_reason() -> None:
-    info: Any = None
-    error = aiohttp.ClientResponseError(info, (), message="Bad status line")
-    assert why(None, in_words(error, 15.0), "") is Why.NOT_HTTP
+    assert why(None, in_words(NotHttp("Bad status line"), 15.0), "") is Why.NOT_HTTP
 
 
 @pytest.mark.parametrize("url", ["ftp://shop.example/", "http://", "https://a:b@shop.example/", "http://x:99999/"])

@@ -1,36 +1,29 @@
-"""The one HTTP client for URLs that merchants choose.
+"""The one HTTP client for URLs that merchants choose: HTTP/1.1, one request after the other on a
+connection, redirects not followed, proxies of the environment and cookies not used.
 
-The address is checked when a connection is made, on the very address that the socket is about to
-connect to: so it does not matter how the name came to it (DNS rebinding, odd spellings, literal
-addresses), and a connection that is used again was checked when it was made. Any port may be used:
-merchants listen where they like.
+Any port may be used: merchants listen where they like. Which addresses are connected to says
+connecting.py, what counts as an answer connection.py.
 """
 
 from __future__ import annotations
 
-import socket
+import asyncio
 import ssl
 import time
-from collections.abc import Mapping, Sequence
-from contextvars import ContextVar
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
 
-import aiohttp
-from aiohttp.abc import AbstractResolver
 from yarl import URL
 
 from paydesk import __version__
-from paydesk.adapters.outbound.addresses import AddressNotAllowed, Network, refusal
-from paydesk.adapters.outbound.name_lookups import NameResolver
+from paydesk.adapters.outbound.addresses import Network
+from paydesk.adapters.outbound.connecting import Connector
+from paydesk.adapters.outbound.connection import Connection, Heard
+from paydesk.adapters.outbound.kept import Bounds, KeptConnections, Place
+from paydesk.adapters.outbound.name_lookups import Resolver
+from paydesk.adapters.outbound.problems import Broke, CallFailed, Unanswered
 from paydesk.adapters.outbound.wording import in_words
-
-_IDLE_SECONDS = 2.0
-"""How long an unused connection is kept: less than servers allow (5 s is common),
-so that they seldom close first."""
-
-_AddrInfo = tuple[int | socket.AddressFamily, int | socket.SocketKind, int, str, tuple[Any, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,27 +63,14 @@ def parse_endpoint(url: str) -> URL:
     return parsed.with_fragment(None)
 
 
-@dataclass(slots=True)
-class _Progress:
-    """How far one call has come; kept outside the call, so that an error does not lose it."""
-
-    status: int | None = None
-    body: bytearray = field(default_factory=bytearray)
-    complete: bool = False
-    connected_anew: bool = False
-
-
-_current: ContextVar[_Progress] = ContextVar("progress of the call that a connection is made for")
-
-
 class OutboundClient:
-    """Posts to merchants' URLs; redirects are not followed, proxies of the environment
-    and cookies not used.
+    """Posts to merchants' URLs.
 
     Args: allow are networks that may be reached besides the public internet, or if that is not
     `public`, instead of it; timeout (seconds) is for a whole call, name look-up to last byte;
-    max_answer is how many bytes of an answer are read; tls replaces the system's certificates;
-    resolver replaces the system's look-up of names.
+    max_answer is how many bytes of an answer are read; keep bounds the connections kept for another
+    request; tls replaces the system's certificates; resolver replaces the system's look-up of
+    names.
     """
 
     def __init__(
@@ -100,134 +80,81 @@ class OutboundClient:
         max_answer: int = 4096,
         *,
         public: bool = True,
-        resolver: AbstractResolver | None = None,
+        keep: Bounds | None = None,
+        resolver: Resolver | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        self._allow = tuple(allow)
-        self._public = public
         self.timeout = timeout
-        self._whole = aiohttp.ClientTimeout(total=timeout)
-        self._max_answer = max_answer
-        self._resolver = resolver
-        self._tls = tls
-        self._session: aiohttp.ClientSession | None = None
+        self._connector = Connector(allow, public=public, resolver=resolver, tls=tls, max_answer=max_answer)
+        self._kept = KeptConnections(keep or Bounds())
+        self._is_closed = False
 
-    async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Answer:
+    async def post(self, url: str, body: bytes, headers: Mapping[str, str], *, whose: Hashable = None) -> Answer:
         """Post `body` and read the start of the answer. Never raises for what the other side does;
         Answer says it.
+
+        A connection is used again for the same `whose` (a merchant in one mode) alone; for nobody's
+        call it is not kept.
         """
         started = time.monotonic()
+        heard, problem, sent = Heard(), None, dict(headers)
         try:
             endpoint = parse_endpoint(url)
+            sent = _all_headers(endpoint, body, headers)
+            request = _request(endpoint, sent, body)
         except ValueError as error:
-            return Answer(None, b"", False, str(error), 0.0, dict(headers))
-        sent = _all_headers(endpoint, body, headers)
-        progress, problem = await self._try_twice(endpoint, body, sent, started)
+            words = str(error) if str(error).startswith("not a usable URL") else in_words(error, self.timeout)
+            return Answer(None, b"", False, words, 0.0, sent)
+        try:
+            async with asyncio.timeout(self.timeout):
+                await self._call(endpoint, request, heard, whose)
+        except (CallFailed, OSError, ValueError) as error:
+            problem = in_words(error, self.timeout)
         duration = time.monotonic() - started
-        return Answer(progress.status, bytes(progress.body), progress.complete, problem, duration, sent)
+        return Answer(heard.status, bytes(heard.body), heard.complete and not problem, problem, duration, sent)
 
     async def close(self) -> None:
         """Close all connections."""
-        if self._session is not None:
-            await self._session.close()
-        if self._resolver is not None:
-            await self._resolver.close()
+        self._is_closed = True
+        self._kept.close()
+        await self._connector.close()
 
-    async def _try_twice(
-        self, endpoint: URL, body: bytes, sent: Mapping[str, str], started: float
-    ) -> tuple[_Progress, str | None]:
-        """Post; once more if the server closed a kept connection just as it was used again
-        (RFC 9112, 9.3.1).
+    async def _call(self, endpoint: URL, request: bytes, heard: Heard, whose: Hashable) -> None:
+        """Make one request; once more if the server closed a kept connection just as it was used
+        again (RFC 9112, 9.3.1).
+
+        The server may have read the first one all the same: what is posted here may come twice
+        (a pingback comes at least once, and shops take it so). Raises: CallFailed, OSError.
         """
-        progress, error = await self._try(endpoint, body, sent, self._whole)
-        left = started + self.timeout - time.monotonic()
-        if _is_stale(progress, error) and left > 0:
-            progress, error = await self._try(endpoint, body, sent, aiohttp.ClientTimeout(total=left))
-        return progress, in_words(error, self.timeout) if error else None
-
-    async def _try(
-        self, endpoint: URL, body: bytes, sent: Mapping[str, str], timeout: aiohttp.ClientTimeout
-    ) -> tuple[_Progress, Exception | None]:
-        """Post once; returns how far it came and what ended it early."""
-        progress = _Progress()
-        _current.set(progress)
-        try:
-            await self._exchange(endpoint, body, sent, timeout, progress)
-        except (aiohttp.ClientError, OSError, ValueError) as error:
-            return progress, error
-        return progress, None
-
-    async def _exchange(
-        self,
-        endpoint: URL,
-        body: bytes,
-        sent: Mapping[str, str],
-        timeout: aiohttp.ClientTimeout,
-        progress: _Progress,
-    ) -> None:
-        """Make one request and read no more of its answer than asked for;
-        the rest of it costs the connection.
-        """
-        session = self._session or self._open()
-        async with session.post(
-            endpoint,
-            data=body,
-            headers=sent,
-            allow_redirects=False,
-            timeout=timeout,
-        ) as response:
-            progress.status = response.status
-            content = response.content
-            while len(progress.body) <= self._max_answer:
-                progress.body += await content.read(self._max_answer + 1 - len(progress.body))
-                if content.at_eof():
-                    progress.complete = len(progress.body) <= self._max_answer
-                    break
+        place = (whose, endpoint.scheme, endpoint.raw_host or "", endpoint.port or 0)
+        kept = self._kept.take(place) if whose is not None else None
+        if kept is not None:
+            try:
+                await self._exchange(kept, request, heard, place)
+            except (Broke, Unanswered):
+                if heard.began:
+                    raise
             else:
-                response.close()
-            del progress.body[self._max_answer :]
+                return
+        connection = await self._connector.connect(endpoint)
+        await self._exchange(connection, request, heard, place)
 
-    def _open(self) -> aiohttp.ClientSession:
-        """Start the session, which needs a running loop."""
-        self._resolver = self._resolver or NameResolver()
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(
-                resolver=self._resolver,
-                socket_factory=self._checked_socket,
-                ssl=self._tls or True,
-                limit=0,
-                keepalive_timeout=_IDLE_SECONDS,
-            ),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            trust_env=False,
-            auto_decompress=False,
-            read_bufsize=2 * self._max_answer,
-        )
-        return self._session
+    async def _exchange(self, connection: Connection, request: bytes, heard: Heard, place: Place) -> None:
+        """Make the request on this connection, and keep it if it can be used again.
 
-    def _checked_socket(self, target: _AddrInfo) -> socket.socket:
-        """A socket for exactly this address, which is what it is connected to next.
-
-        Raises: AddressNotAllowed.
+        Raises: CallFailed.
         """
-        _current.get().connected_anew = True
-        family, kind, protocol, _, address = target
-        reason = refusal(address[0], self._allow, public=self._public)
-        if reason is not None:
-            raise AddressNotAllowed(f"address not allowed: {address[0]} ({reason})")
-        return socket.socket(family, kind, protocol)
-
-
-def _is_stale(progress: _Progress, error: Exception | None) -> bool:
-    """Whether a call failed because the connection that it used again was not there any more."""
-    is_broken = isinstance(error, (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionError))
-    is_connecting = isinstance(error, aiohttp.ClientConnectorError)
-    return is_broken and not is_connecting and not progress.connected_anew and progress.status is None
+        await connection.exchange(request, heard)
+        if connection.is_reusable:
+            if place[0] is None or self._is_closed:
+                connection.close()
+            else:
+                self._kept.keep(place, connection)
 
 
 def _all_headers(endpoint: URL, body: bytes, headers: Mapping[str, str]) -> dict[str, str]:
     """All that the request will carry, so that it can be recorded as it was sent;
-    nothing is left to the library.
+    nothing is added behind it.
     """
     return {
         "Host": endpoint.host_port_subcomponent or "",
@@ -237,3 +164,12 @@ def _all_headers(endpoint: URL, body: bytes, headers: Mapping[str, str]) -> dict
         **headers,
         "Content-Length": str(len(body)),
     }
+
+
+def _request(endpoint: URL, headers: Mapping[str, str], body: bytes) -> bytes:
+    """The request, byte for byte. Raises: ValueError if it could be read as another one."""
+    lines = [f"POST {endpoint.raw_path_qs} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items())]
+    head = "\r\n".join(lines)
+    if head.count("\r") != len(headers) or head.count("\n") != len(headers) or "\0" in head:
+        raise ValueError("a header contains a line break")
+    return f"{head}\r\n\r\n".encode() + body

@@ -2,42 +2,38 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import socket
 import ssl
 
-import aiohttp
-
 from paydesk.adapters.outbound.addresses import AddressNotAllowed
+from paydesk.adapters.outbound.problems import Broke, EndedEarly, LookUpFailed, NotConnected, NotHttp, Unanswered
 
 _NO_SUCH_NAME = {socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)}
 
 
 def in_words(error: Exception, timeout: float) -> str:
     """One line without class names; `timeout` (seconds) is what the whole call was given."""
-    if isinstance(error, asyncio.TimeoutError):
+    if isinstance(error, TimeoutError):
         return f"timed out after {timeout:g} s"
-    if isinstance(error, aiohttp.ClientConnectorDNSError):
+    if isinstance(error, LookUpFailed):
         return _of_a_name(error)
-    if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        return _of_tls(error.certificate_error)
-    if isinstance(error, aiohttp.ClientConnectorError):
-        return _of_a_connection(error.os_error)
-    if isinstance(error, aiohttp.ClientPayloadError):
+    if isinstance(error, NotConnected):
+        return _of_a_connection(error.cause)
+    if isinstance(error, EndedEarly):
         return "the answer ended early"
-    if isinstance(error, aiohttp.ClientResponseError):
-        return f"the answer is not HTTP as it should be: {error.message.splitlines()[0][:200]}"
-    if isinstance(error, aiohttp.ServerDisconnectedError):
+    if isinstance(error, NotHttp):
+        return f"the answer is not HTTP as it should be: {str(error)[:200]}"
+    if isinstance(error, Unanswered):
         return "the server closed the connection without an answer"
-    if isinstance(error, (OSError, aiohttp.ClientConnectionError)):
+    if isinstance(error, (Broke, OSError)):
         return "the connection broke before the answer was complete"
     return f"the call could not be made: {error}"[:300]
 
 
-def _of_a_name(error: aiohttp.ClientConnectorDNSError) -> str:
+def _of_a_name(error: LookUpFailed) -> str:
     """Tell a name that does not exist from a look-up that failed."""
-    cause = error.os_error
+    cause = error.cause
     if isinstance(cause, socket.gaierror) and cause.errno in _NO_SUCH_NAME:
         return f"name not found: {error.host}"
     return f"name look-up failed: {error.host} ({cause.strerror or cause})"
@@ -54,7 +50,7 @@ def _of_a_connection(cause: OSError) -> str:
     return f"no connection: {os.strerror(cause.errno) if cause.errno else cause}"[:300]
 
 
-def _of_tls(cause: Exception) -> str:
+def _of_tls(cause: ssl.SSLError) -> str:
     """What TLS found wrong, without OpenSSL's file names and line numbers."""
     if isinstance(cause, ssl.SSLCertVerificationError):
         return f"TLS: certificate not accepted: {cause.verify_message}"

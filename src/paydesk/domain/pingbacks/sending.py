@@ -224,20 +224,33 @@ class PingbackSender:
             header_prefix=self._settings.header_prefix,
             pingback_ts=int(utc_now().timestamp()),
         )
-        answer = await self._post(one.url, body, headers, sign_version=one.sign_version, live=one.name[1])
+        answer = await self._post(
+            one.url, body, headers, sign_version=one.sign_version, live=one.name[1], merchant_id=one.name[0]
+        )
         self._recorder.add(Sending(name=one.name, url=one.url, at=at, body=body, answer=answer))
         metrics.LAG.observe(max((at - one.due_at).total_seconds(), 0.0))
         return answer.duration
 
     async def _post(
-        self, url: str, body: bytes, headers: Mapping[str, str], *, sign_version: str, live: bool
+        self,
+        url: str,
+        body: bytes,
+        headers: Mapping[str, str],
+        *,
+        sign_version: str,
+        live: bool,
+        merchant_id: int | None = None,
     ) -> Answer:
         """Post, unless that would give the private key away;
         then the answer says so, as of any attempt that failed.
+
+        A connection is kept for one merchant in one mode: what is wrong with one shop's answers
+        falls upon no other.
         """
         if is_in_clear(url, sign_version=sign_version, live=live):
             return Answer(None, b"", False, IN_CLEAR, 0.0, masked(headers))
-        return await self._outbound.post(url, body, headers)
+        whose = None if merchant_id is None else (merchant_id, live)
+        return await self._outbound.post(url, body, headers, whose=whose)
 
     def _let_go(self, names: Sequence[Name]) -> None:
         """These are no longer this sender's business."""
