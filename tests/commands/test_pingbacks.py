@@ -79,6 +79,22 @@ async def test_a_pingback_is_resent_at_once(answered: int, paydesk: Any, databas
     assert row["due_at"] <= utc_now()
 
 
+async def test_a_pingback_is_resent_to_another_url_and_that_is_kept(
+    answered: int, account: dict[str, Any], paydesk: Any, database: Database
+) -> None:
+    there = "https://other.example/pay"
+    said = await paydesk("pingback", "resend", answered, "--url", there)
+    assert f"is sent again now to {there}" in said.out
+    assert await database.fetchval("select url from pingback where id = $1", answered) == there
+    kept = await database.fetchval(
+        "select details ->> 'url' from audit_entry where merchant_id = $1 and action = 'pingback_resent'", account["id"]
+    )
+    assert kept == there
+    assert "absolute" in (await paydesk("pingback", "resend", answered, "--url", "other.example")).err
+    many = await paydesk("pingback", "resend", "--failed", "--merchant", account["id"], "--url", there)
+    assert "give either" in many.err
+
+
 async def test_all_exhausted_pingbacks_of_a_merchant_are_resent(
     answered: int, account: dict[str, Any], paydesk: Any, add_pingback: Any, database: Database
 ) -> None:

@@ -14,6 +14,8 @@ from paydesk.commands.printing import AsJson, counted, note, progress, show_fact
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Malformed
 from paydesk.database.pool import Database
+from paydesk.domain.accounts.audit import COMMAND_LINE
+from paydesk.domain.business.pingback_acting import find_elsewhere, resend_logged
 from paydesk.domain.merchants.merchant import find_merchant
 from paydesk.domain.merchants.test_clock import shop_time
 from paydesk.domain.operations.pingbacks_for_operator import exhausted_pingbacks, newest_pingbacks, shop_of_pingback
@@ -84,26 +86,38 @@ async def resend(
     pingback_id: Annotated[int | None, typer.Argument(metavar="[ID]", min=1, help="The pingback's id.")] = None,
     failed: Annotated[bool, typer.Option("--failed", help="All of a merchant's that are exhausted.")] = False,
     merchant: Annotated[int | None, typer.Option(min=1, help="The merchant's id, with --failed.")] = None,
+    url: Annotated[str, typer.Option(help="Where to send it instead, with an id.")] = "",
     as_json: AsJson = False,
 ) -> None:
     """Have pingbacks sent once more, at once."""
-    if (pingback_id is None) != failed or failed != (merchant is not None):
+    if (pingback_id is None) != failed or failed != (merchant is not None) or (failed and url):
         raise Malformed("give either a pingback's id, or --failed and --merchant; see: paydesk pingback resend --help")
+    sent_to: str | None = None
     async with deployment() as here:
         if merchant is not None:
             resent, without_url = await _resend_failed(here.database, merchant)
         else:
             assert pingback_id is not None
             shop = await shop_of_pingback(here.database, pingback_id)
-            now = await shop_time(here.database, shop, real_now=utc_now())
-            resent, without_url = [(await resend_pingback(here.database, shop, pingback_id, now=now)).id], []
+            elsewhere = await find_elsewhere(here.database, shop, pingback_id, url)
+            now = utc_now()
+            again = await resend_logged(
+                here.database,
+                shop,
+                COMMAND_LINE,
+                pingback_id,
+                url=elsewhere.url,
+                shop_now=await shop_time(here.database, shop, real_now=now),
+                now=now,
+            )
+            resent, without_url, sent_to = [again.id], [], again.url
     if without_url:
         left = counted(len(without_url), "pingback")
         note(f"not sent, since there is no URL: {left}; set one: paydesk merchant set {merchant} --help")
     if as_json:
         show_json({"resent": resent, "without_url": without_url})
     elif pingback_id is not None:
-        typer.echo(f"pingback {pingback_id} is sent again now; see: paydesk pingback show {pingback_id}")
+        typer.echo(f"pingback {pingback_id} is sent again now to {sent_to}; see: paydesk pingback show {pingback_id}")
     else:
         typer.echo(f"sent again now: {counted(len(resent), 'pingback')}")
 

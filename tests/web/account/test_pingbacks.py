@@ -132,13 +132,60 @@ async def test_one_is_sent_again_from_its_page_and_from_the_log(
     assert leads_to(await owner.send(page, f"{page}/resend")) == page
     assert await state(seller, pingback_id) == "due"
     shown = await owner.see(page)
-    assert f"Pingback {pingback_id} is sent again now." in text_of(shown)
+    assert f"Pingback {pingback_id} is sent again now, to http" in text_of(shown)
     assert f'hx-get="{page}"' in shown.text
     other = await failed()
     log = url(owner, "?state=exhausted")
     assert leads_to(await owner.send(log, url(owner, f"/{other}/resend"))) == log
     assert await state(seller, other) == "due"
     assert await seller.audited("pingback_resent") == [f"pingback {pingback_id}", f"pingback {other}"]
+
+
+async def where(seller: Seller, pingback_id: int) -> str:
+    return str(await seller.database.fetchval("select url from pingback where id = $1", pingback_id))
+
+
+async def test_sending_again_says_where_it_goes_and_takes_another_url(
+    owner: Visitor, seller: Seller, failed: MakeFailed, join: Join
+) -> None:
+    pingback_id = await failed()
+    page, elsewhere = url(owner, f"/{pingback_id}"), "https://other.example/pay"
+    assert "Sent again it goes to https://shop.example/pingback" in text_of(await owner.see(page)), "as its form says"
+    await breaking.say(seller.database, "payment", {"merchant_id": seller.shop.merchant_id}, pingback_url=None)
+    await owner.send(url(owner, "").replace("pingbacks", "developers"), pingback_url="https://now.example/pay")
+    assert "Sent again it goes to https://now.example/pay" in text_of(await owner.see(page))
+    asked = text_of(await owner.see(url(owner, "/resend")))
+    assert "at the account's URL of now, https://now.example/pay." in asked
+    for wrong in ("ftp://x.example/", "https://me:secret@x.example/", "https:///"):
+        answer = await owner.send(page, f"{page}/resend", url=wrong)
+        assert answer.status_code == 400
+        assert re.search(r'id="f-url"[^>]*aria-invalid="true"', answer.text)
+    assert await state(seller, pingback_id) == "exhausted"
+    assert leads_to(await owner.send(page, f"{page}/resend", url=elsewhere)) == page
+    assert (await where(seller, pingback_id), await state(seller, pingback_id)) == (elsewhere, "due")
+    details = await seller.database.fetchval(
+        "select details ->> 'url' from audit_entry where merchant_id = $1 and action = 'pingback_resent'",
+        seller.shop.merchant_id,
+    )
+    assert details == elsewhere
+    support = await join(owner, Role.support)
+    assert "Send it to another URL" not in (await support.see(page)).text
+    answer = await support.send(page, f"{page}/resend", url="https://third.example/")
+    assert answer.status_code == 403
+    assert await where(seller, pingback_id) == elsewhere
+
+
+async def test_the_private_key_of_version_1_goes_elsewhere_only_with_the_password(
+    owner: Visitor, seller: Seller, failed: MakeFailed
+) -> None:
+    pingback_id = await failed()
+    await breaking.say(seller.database, "pingback", {"id": pingback_id}, sign_version="v1")
+    page = url(owner, f"/{pingback_id}")
+    await set_back.password_long_ago(seller.database)
+    answer = await owner.send(page, f"{page}/resend", url="https://other.example/pay")
+    assert (answer.status_code, "Confirm it's you" in text_of(answer)) == (403, True)
+    assert await state(seller, pingback_id) == "exhausted"
+    assert leads_to(await owner.send(page, f"{page}/resend")) == page, "where it goes anyway it needs none"
 
 
 async def test_the_way_back_is_the_log_or_the_pingback_and_nowhere_else(owner: Visitor, failed: MakeFailed) -> None:

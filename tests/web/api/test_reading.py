@@ -14,6 +14,7 @@ from tests.web.api.conftest import subscribe
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
+from paydesk.domain.merchants.merchant import Merchant
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import for_api as payments
 from paydesk.domain.pingbacks import for_api as pingbacks
@@ -303,6 +304,26 @@ class TestPingbacks:
         assert answered.json()["data"]["status"] == "due"
         assert await names(server, "/api/v1/pingbacks", status="due") == [pingback]
         assert await names(server, "/api/v1/pingbacks", status="exhausted") == []
+
+    async def test_it_may_be_sent_to_another_url_with_the_same_guards(
+        self, server: Any, pingback: int, database: Database, merchant: Merchant
+    ) -> None:
+        path, there = f"/api/v1/pingbacks/{pingback}/resend", {"url": "https://other.example/pay"}
+        for wrong in ({"url": "ftp://x.example"}, {"url": 1}, {"url": "https://me:x@y.example/"}):
+            assert (await server.call("POST", path, json=wrong)).status_code == 400
+        await breaking.say(database, "pingback", {"id": pingback}, sign_version="v1")
+        refused = await server.call("POST", path, json=there)
+        assert (refused.status_code, "carries the private key" in refused.json()["message"]) == (403, True)
+        await breaking.say(database, "pingback", {"id": pingback}, sign_version="v2")
+        await breaking.say(database, "merchant_key", {"merchant_id": merchant.id}, scopes=["move"])
+        assert (await server.call("POST", path, json=there)).status_code == 403, "what it says is to be read there"
+        await breaking.say(database, "merchant_key", {"merchant_id": merchant.id}, scopes=["move", "read"])
+        assert await database.fetchval("select state from pingback where id = $1", pingback) == "exhausted"
+        assert (await server.call("POST", path, json=there)).json()["data"]["url"] == there["url"]
+        kept = await database.fetchrow("select * from audit_entry where merchant_id = $1", merchant.id)
+        assert (kept["action"], kept["client_address"][:5]) == ("pingback_resent", "API, ")
+        await set_back.went_live(database, merchant.id, test_mode=True)
+        assert (await server.call("POST", path, json={"url": "https://third.example/"})).status_code == 409
 
     async def test_one_without_an_address_cannot_be_resent(self, server: Any, customers: Any) -> None:
         await customers.buy("A-1", pingback_url=None)

@@ -101,8 +101,8 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who acts: a person (None: the command line, or somebody who could not log in),
-    from an address, in what part.
+    """Who acts: a person (None: the command line, a program with a key, or somebody who could not
+    log in), from an address, in what part.
     """
 
     person_id: int | None

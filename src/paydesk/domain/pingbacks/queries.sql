@@ -233,13 +233,21 @@ update pingback p
  where p.merchant_id = account.merchant_id and p.live = account.live and p.state = 'waiting'
    and account.url is not null;
 
--- name: resend(merchant_id, live, id, now)^
--- One attempt more, at once, whatever came of those before; where a new one would go, by the account's URLs of now (and
--- where it went if there is none); to the test URL alone where only that is allowed (interface.md §9.3).
+-- name: goes_to(merchant_id, live, id)$
+-- Where a pingback goes that is sent again, null if nowhere; as in resend.
+select case when not p.live and m.went_live_at is not null then m.test_pingback_url
+            else coalesce(pingback_destination(p, m), p.url) end
+  from pingback p
+  join merchant m on m.id = p.merchant_id
+ where p.merchant_id = :merchant_id and p.live = :live and p.id = :id;
+
+-- name: resend(merchant_id, live, id, url, now)^
+-- One attempt more, at once, whatever came of those before; to :url, or where a new one would go, by the account's URLs of
+-- now (and where it went if there is none); to the test URL alone where only that is allowed (interface.md §9.3).
 with target as (
     select p.merchant_id, p.live, p.id,
            case when not p.live and m.went_live_at is not null then m.test_pingback_url
-                else coalesce(pingback_destination(p, m), p.url) end as url
+                else coalesce(:url::text, pingback_destination(p, m), p.url) end as url
       from pingback p
       join merchant m on m.id = p.merchant_id
      where p.merchant_id = :merchant_id and p.live = :live and p.id = :id
@@ -248,7 +256,7 @@ update pingback p
    set state = 'due', due_at = :now, finished_at = null, url = target.url
   from target
  where p.merchant_id = target.merchant_id and p.live = target.live and p.id = target.id
-   and p.state <> 'waiting' and target.url is not null
+   and (p.state <> 'waiting' or :url is not null) and target.url is not null and target.url = coalesce(:url, target.url)
 returning p.id, p.live, p.event, p.payment_id, p.url, p.sign_version, p.format, p.payload, p.state, p.attempts,
           p.due_at, p.created_at, p.finished_at;
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import cast
 
 import msgspec
 
@@ -151,23 +152,37 @@ async def resend_exhausted(connection: Connection, shop: Shop, wanted: Exhausted
     )
 
 
-async def resend(database: Connection, shop: Shop, pingback_id: int, *, now: datetime) -> Pingback:
+async def goes_to(database: Connection, shop: Shop, pingback_id: int) -> str | None:
+    """Where a pingback goes that is sent again now: the URL of its form, else the account's of now;
+    None if there is none.
+    """
+    return cast(
+        "str | None", await queries.goes_to(database, merchant_id=shop.merchant_id, live=shop.live, id=pingback_id)
+    )
+
+
+async def resend(
+    database: Connection, shop: Shop, pingback_id: int, *, now: datetime, url: str | None = None
+) -> Pingback:
     """Have a pingback sent once more, at once, whatever came of it before,
-    to where a new one would go now.
+    to where a new one would go now, or to another URL.
 
     If that attempt fails the schedule goes on where it stood: an exhausted pingback is exhausted
     again. `now` is the shop's time, UTC (a test clock may run ahead); `database` may be a
     connection within a transaction.
 
     Raises: NotFound if the shop has no such pingback in this mode; Conflict if there is no URL to
-        send it to.
+        send it to, or it may not go to that one.
     """
-    sent = record_if_any(
-        Pingback,
-        await queries.resend(database, merchant_id=shop.merchant_id, live=shop.live, id=pingback_id, now=now),
-    )
+    asked = {"merchant_id": shop.merchant_id, "live": shop.live, "id": pingback_id, "url": url, "now": now}
+    sent = record_if_any(Pingback, await queries.resend(database, **asked))
     if sent is None:
         await _find(database, shop, pingback_id)
+        if url is not None:
+            raise Conflict(
+                "test pingbacks of a live account are as validly signed as live ones, so they go to its test pingback "
+                "URL and nowhere else"
+            )
         kind = "pingback URL" if shop.live else "test pingback URL"
         raise Conflict(f"pingback {pingback_id} has no URL to go to; set the account's {kind} first")
     return sent

@@ -14,9 +14,11 @@ import msgspec
 from babel.numbers import format_decimal, format_percent
 from starlette.responses import Response
 
+from paydesk.core.errors import Malformed, PaydeskError
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.business import pingback_acting
 from paydesk.domain.business.made_up_events import EVENTS
+from paydesk.domain.business.test_events import find_target
 from paydesk.domain.pingbacks.for_api import (
     PingbackFilter,
     find_with_attempts,
@@ -25,12 +27,12 @@ from paydesk.domain.pingbacks.for_api import (
 )
 from paydesk.domain.pingbacks.health import MOST_COUNTED, SOON, ArrivedShare, read_health
 from paydesk.domain.pingbacks.reasons import why
-from paydesk.domain.pingbacks.resending_by_hand import MOST_AT_ONCE, Exhausted, Pingback, count_exhausted
+from paydesk.domain.pingbacks.resending_by_hand import MOST_AT_ONCE, Exhausted, Pingback, count_exhausted, goes_to
 from paydesk.domain.pingbacks.schedule import MOST_ATTEMPTS
 from paydesk.domain.pingbacks.states import PingbackState
 from paydesk.web.account.face import FACE
 from paydesk.web.account.pingback_words import REASONS, RETRIED, STATES
-from paydesk.web.console.guards import Section
+from paydesk.web.console.guards import Section, field_errors
 from paydesk.web.console.list_parameters import ROWS, days_asked, list_address, mark_of, page_asked
 from paydesk.web.console.return_paths import own_path
 from paydesk.web.console.visit import Visit
@@ -161,11 +163,21 @@ async def show_pingback(visit: Visit) -> Response:
     """One pingback with its attempts, newest first, and why each failed;
     the private key in headers is masked.
     """
+    return await _pingback_page(visit)
+
+
+async def _pingback_page(visit: Visit, typed: str = "", error: PaydeskError | None = None) -> Response:
+    """The page, with the URL that was typed and what is wrong with it, if anything is."""
     pingback, attempts = await find_with_attempts(visit.database, visit.shop, visit.number("pingback_id"))
     now = await visit.shop_now()
+    asked = {"status": error.status} if error is not None else {}
     return visit.part(
         "pingback.html",
         "news",
+        **asked,
+        goes_to=await goes_to(visit.database, visit.shop, pingback.id),
+        typed=typed,
+        errors=field_errors(error, "url") if error is not None else {},
         pingback=pingback,
         subscription_id=pingback.subscription_id,
         state=_state(pingback, now),
@@ -181,13 +193,17 @@ async def show_pingback(visit: Visit) -> Response:
 @section.action(f"{_ONE}/resend", needs=Permission.resend_pingback)
 async def resend(visit: Visit) -> Response:
     """Send one again, and go back to where the button was."""
-    pingback_id = visit.number("pingback_id")
-    await pingback_acting.resend_pingback(
-        visit.database, visit.session, pingback_id, shop_now=await visit.shop_now(), now=visit.now
-    )
+    pingback_id, url = visit.number("pingback_id"), visit.form.text("url", 4000)
+    times = {"shop_now": await visit.shop_now(), "now": visit.now}
+    try:
+        sent = await pingback_acting.resend_pingback(visit.database, visit.session, pingback_id, url=url, **times)
+    except Malformed as error:
+        return await _pingback_page(visit, url, error)
     page, back = visit.url("pingbacks"), own_path(visit.form.text("back", 1000))
     goal = back if back == page or back.startswith(f"{page}?") else f"{page}/{pingback_id}"
-    return visit.go(goal, visit.texts.get("Pingback %(id)s is sent again now.") % {"id": pingback_id})
+    return visit.go(
+        goal, visit.texts.get("Pingback %(id)s is sent again now, to %(url)s.") % {"id": pingback_id, "url": sent.url}
+    )
 
 
 @section.page(f"{_PINGBACKS}/resend", needs=Permission.resend_pingback)
@@ -200,7 +216,7 @@ async def ask_to_resend(visit: Visit) -> Response:
         return visit.go(back, visit.texts.get(_NONE_LEFT), "info")
     return visit.ask(
         visit.texts.get("Send the failed pingbacks again?"),
-        text=" ".join(_explained(visit, asked, failed)),
+        text=" ".join(_explained(visit, asked, failed, (await find_target(visit.database, visit.shop)).url)),
         button=visit.texts.get("Send again"),
         back=back,
         fields=asked.narrowed,
@@ -213,11 +229,15 @@ def _exhausted(visit: Visit) -> Exhausted:
     return Exhausted(_asked(visit).event or None, page.since, page.until)
 
 
-def _explained(visit: Visit, asked: _Asked, failed: int) -> Sequence[str]:
+def _explained(visit: Visit, asked: _Asked, failed: int, url: str | None) -> Sequence[str]:
     """What will happen, as sentences."""
     number = str(format_decimal(min(failed, MOST_AT_ONCE), locale=visit.texts.locale))
     said = [visit.texts.get("Pingbacks that are sent again: %(number)s.") % {"number": number}]
-    said.append(visit.texts.get("Each gets one attempt more, and goes to the URL that it went to before."))
+    if url:
+        text = visit.texts.get("Each gets one attempt more, at the account's URL of now, %(url)s.") % {"url": url}
+        said.extend([text, visit.texts.get("One whose form named a URL of its own goes there.")])
+    else:
+        said.append(visit.texts.get("Each gets one attempt more, at the URL that its form named or it went to before."))
     if asked.event:
         said.append(visit.texts.get("Only those of the event %(event)s.") % {"event": asked.event})
     if asked.since or asked.until:

@@ -11,7 +11,9 @@ from fastapi import APIRouter, Path, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
+from paydesk.core.errors import Malformed
 from paydesk.core.paging import Place
+from paydesk.domain.business.pingback_acting import resend_by_key
 from paydesk.domain.pingbacks.for_api import (
     PingbackFilter,
     SeenPingback,
@@ -19,7 +21,6 @@ from paydesk.domain.pingbacks.for_api import (
     find_with_attempts,
     list_pingbacks,
 )
-from paydesk.domain.pingbacks.resending_by_hand import resend
 from paydesk.domain.pingbacks.states import PingbackState
 from paydesk.web.api.answers import answer, described
 from paydesk.web.api.bodies import read_fields
@@ -28,9 +29,15 @@ from paydesk.web.api.lists import ApiList
 from paydesk.web.api.services import ByPrivateKey, Services
 from paydesk.web.api.shapes import OnePingback, PingbackList
 from paydesk.web.api.shaping import pingback_shape, pingback_with_attempts
+from paydesk.web.visits import client_address
 
 router = APIRouter(tags=["Pingbacks"])
 _PINGBACKS: ApiList[SeenPingback] = ApiList("pingbacks", PingbackList, lambda one: Place(one.created_at, one.id))
+
+_RESEND = {
+    "type": "object",
+    "properties": {"url": {"type": "string", "description": "Where to send it instead: an http or https URL."}},
+}
 
 _Id = Annotated[str, Path(description="Its `id`.")]
 
@@ -65,16 +72,38 @@ async def show(caller: ByPrivateKey, services: Services, pingback_id: _Id) -> Re
     summary="Send a pingback again",
     operation_id="resend_pingback",
     responses=described(OnePingback, 404, 409, 413),
+    openapi_extra={
+        "requestBody": {
+            "content": {
+                "application/json": {"schema": _RESEND},
+                "application/x-www-form-urlencoded": {"schema": _RESEND},
+            }
+        }
+    },
 )
 async def post_resend(request: Request, caller: ByPrivateKey, services: Services, pingback_id: _Id) -> Response:
     """Have a pingback sent once more, at once, whatever came of it before;
     it is stamped and signed anew.
 
-    It goes where a new one would go: to the URL of its form, else to the account's of now. The body
-    may be empty, `[]` or `{}`. 409 if there is no URL to send it to.
+    It goes where a new one would go: to the URL of its form, else to the account's of now; or to
+    the `url` of the body, which may be empty, `[]` or `{}`. To a URL that is none of the account's
+    own only a key that reads sends, and nothing of version 1, which carries the private key. 409 if
+    there is no URL to send it to, or a test pingback of a live account would go anywhere but to its
+    test URL.
     """
     known, database = known_id(pingback_id, "pingback"), services.desk.database
-    await read_fields(request)
+    url = (await read_fields(request)).get("url", "")
+    if not isinstance(url, str):
+        raise Malformed("url is no text; send an absolute http or https URL, or leave it out", "url")
     await find_pingback(database, caller.shop, known)
-    await resend(database, caller.shop, known, now=caller.now)
+    await resend_by_key(
+        database,
+        caller.shop,
+        caller.scopes,
+        known,
+        url=url,
+        client_address=client_address(request.scope, services.trusted_proxies),
+        shop_now=caller.now,
+        now=services.now(),
+    )
     return answer(OnePingback(True, pingback_with_attempts(*await find_with_attempts(database, caller.shop, known))))
