@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 REQUIREMENTS := $(VENV)/.requirements
 READY := $(VENV)/.ready
-PROCESSES := -n 3 --dist loadfile --no-loadscope-reorder
+PROCESSES := -p tests.forked --processes 3
 FRONT_END := src/paydesk/web/console/static/vendor/.made-from
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -35,7 +35,11 @@ $(READY): $(REQUIREMENTS) $(FRONT_END) pyproject.toml
 run: $(READY) ## Start everything: database, checkout, worker, sample shop
 	@exec $(BIN)/paydesk run
 
-test: lint unit ## Lint, then all tests, the long ones in a short form, on an embedded PostgreSQL
+# The lint runs beside the tests, which begin with work for one core alone; what it says stands at the end.
+test: $(READY) ## Lint, and all tests, the long ones in a short form, on an embedded PostgreSQL
+	@$(MAKE) --no-print-directory lint > $(VENV)/lint.txt 2>&1 & lint=$$!; \
+		$(MAKE) --no-print-directory unit; tests=$$?; \
+		wait $$lint || { cat $(VENV)/lint.txt; echo "make lint fails (above)"; exit 1; }; exit $$tests
 
 test-long: $(READY) ## The long plays in full: each fate at each point, each look of each page, more made-up examples
 	@WHOLE_TESTS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest $(PROCESSES) -m long $(ARGS)
