@@ -25,12 +25,13 @@ LONGEST_LIFE = timedelta(hours=24) - timedelta(minutes=1)
 @dataclass(frozen=True, slots=True)
 class Capabilities:
     """What an acquirer can do: take cards that were typed on our page, host a page of its own,
-    charge a stored instrument.
+    charge a stored instrument without its customer, and with its customer there (`one_click`).
     """
 
     cards: bool = True
     pages: bool = False
     stored: bool = True
+    one_click: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,10 @@ class PageRequest:
     offers only methods whose later charges are answered at once. Then `amount` may be 0: the
     instrument is only kept (it has to be good for `currency`), and nothing is ever taken for that.
     Without `capture` the money is only held, and no method is offered that would take it at once.
+
+    With `keep_card` a card that is paid with is kept for its customer, who wants to find it again;
+    with `charge_later`, which is for such a page alone, to be charged without them, too. What else
+    is offered is not kept.
 
     Without `slow` only methods are offered whose banks answer at once; with it also those that may
     take days (`PageState.PENDING`): only for what is captured at once, and never with `keep`.
@@ -72,6 +77,8 @@ class PageRequest:
     asked_at: datetime | None = None
     capture: bool = True
     slow: bool = False
+    keep_card: bool = False
+    charge_later: bool = False
 
 
 class PageState(StrEnum):

@@ -25,6 +25,7 @@ class Instrument:
 
     `reference` is what its acquirer keeps it under, to charge it again; empty if it is not kept. A
     kept card ends with the month `exp_month` of `exp_year`; both are 0 where that is not known.
+    `authenticated` if its bank has seen the customer (3-D Secure) when it was paid with.
     """
 
     kind: InstrumentKind
@@ -34,3 +35,4 @@ class Instrument:
     reference: str = field(default="", repr=False)
     exp_month: int = 0
     exp_year: int = 0
+    authenticated: bool = False

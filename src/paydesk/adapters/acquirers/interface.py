@@ -66,7 +66,8 @@ class Purchase:
     (UTC, real time, never a test clock's), which is what makes "not found" final. `return_url` is
     where a challenge sends the browser back to. `network_reference` marks a merchant-initiated
     charge of a stored card and names the customer's first payment; `stored_reference` is what the
-    acquirer keeps the instrument under, which is charged then instead of `card`. `keep_card` says
+    acquirer keeps the instrument under, which is charged then instead of `card`, also while its
+    customer is there (`Capabilities.one_click`). `keep_card` says
     that the card will be charged again without the customer: its approval's `network_reference` is
     for that. `authenticate` asks for 3-D Secure even if the bank would do without: somebody is
     testing cards. The acquirer keeps `mark` with the purchase.

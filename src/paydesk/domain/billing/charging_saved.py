@@ -95,6 +95,7 @@ class _Chargeable:
     exp_month: int
     exp_year: int
     holder: str
+    stored_reference: str = field(repr=False)
     suspended: bool
     charged: Decimal
     refused_for_good: bool
@@ -219,6 +220,7 @@ async def _begin(desk: Desk, shop: Shop, wanted: Wanted, request_key: str, *, no
         capture=True,
         not_after=not_after,
         network_reference=card.network_reference,
+        stored_reference=card.stored_reference,
         mark=order_mark(begun, None),
     )
     # A charge that was forgotten may be asked for at any time after the card was saved: the
@@ -266,12 +268,13 @@ def _require_allowed(desk: Desk, card: _Chargeable | None, wanted: Wanted, *, no
     _require_agreed(card, wanted)
     if card.suspended:
         raise Conflict("this shop takes no payments at the moment")
-    if (card.exp_year, card.exp_month) < (now.year, now.month):
+    if card.exp_year and (card.exp_year, card.exp_month) < (now.year, now.month):
         raise Conflict("the saved card has expired")
     if card.refused_for_good:
         raise Conflict("the bank has refused this card for good")
     acquirer = desk.acquirers.get(card.acquirer)
-    if acquirer is None or (card.number_sealed is None and not acquirer.keeps_cards):
+    is_kept = card.number_sealed is not None or card.stored_reference or (acquirer and acquirer.keeps_cards)
+    if acquirer is None or not is_kept:
         raise Unavailable(f"what keeps this card, {card.acquirer}, is not set up any more")
     return acquirer
 

@@ -20,9 +20,10 @@ select id
 -- and a bank that refused it for good meant the card. Who charges one back, or the payment by which the card was saved,
 -- agrees to nothing any more until they agree anew.
 select s.id, s.acquirer, s.removed_at, s.charge_wording, s.charge_revoked_at, s.charge_limit, s.charge_currency,
-       s.created_at, a.state as attempt_state, a.network_reference, a.challenge_url <> '' as authenticated,
+       s.created_at, a.state as attempt_state, a.network_reference,
+       coalesce(s.authenticated, a.challenge_url <> '') as authenticated,
        c.id as card_id, c.number_sealed, c.vault_key_id, c.exp_month, c.exp_year, c.holder,
-       m.suspended_at is not null and s.live as suspended, l.charged, l.refused_for_good,
+       c.stored_reference, m.suspended_at is not null and s.live as suspended, l.charged, l.refused_for_good,
        l.charged_back or exists (select
                                    from chargeback k
                                   where k.merchant_id = s.merchant_id and k.live = s.live and k.payment_id = a.payment_id

@@ -65,6 +65,7 @@ from paydesk.domain.payments.refused_requests import RefusedRequest, report_refu
 from paydesk.domain.payments.states import AttemptState
 from paydesk.domain.payments.stored_cards import unknown_row
 from paydesk.domain.payments.undoing import GivenUp, undo
+from paydesk.domain.shoppers.instruments import Agreed, agreed_at, save_instrument
 
 queries = load_statements(__package__ or "")
 hosted = load_statements(__package__ or "", "hosting.sql")
@@ -76,13 +77,15 @@ class Guest:
     """Who goes to the acquirer's page, as far as we know them.
 
     Their e-mail address, the page's language, as a tag, and the address they call from; `agreed` is
-    the wording of a subscription's terms that they agreed to.
+    the wording of a subscription's terms that they agreed to, `saving` what they agreed to who want
+    the card that they will pay with to be kept for the shop.
     """
 
     email: str
     client_address: str
     language: str = "en"
     agreed: str = ""
+    saving: Agreed | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +167,19 @@ def require_pages(acquirer: Acquirer, checkout: Checkout) -> None:
         require_holds(acquirer)
 
 
+def keeps_on_page(acquirer: Acquirer, checkout: Checkout, saving: Agreed | None) -> bool:
+    """Whether an acquirer's page keeps the card for what its customer agreed to, if they did."""
+    can = acquirer.capabilities
+    if saving is None or not offers_to_keep(acquirer, checkout):
+        return False
+    return can.one_click or bool(saving.charge)
+
+
+def offers_to_keep(acquirer: Acquirer, checkout: Checkout) -> bool:
+    """Whether a card that is typed on an acquirer's page may be saved for the shop."""
+    return checkout.saves_cards and checkout.terms is None and acquirer.capabilities.stored
+
+
 async def _is_for_the_same(desk: Desk, checkout: Checkout, attempt: Attempt, guest: Guest) -> bool:
     """Whether the page of an attempt is what a checkout would ask for now.
 
@@ -176,6 +192,11 @@ async def _is_for_the_same(desk: Desk, checkout: Checkout, attempt: Attempt, gue
         return False
     if checkout.terms is not None and attempt.checkout_id != checkout.id:
         # The page was made for what was agreed to at another checkout, perhaps by other terms.
+        return False
+    saving = guest.saving if keeps_on_page(desk.acquirers[attempt.acquirer], checkout, guest.saving) else None
+    agreed = (saving.shopper_id, saving.keep, saving.charge) if saving is not None else None
+    if await agreed_at(desk.database, checkout.shop, attempt.id) != agreed:
+        # The page keeps a card that nobody asked it to keep any more, or keeps none.
         return False
     wanted = await wanted_page(desk, checkout.shop, attempt.id)
     return wanted is not None and (wanted.email, wanted.capture) == (guest.email, checkout.captures)
@@ -229,9 +250,22 @@ async def _commit_intent(
             ),
         )
         if begun is not None:
+            saving = guest.saving if keeps_on_page(acquirer, checkout, guest.saving) else None
+            keeps = saving is not None and await save_instrument(
+                connection,
+                shop,
+                saving,
+                card_id=known.card_id,
+                attempt_id=known.attempt_id,
+                acquirer=acquirer.name,
+                on_page=True,
+                now=now,
+            )
+            charged_later = keeps and saving is not None and bool(saving.charge)
             asked = _asked(checkout, begun, guest, base, now=now, real_now=real_now)
-            slow = desk.slow_methods and known.slow_methods and capture and checkout.terms is None
-            asked = replace(asked, authenticate=known.authenticate, capture=capture, slow=slow)
+            slow = desk.slow_methods and known.slow_methods and capture and checkout.terms is None and not keeps
+            asked = replace(asked, capture=capture, slow=slow, keep_card=keeps, charge_later=charged_later)
+            asked = replace(asked, authenticate=known.authenticate or charged_later)
             await hosted.begin_page(
                 connection,
                 merchant_id=shop.merchant_id,

@@ -137,6 +137,7 @@ async def _name_instruments(
             stored_references=[instrument.reference for _, _, instrument in named],
             exp_months=[instrument.exp_month for _, _, instrument in named],
             exp_years=[instrument.exp_year for _, _, instrument in named],
+            authenticated=[instrument.authenticated for _, _, instrument in named],
         )
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 import structlog
@@ -29,7 +29,7 @@ from paydesk.adapters.acquirers.interface import (
 )
 from paydesk.core.cards import detect_brand
 from paydesk.core.clock import utc_now
-from paydesk.core.errors import Conflict, Gone
+from paydesk.core.errors import Conflict, Gone, Unavailable
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.records import record_if_any
 from paydesk.database.statements import Connection, load_statements
@@ -62,8 +62,8 @@ from paydesk.domain.payments.outcomes import (
 from paydesk.domain.payments.refused_requests import authorize
 from paydesk.domain.payments.returning import Way, way_back
 from paydesk.domain.payments.states import PAGE_LEFT, AttemptState
-from paydesk.domain.payments.stored_cards import card_row
-from paydesk.domain.shoppers.instruments import Agreed, save_instrument
+from paydesk.domain.payments.stored_cards import card_row, kept_row
+from paydesk.domain.shoppers.instruments import Agreed, PayableInstrument, hold_saved, save_instrument
 
 queries = load_statements(__package__ or "")
 log = structlog.get_logger()
@@ -75,7 +75,8 @@ class Payer:
     and the address they call from.
 
     `agreed` is the wording of a subscription's terms that they agreed to, `language` the page's, as
-    a tag: `de-CH`; `saving` is what they agreed to who want this card to be kept for the shop.
+    a tag: `de-CH`; `saving` is what they agreed to who want this card to be kept for the shop;
+    `kept` is the saved one that an acquirer keeps, in whose place `card` has no number.
     """
 
     card: CardDetails
@@ -85,6 +86,17 @@ class Payer:
     agreed: str = ""
     language: str = "en"
     saving: Agreed | None = None
+    kept: PayableInstrument | None = None
+
+    @property
+    def brand(self) -> str:
+        """The card's."""
+        return self.kept.brand if self.kept else str(detect_brand(self.card.number))
+
+    @property
+    def counted(self) -> CardDetails:
+        """The card as card testing counts it: what is kept elsewhere by what it is kept under."""
+        return replace(self.card, number=self.kept.stored_reference) if self.kept else self.card
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +163,11 @@ async def pay(desk: Desk, checkout: Checkout, payer: Payer, *, return_url: str, 
             raise Gone("this checkout has expired")
     elif checkout.standing is not Standing.OPEN:
         raise Conflict(f"this checkout is {checkout.standing}")
-    order = order_of(checkout, country=payer.country, brand=str(detect_brand(payer.card.number)))
+    order = order_of(checkout, country=payer.country, brand=payer.brand)
 
     async def attempt(acquirer: Acquirer, previous_id: int | None) -> Tried[Result]:
+        if payer.kept is not None and not _takes(acquirer, checkout, payer):
+            raise Unavailable(f"what {payer.kept.acquirer} keeps is charged there alone, and it can't take this order")
         intent = await _commit_intent(desk, checkout, payer, acquirer, previous_id, return_url=return_url, now=now)
         if isinstance(intent, Refused):
             return Tried(intent)
@@ -161,7 +175,7 @@ async def pay(desk: Desk, checkout: Checkout, payer: Payer, *, return_url: str, 
         return tried(intent.attempt_id, result)
 
     held_by = checkout.attempt.id if checkout.attempt else None
-    return await at_accounts(desk, order, held_by, lambda one: takes_card(one, checkout), attempt)
+    return await at_accounts(desk, order, held_by, lambda one: _takes(one, checkout, payer), attempt)
 
 
 def tried(attempt_id: int, result: Result) -> Tried[Result]:
@@ -171,7 +185,27 @@ def tried(attempt_id: int, result: Result) -> Tried[Result]:
 
 def takes_card(acquirer: Acquirer, checkout: Checkout) -> bool:
     """Whether an acquirer takes what is paid by a card that is typed on our page."""
-    return acquirer.capabilities.cards and (checkout.captures or acquirer.hold_period >= TIME_TO_SHIP)
+    return acquirer.capabilities.cards and holds_if_asked(acquirer, checkout)
+
+
+def takes_kept(acquirer: Acquirer, checkout: Checkout, keeper: str) -> bool:
+    """Whether a checkout may be paid at an acquirer by a card that a `keeper` keeps, with its
+    customer there: it stays with the account that it was typed at.
+    """
+    if acquirer.name != keeper or not acquirer.capabilities.one_click:
+        return False
+    return checkout.saves_cards and checkout.terms is None and holds_if_asked(acquirer, checkout)
+
+
+def holds_if_asked(acquirer: Acquirer, checkout: Checkout) -> bool:
+    """Whether an acquirer holds money for as long as goods take to be shipped, if these are."""
+    return checkout.captures or acquirer.hold_period >= TIME_TO_SHIP
+
+
+def _takes(acquirer: Acquirer, checkout: Checkout, payer: Payer) -> bool:
+    if payer.kept is not None:
+        return takes_kept(acquirer, checkout, payer.kept.acquirer)
+    return takes_card(acquirer, checkout)
 
 
 async def _commit_intent(
@@ -196,7 +230,7 @@ async def _commit_intent(
     """
     shop = checkout.shop
     is_check = checkout.amount == 0 or (checkout.terms is not None and checkout.terms.trial is not None)
-    counts = card_guard.counts_of(desk.vault, payer.card, payer.client_address, live=shop.live, is_check=is_check)
+    counts = card_guard.counts_of(desk.vault, payer.counted, payer.client_address, live=shop.live, is_check=is_check)
     counted_at = utc_now()
     known = await preparing.prepare(desk, checkout, payer.client_address, counts, counted_at=counted_at, now=now)
     if refusal := preparing.why_refused(known):
@@ -204,13 +238,20 @@ async def _commit_intent(
     capture = checkout.terms is not None or not known.shipped_goods
     if not capture:
         require_holds(acquirer)
-    saving = payer.saving if takes_saved(checkout, acquirer) else None
+    kept, saving = payer.kept, payer.saving if takes_saved(checkout, acquirer) else None
     charged_later = saving is not None and bool(saving.charge)
     keep = (checkout.terms is not None or saving is not None) and not acquirer.keeps_cards
     attempt_id = known.attempt_id
     real_now = utc_now()
     not_after = real_now + KEY_LIFETIME
-    async with _together_if(desk.database, saving is not None) as database:
+    card = (
+        kept_row(known.card_id, kept)
+        if kept is not None
+        else card_row(desk.vault, payer.card, shop.merchant_id, known.card_id, keep=keep)
+    )
+    async with _together_if(desk.database, saving is not None or kept is not None) as database:
+        if kept is not None and not await hold_saved(database, shop, kept.id):
+            raise Conflict("the saved card was removed meanwhile")
         begun = record_if_any(
             BegunAttempt,
             await queries.begin_attempt(
@@ -224,7 +265,7 @@ async def _commit_intent(
                 pads=desk.pads,
                 acquirer=acquirer.name,
                 capture=capture,
-                **card_row(desk.vault, payer.card, shop.merchant_id, known.card_id, keep=keep),
+                **card,
                 **preparing.customer_row(checkout, payer.email, payer.country, payer.language, payer.card.holder),
                 client_address=payer.client_address,
                 not_after=not_after,
@@ -253,6 +294,7 @@ async def _commit_intent(
         capture=capture,
         not_after=not_after,
         return_url=return_url,
+        stored_reference=kept.stored_reference if kept is not None else "",
         keep_card=checkout.terms is not None or charged_later,
         authenticate=known.authenticate or charged_later,
         mark=order_mark(begun, checkout.terms),

@@ -8,6 +8,7 @@ from paydesk.adapters.acquirers.instruments import Instrument, InstrumentKind
 from paydesk.adapters.acquirers.interface import CardDetails
 from paydesk.adapters.vault import Vault
 from paydesk.core.cards import Brand, detect_brand
+from paydesk.domain.shoppers.instruments import PayableInstrument
 
 CARD_NUMBER = "card number"
 """What a card number is sealed for."""
@@ -34,6 +35,14 @@ def card_row(vault: Vault, card: CardDetails, merchant_id: int, card_id: int, *,
         "exp_year": card.exp_year,
         "holder": card.holder,
     }
+
+
+def kept_row(card_id: int, saved: PayableInstrument) -> dict[str, object]:
+    """A card that its acquirer keeps, as it is stored with a payment by it: what shows which it
+    is.
+    """
+    shown = {"last4": saved.last4, "brand": saved.brand, "exp_month": saved.exp_month, "exp_year": saved.exp_year}
+    return unknown_row(card_id) | shown
 
 
 def shown_brand(instrument: Instrument) -> str:

@@ -17,12 +17,14 @@ select s.id, u.email, c.brand, c.last4, c.exp_month, c.exp_year, s.charge_for,
                  where k.merchant_id = s.merchant_id and k.live = s.live and k.payment_id = a.payment_id
                    and k.state <> 'inquiry')
             then s.charge_agreed_at end as charge_agreed_at, s.charge_limit,
-       s.charge_currency, a.challenge_url <> '' as authenticated, s.created_at
+       s.charge_currency, coalesce(s.authenticated, a.challenge_url <> '') as authenticated, s.created_at
   from saved_instrument s
   join shopper u on u.merchant_id = s.merchant_id and u.live = s.live and u.id = s.shopper_id
   join payment_attempt a
     on a.merchant_id = s.merchant_id and a.live = s.live and a.id = s.attempt_id and a.state = 'approved'
-  join card c on c.merchant_id = s.merchant_id and c.live = s.live and c.id = s.card_id and c.number_sealed is not null
+  join card c
+    on c.merchant_id = s.merchant_id and c.live = s.live and c.id = s.card_id
+   and (c.number_sealed is not null or c.stored_reference <> '')
  where s.merchant_id = :merchant_id and s.live = :live and s.removed_at is null
    and (:email::text is null or lower(u.email) = lower(:email))
    and s.created_at >= :since and s.created_at < :until and (s.created_at, s.id) < (:before_at, :before_id)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
 
@@ -48,7 +48,11 @@ class Agreed:
 
 @dataclass(frozen=True, slots=True)
 class SavedInstrument:
-    """A saved card as it may be shown: never more than its last four digits."""
+    """A saved card as it may be shown: never more than its last four digits.
+
+    `kept_at` is the acquirer that keeps it, empty where its number is kept here. Its last month is
+    0 where an acquirer does not tell.
+    """
 
     id: int
     shopper_id: int
@@ -61,6 +65,7 @@ class SavedInstrument:
     last4: str
     exp_month: int
     exp_year: int
+    kept_at: str = ""
 
     @property
     def charges(self) -> list[tuple[str, datetime]]:
@@ -71,36 +76,59 @@ class SavedInstrument:
 
     def is_good(self, now: datetime) -> bool:
         """Whether its last month is not over."""
-        return (self.exp_year, self.exp_month) >= (now.year, now.month)
+        return not self.exp_year or (self.exp_year, self.exp_month) >= (now.year, now.month)
 
 
 @dataclass(frozen=True, slots=True)
-class SealedInstrument:
-    """A saved card whose own shopper pays with it."""
+class PayableInstrument:
+    """A saved card whose own shopper pays with it: its number, sealed, or what the `acquirer`
+    keeps it under.
+    """
 
     id: int
     card_id: int
-    number_sealed: bytes
+    number_sealed: bytes | None = field(repr=False)
     vault_key_id: str
+    brand: str
+    last4: str
     exp_month: int
     exp_year: int
     holder: str
     country: str
+    acquirer: str
+    stored_reference: str = field(repr=False)
 
     @property
-    def sealed(self) -> Sealed:
-        """Its number."""
-        return Sealed(self.vault_key_id, self.number_sealed)
+    def sealed(self) -> Sealed | None:
+        """Its number, if that is kept here."""
+        return None if self.number_sealed is None else Sealed(self.vault_key_id, self.number_sealed)
+
+
+@dataclass(frozen=True, slots=True)
+class _AgreedAt:
+    shopper_id: int
+    keep_wording: str
+    charge_wording: str
 
 
 async def save_instrument(
-    connection: Connection, shop: Shop, agreed: Agreed, *, card_id: int, attempt_id: int, acquirer: str, now: datetime
-) -> None:
-    """Save the card of an attempt, within the transaction that commits its intent.
-    Moves no money.
+    connection: Connection,
+    shop: Shop,
+    agreed: Agreed,
+    *,
+    card_id: int,
+    attempt_id: int,
+    acquirer: str,
+    on_page: bool = False,
+    now: datetime,
+) -> bool:
+    """Save the card of an attempt, within the transaction that commits its intent; false if the
+    shopper was erased meanwhile. Moves no money.
+
+    With `on_page` the customer has yet to type it, on a page of the acquirer's, which keeps it.
     """
     later = agreed.later if agreed.charge else None
-    await queries.save_instrument(
+    saved = await queries.save_instrument(
         connection,
         merchant_id=shop.merchant_id,
         live=shop.live,
@@ -113,8 +141,23 @@ async def save_instrument(
         charge_for=later.purpose if later else "",
         charge_limit=later.limit if later else None,
         charge_currency=later.currency if later else "",
+        authenticated=False if on_page else None,
         now=now,
     )
+    return saved is not None
+
+
+async def agreed_at(database: Database, shop: Shop, attempt_id: int) -> tuple[int, str, str] | None:
+    """Which shopper agreed at an attempt to keep its card, and to what; None if nobody did."""
+    row = await queries.agreed_at(database, merchant_id=shop.merchant_id, live=shop.live, attempt_id=attempt_id)
+    found = record_if_any(_AgreedAt, row)
+    return (found.shopper_id, found.keep_wording, found.charge_wording) if found else None
+
+
+async def hold_saved(connection: Connection, shop: Shop, instrument_id: int) -> bool:
+    """Whether a card is saved still; nobody removes it before the caller's transaction is over."""
+    held = await queries.hold_saved(connection, merchant_id=shop.merchant_id, live=shop.live, id=instrument_id)
+    return held is not None
 
 
 async def list_saved(database: Database, shop: Shop, shopper_id: int) -> list[SavedInstrument]:
@@ -125,14 +168,14 @@ async def list_saved(database: Database, shop: Shop, shopper_id: int) -> list[Sa
 
 async def find_to_pay_with(
     database: Database, shopper: Shopper, instrument_id: int, *, now: datetime
-) -> SealedInstrument:
+) -> PayableInstrument:
     """A shopper's own card, which they agreed to find again; now is the shop's time.
 
     Raises: NotFound.
     """
     shop = shopper.shop
     found = record_if_any(
-        SealedInstrument,
+        PayableInstrument,
         await queries.to_pay_with(
             database,
             merchant_id=shop.merchant_id,

@@ -1,33 +1,51 @@
--- name: save_instrument(merchant_id, live, shopper_id, card_id, attempt_id, acquirer, keep_wording, charge_wording, charge_for, charge_limit, charge_currency, now)!
+-- name: save_instrument(merchant_id, live, shopper_id, card_id, attempt_id, acquirer, keep_wording, charge_wording, charge_for, charge_limit, charge_currency, authenticated, now)$
 -- Within the transaction that commits the intent of the payment. It is of use once that is approved; what comes to
--- nothing erases the number itself (record_declines).
+-- nothing erases the number itself (record_declines). authenticated is null where the card was typed here, and becomes true
+-- once an acquirer says so of its page. Who is being erased is waited for.
 insert into saved_instrument (merchant_id, live, shopper_id, card_id, attempt_id, acquirer, keep_wording,
                               keep_agreed_at, charge_wording, charge_agreed_at, charge_for, charge_limit,
-                              charge_currency, created_at, used_at)
+                              charge_currency, authenticated, created_at, used_at)
 select u.merchant_id, u.live, u.id, :card_id, :attempt_id, :acquirer, :keep_wording,
        case when :keep_wording <> '' then :now::timestamptz end, :charge_wording,
        case when :charge_wording <> '' then :now::timestamptz end, :charge_for, :charge_limit::numeric,
-       :charge_currency, :now, :now
-  from shopper u
- where u.merchant_id = :merchant_id and u.live = :live and u.id = :shopper_id and u.erased_at is null;
+       :charge_currency, :authenticated::boolean, :now, :now
+  from (select merchant_id, live, id
+          from shopper
+         where merchant_id = :merchant_id and live = :live and id = :shopper_id and erased_at is null
+           for share) u
+returning id;
+
+-- name: agreed_at(merchant_id, live, attempt_id)^
+select shopper_id, keep_wording, charge_wording
+  from saved_instrument
+ where merchant_id = :merchant_id and live = :live and attempt_id = :attempt_id;
+
+-- name: hold_saved(merchant_id, live, id)$
+-- Nobody removes a card, and nobody erases its customer, between the look at it and the payment that begins.
+select id
+  from saved_instrument
+ where merchant_id = :merchant_id and live = :live and id = :id and removed_at is null
+   for share;
 
 -- name: saved_by(merchant_id, live, shopper_id)
 -- The cards that a shopper has saved, the newest first; one that was saved again stands once, with all that the shop may
 -- charge it for.
 with each as materialized (
     select s.id, s.shopper_id, s.keep_wording, s.keep_agreed_at, s.used_at, c.brand, c.last4, c.exp_month, c.exp_year,
+           case when c.number_sealed is null then c.acquirer else '' end as kept_at,
            case when s.charge_revoked_at is null then s.charge_wording else '' end as charge_wording, s.charge_agreed_at
       from saved_instrument s
       join payment_attempt a
         on a.merchant_id = s.merchant_id and a.live = s.live and a.id = s.attempt_id and a.state = 'approved'
       join card c
-        on c.merchant_id = s.merchant_id and c.live = s.live and c.id = s.card_id and c.number_sealed is not null
+        on c.merchant_id = s.merchant_id and c.live = s.live and c.id = s.card_id
+       and (c.number_sealed is not null or c.stored_reference <> '')
      where s.merchant_id = :merchant_id and s.live = :live and s.shopper_id = :shopper_id and s.removed_at is null
 ), newest as (
-    select distinct on (brand, last4, exp_month, exp_year)
-           id, shopper_id, keep_wording, keep_agreed_at, used_at, brand, last4, exp_month, exp_year
+    select distinct on (brand, last4, exp_month, exp_year, kept_at)
+           id, shopper_id, keep_wording, keep_agreed_at, used_at, brand, last4, exp_month, exp_year, kept_at
       from each
-     order by brand, last4, exp_month, exp_year, keep_wording <> '' desc, id desc
+     order by brand, last4, exp_month, exp_year, kept_at, keep_wording <> '' desc, id desc
 ), agreed as (
     select brand, last4, exp_month, exp_year, charge_wording as wording, max(charge_agreed_at) as at
       from each
@@ -45,20 +63,23 @@ select n.*,
  order by id desc;
 
 -- name: to_pay_with(merchant_id, live, shopper_id, id, now)^
--- A card as its own shopper pays with it, who agreed to find it again: its number, sealed, and what was typed with it.
-select s.id, c.id as card_id, c.number_sealed, c.vault_key_id, c.exp_month, c.exp_year, c.holder, u.country
+-- A card as its own shopper pays with it, who agreed to find it again: its number, sealed, and what was typed with it; or
+-- what its acquirer keeps it under.
+select s.id, c.id as card_id, c.number_sealed, c.vault_key_id, c.brand, c.last4, c.exp_month, c.exp_year, c.holder,
+       u.country, c.acquirer, c.stored_reference
   from saved_instrument s
   join payment_attempt a
     on a.merchant_id = s.merchant_id and a.live = s.live and a.id = s.attempt_id and a.state = 'approved'
   join payment p on p.merchant_id = a.merchant_id and p.live = a.live and p.id = a.payment_id
   join customer u on u.merchant_id = p.merchant_id and u.live = p.live and u.id = p.customer_id
   join card c
-    on c.merchant_id = s.merchant_id and c.live = s.live and c.id = s.card_id and c.number_sealed is not null
-   and c.refused_as = ''
+    on c.merchant_id = s.merchant_id and c.live = s.live and c.id = s.card_id
+   and (c.number_sealed is not null or c.stored_reference <> '') and c.refused_as = ''
  where s.merchant_id = :merchant_id and s.live = :live and s.shopper_id = :shopper_id and s.id = :id
    and s.removed_at is null and s.keep_wording <> ''
-   and (c.exp_year, c.exp_month)
-       >= (extract(year from :now::timestamptz at time zone 'UTC'), extract(month from :now::timestamptz at time zone 'UTC'));
+   and (c.exp_year = 0
+        or (c.exp_year, c.exp_month) >= (extract(year from :now::timestamptz at time zone 'UTC'),
+                                         extract(month from :now::timestamptz at time zone 'UTC')));
 
 -- name: mark_used(merchant_id, live, id, now)!
 update saved_instrument
@@ -107,7 +128,8 @@ with one as (
 select count(*) from removed;
 
 -- name: remove_unneeded(unused_since, now, most)$
--- Cards whose purpose is over: not used for too long, past their last month, or never paid with. Times of a test side are
+-- Cards whose purpose is over: not used for too long, past their last month, never paid with, or not kept by the acquirer
+-- on whose page the customer has paid in another way. Times of a test side are
 -- its own, which runs ahead: it keeps them the longer.
 with over as materialized (
     select s.merchant_id, s.live, s.id, s.card_id
@@ -115,9 +137,12 @@ with over as materialized (
       join card c on c.merchant_id = s.merchant_id and c.live = s.live and c.id = s.card_id
       left join payment_attempt a on a.merchant_id = s.merchant_id and a.live = s.live and a.id = s.attempt_id
      where s.removed_at is null
-       and (s.used_at < :unused_since or c.number_sealed is null and a.state <> 'processing' and a.state <> 'challenged'
+       and (s.used_at < :unused_since
+            or c.number_sealed is null and c.stored_reference = ''
+               and coalesce(a.state, '') not in ('processing', 'challenged', 'pending')
             or a.state in ('declined', 'failed', 'abandoned', 'voiding', 'voided')
-            or (c.exp_year, c.exp_month) < (extract(year from :now::timestamptz at time zone 'UTC'),
+            or c.exp_year > 0
+               and (c.exp_year, c.exp_month) < (extract(year from :now::timestamptz at time zone 'UTC'),
                                             extract(month from :now::timestamptz at time zone 'UTC')))
      limit :most
        for update of s skip locked

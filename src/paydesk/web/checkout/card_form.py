@@ -33,8 +33,10 @@ class Typed:
     ticked: tuple[str, ...] = ()
 
 
-def typed(form: Mapping[str, Value]) -> Typed:
-    """The fields that may be shown again, shortened to what a field may hold."""
+def typed(form: Mapping[str, Value], *, on_page: bool = False) -> Typed:
+    """The fields that may be shown again, shortened to what a field may hold; with `on_page` those
+    of the form that leads to the acquirer's page.
+    """
     return Typed(
         email=text_of(form, "email"),
         holder=text_of(form, "holder"),
@@ -43,7 +45,7 @@ def typed(form: Mapping[str, Value]) -> Typed:
         agreed=bool(text_of(form, AGREE)),
         city=prefill(text_of(form, "city"), "city"),
         postal_code=prefill(text_of(form, "zip"), "zip"),
-        ticked=tuple(box for box in (KEEP, CHARGE) if text_of(form, box)),
+        ticked=tuple(f"page-{box}" if on_page else box for box in (KEEP, CHARGE) if text_of(form, box)),
     )
 
 

@@ -17,14 +17,21 @@ _CHARGE = mark(
     "%(merchant)s may charge this card later without me, for: %(purpose)s – at most %(limit)s within 30 days. I can "
     "take that back at any time."
 )
+_KEEP_ON_PAGE = mark("Save the card that I pay with for my next visit to %(merchant)s. I can remove it at any time.")
+_CHARGE_ON_PAGE = mark(
+    "%(merchant)s may charge the card that I pay with later without me, for: %(purpose)s – at most %(limit)s within 30 "
+    "days. I can take that back at any time."
+)
 
 
-def keep_in_words(merchant: str, texts: Texts) -> str:
-    """The sentence by which a card is kept for the next visit."""
-    return texts.get(_KEEP) % {"merchant": texts.apart(merchant)}
+def keep_in_words(merchant: str, texts: Texts, *, on_page: bool = False) -> str:
+    """The sentence by which a card is kept for the next visit; with `on_page` it is one that its
+    customer will type on the acquirer's page.
+    """
+    return texts.get(_KEEP_ON_PAGE if on_page else _KEEP) % {"merchant": texts.apart(merchant)}
 
 
-def charge_in_words(merchant: str, later: LaterCharges | None, texts: Texts) -> str:
+def charge_in_words(merchant: str, later: LaterCharges | None, texts: Texts, *, on_page: bool = False) -> str:
     """The sentence by which the shop may charge it without its customer; empty if it asks for
     nothing.
     """
@@ -32,16 +39,19 @@ def charge_in_words(merchant: str, later: LaterCharges | None, texts: Texts) -> 
         return ""
     limit = texts.money_with_code(later.limit, later.currency)
     said = {"merchant": merchant, "purpose": later.purpose, "limit": limit}
-    return texts.get(_CHARGE) % {name: texts.apart(value) for name, value in said.items()}
+    sentence = texts.get(_CHARGE_ON_PAGE if on_page else _CHARGE)
+    return sentence % {name: texts.apart(value) for name, value in said.items()}
 
 
-def read_agreed(form: Mapping[str, Value], checkout: Checkout, shopper_id: int) -> Agreed | None:
+def read_agreed(
+    form: Mapping[str, Value], checkout: Checkout, shopper_id: int, *, on_page: bool = False
+) -> Agreed | None:
     """What the ticked boxes agree to; None if none is ticked."""
     keep = charge = ""
     if language := text_of(form, KEEP):
-        keep = keep_in_words(checkout.merchant_name, texts_for(language))
+        keep = keep_in_words(checkout.merchant_name, texts_for(language), on_page=on_page)
     if language := text_of(form, CHARGE):
-        charge = charge_in_words(checkout.merchant_name, checkout.later, texts_for(language))
+        charge = charge_in_words(checkout.merchant_name, checkout.later, texts_for(language), on_page=on_page)
     if not (keep or charge):
         return None
     return Agreed(shopper_id, keep, charge, checkout.later if charge else None)

@@ -6,7 +6,7 @@ sites can't send.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -15,6 +15,7 @@ from starlette.responses import Response
 
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.checkouts import Checkout
+from paydesk.domain.payments.saved_cards import keepers_of
 from paydesk.domain.shoppers.instruments import SavedInstrument, list_saved
 from paydesk.domain.shoppers.proving import CODE_LIFETIME
 from paydesk.domain.shoppers.sessions import NewSession, Shopper, find_shopper
@@ -64,18 +65,24 @@ class ShopCookies:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Who is known in this browser at the checkout's shop, and the cards that they have saved."""
+    """Who is known in this browser at the checkout's shop, and the cards that they have saved.
+
+    `keepers` are the acquirers that would take the checkout's money by what they keep.
+    """
 
     shopper: Shopper
     instruments: Sequence[SavedInstrument]
+    keepers: Set[str] = frozenset()
 
-    def to_pay_with(self, now: datetime) -> list[SavedInstrument]:
-        """The cards that they agreed to find again, and that have not expired."""
-        return [one for one in self.instruments if one.keep_wording and one.is_good(now)]
+    def to_pay_with(self, now: datetime, *, takes_numbers: bool) -> list[SavedInstrument]:
+        """The cards that they agreed to find again, and that have not expired, as far as the
+        checkout can be paid with them: with `takes_numbers` by those whose numbers are kept here.
+        """
+        agreed = [one for one in self.instruments if one.keep_wording and one.is_good(now)]
+        return [one for one in agreed if (one.kept_at in self.keepers if one.kept_at else takes_numbers)]
 
-    def others(self, now: datetime) -> list[SavedInstrument]:
+    def others(self, payable: Sequence[SavedInstrument]) -> list[SavedInstrument]:
         """The rest of them, which they may remove."""
-        payable = self.to_pay_with(now)
         return [one for one in self.instruments if one not in payable]
 
 
@@ -97,4 +104,6 @@ async def find_known(
     shopper = await find_shopper(desk.database, desk.vault, shop, token, renew=renew, now=services.now())
     if shopper is None:
         return None
-    return Known(shopper, await list_saved(desk.database, shop, shopper.id))
+    instruments = await list_saved(desk.database, shop, shopper.id)
+    keepers = {one.kept_at for one in instruments if one.kept_at}
+    return Known(shopper, instruments, await keepers_of(desk, checkout, sorted(keepers)))

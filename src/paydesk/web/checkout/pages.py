@@ -90,8 +90,8 @@ class CheckoutView:
 
     `path` is where the checkout's pages begin, if a card may be saved here; `known_as` is the
     address that was proved in this browser, with the cards `saved` by it to pay with, the `others`,
-    and the sentences beside the boxes that save this one (`keep`, `charge`), of which some are
-    `ticked`.
+    and the sentences beside the boxes that save this one (`keep`, `charge`; `page_keep` and
+    `page_charge` on the way to the acquirer's page), of which some are `ticked`.
     """
 
     merchant_name: str
@@ -121,6 +121,8 @@ class CheckoutView:
     others: Sequence[SavedInstrument] = ()
     keep: str = ""
     charge: str = ""
+    page_keep: str = ""
+    page_charge: str = ""
     ticked: Sequence[str] = ()
 
 

@@ -23,7 +23,7 @@ from paydesk.core.errors import Conflict, Gone, NotFound, Unavailable
 from paydesk.core.urls import as_header
 from paydesk.domain.merchants.customer_links import LinkTo, open_link
 from paydesk.domain.payments.checkouts import Checkout, Standing, find_checkout
-from paydesk.domain.payments.hosting import give_back_older, go_to_page, require_pages, takes_page
+from paydesk.domain.payments.hosting import give_back_older, go_to_page, offers_to_keep, require_pages, takes_page
 from paydesk.domain.payments.hurrying import REST, may_look
 from paydesk.domain.payments.paying import (
     ConfirmWithBank,
@@ -85,10 +85,25 @@ class CheckoutVisit:
 
     @property
     def saves_cards(self) -> bool:
-        """Whether customers may save the card that they pay with here, and pay with a saved one."""
+        """Whether customers may save the card that they type here, and pay with a saved one."""
         if self.acquirer is None or not self.capabilities.cards:
             return False
         return takes_saved(self.checkout, self.acquirer)
+
+    @property
+    def knows_customers(self) -> bool:
+        """Whether customers may prove an address here: a card may be saved, on our page or on the
+        acquirer's, or a saved one may pay.
+        """
+        if self.saves_cards or (self.known is not None and self.known.keepers):
+            return True
+        can, asks = self.capabilities, self.checkout.later is not None
+        return self.keeps_on_page and (can.one_click or asks)
+
+    @property
+    def keeps_on_page(self) -> bool:
+        """Whether the acquirer's page may keep the card that is typed on it."""
+        return self.acquirer is not None and self.has_page and offers_to_keep(self.acquirer, self.checkout)
 
     @property
     def origins(self) -> set[str]:
@@ -131,7 +146,9 @@ class CheckoutVisit:
         customer = pages.Customer(
             place.email, name, place.country, place.city, place.postal_code, asks_place=card_form.asks_place(checkout)
         )
-        known, merchant = (self.known, checkout.merchant_name) if self.saves_cards else (None, "")
+        known, merchant = (self.known if self.knows_customers else None), checkout.merchant_name
+        asks, asks_page = known is not None and self.saves_cards, known is not None and self.keeps_on_page
+        payable = known.to_pay_with(checkout.now, takes_numbers=self.saves_cards) if known else []
         way = way_back(checkout)
         return pages.CheckoutView(
             merchant_name=checkout.merchant_name,
@@ -158,12 +175,16 @@ class CheckoutVisit:
             terms=checkout.terms,
             agreed=typed is not None and typed.agreed,
             by_page=self.is_on_page,
-            path=self.path if self.saves_cards else "",
+            path=self.path if self.knows_customers else "",
             known_as=known.shopper.email if known else "",
-            saved=tuple(known.to_pay_with(checkout.now)) if known else (),
-            others=tuple(known.others(checkout.now)) if known else (),
-            keep=keep_in_words(merchant, self.texts) if known else "",
-            charge=charge_in_words(merchant, checkout.later, self.texts) if known else "",
+            saved=tuple(payable),
+            others=tuple(known.others(payable)) if known else (),
+            keep=keep_in_words(merchant, self.texts) if asks else "",
+            charge=charge_in_words(merchant, checkout.later, self.texts) if asks else "",
+            page_keep=(
+                keep_in_words(merchant, self.texts, on_page=True) if asks_page and self.capabilities.one_click else ""
+            ),
+            page_charge=charge_in_words(merchant, checkout.later, self.texts, on_page=True) if asks_page else "",
             ticked=typed.ticked if typed else (),
         )
 
@@ -297,8 +318,11 @@ async def go_on(request: Request) -> Response:
     try:
         caller = client_address(request.scope, services.trusted_proxies)
         guest = card_form.read_guest(form, visit.checkout, caller, visit.texts.mail_language)
+        if visit.known is not None:
+            saving = read_agreed(form, visit.checkout, visit.known.shopper.id, on_page=True)
+            guest = replace(guest, saving=saving)
     except WrongFields as wrong:
-        return visit.again(400, errors=wrong.errors, typed=card_form.typed(form))
+        return visit.again(400, errors=wrong.errors, typed=card_form.typed(form, on_page=True))
     base = services.public_url(request, "")
     try:
         result = await go_to_page(services.desk, visit.checkout, guest, base=base, now=visit.checkout.now)
@@ -306,7 +330,7 @@ async def go_on(request: Request) -> Response:
         return visit.go(f"{visit.path}/result")
     except Gone:
         return visit.go(visit.path)
-    return await follow(visit, result, card_form.typed(form))
+    return await follow(visit, result, card_form.typed(form, on_page=True))
 
 
 async def follow(visit: CheckoutVisit, result: Result, typed: Typed | None = None) -> Response:

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from paydesk.core.email_addresses import parse_email
-from paydesk.core.errors import Conflict, Gone, Malformed, NotFound
+from paydesk.core.errors import Conflict, Gone, Malformed, NotFound, Unavailable
 from paydesk.domain.payments.checkouts import Standing
 from paydesk.domain.payments.receiving import read_form
 from paydesk.domain.payments.saved_cards import pay_with_saved
@@ -34,7 +34,7 @@ async def _offered(request: Request) -> CheckoutVisit | None:
     """The visit, if saved cards may pay its checkout; else None."""
     visit = await find_visit(request)
     payable = visit.checkout.standing in (Standing.OPEN, Standing.CHALLENGED)
-    return visit if payable and visit.saves_cards else None
+    return visit if payable and visit.knows_customers else None
 
 
 async def _posted(request: Request) -> tuple[CheckoutVisit, dict[str, Value]] | None:
@@ -152,7 +152,7 @@ async def pay_at_once(request: Request) -> Response:
         )
     except Conflict:
         return visit.go(f"{visit.path}/result")
-    except (Gone, NotFound):
+    except (Gone, NotFound, Unavailable):
         return visit.go(visit.path)
     return await follow(visit, result)
 

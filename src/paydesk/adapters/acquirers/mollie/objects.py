@@ -89,6 +89,7 @@ class Details(msgspec.Struct, frozen=True, rename="camel"):
     card_label: str | None = None
     card_number: str | None = None
     card_expiry_date: str | None = None
+    card_security: str | None = None
     wallet: str | None = None
     failure_reason: str | None = None
 

@@ -176,7 +176,8 @@ class Pages:
         """Ask for a payment. Raises: AcquirerRefused, OutcomeUnknown."""
         # Not part of the digest: its token is another one once our secret key is.
         told = {"webhook_url": wanted.notify_url} if tells(wanted.notify_url) else {}
-        kept = {"customer_id": await self._kept.customer(wanted)} if wanted.keep else {}
+        keeps = wanted.keep or wanted.keep_card
+        kept = {"customer_id": await self._kept.customer(wanted)} if keeps else {}
         create = partial(
             self._calls.sdk.payments.create_async,
             idempotency_key=header_of(wanted.key),
@@ -228,7 +229,8 @@ def instrument_of(payment: Payment) -> Instrument:
         label = _BRANDS.get((details and details.card_label) or "", "unknown")
         last4 = ((details and details.card_number) or "")[-4:]
         wallet = _WALLETS.get((details and details.wallet) or method, "")
-        card = Instrument(InstrumentKind.CARD, label, last4 if last4.isdigit() else "", wallet)
+        secured = details is not None and details.card_security == "3dsecure"
+        card = Instrument(InstrumentKind.CARD, label, last4 if last4.isdigit() else "", wallet, authenticated=secured)
         if not payment.kept:
             return card
         month, year = _end_of((details and details.card_expiry_date) or "")
@@ -250,7 +252,7 @@ def _asked(wanted: PageRequest) -> dict[str, Any]:
         "redirect_url": wanted.return_url,
         "method": list(PROMPT),
     }
-    if wanted.keep:
+    if wanted.keep or wanted.keep_card:
         methods = METHODS if wanted.amount else METHODS_FOR_NOTHING
         asked |= {"sequence_type": "first", "method": list(methods)}
     if wanted.email:

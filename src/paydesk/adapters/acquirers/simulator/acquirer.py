@@ -34,7 +34,7 @@ class SimulatedAcquirer:
     """
 
     name: str = "simulator"
-    capabilities: Capabilities = Capabilities(pages=True)
+    capabilities: Capabilities = Capabilities(pages=True, one_click=True)
     hold_period: timedelta = HOLD_PERIOD
     key_lifetime: timedelta = KEY_LIFETIME
     keeps_cards: bool = False
@@ -162,6 +162,10 @@ class SimulatedAcquirer:
     async def close_dispute(self, reference: str, won: bool) -> None:
         """Decide a dispute as the customer's bank would. Moves money. Raises: AcquirerRefused."""
         await self._ask(partial(self.bank.close_dispute, reference, won))
+
+    async def release_kept(self, reference: str) -> None:
+        """Forget an instrument that is kept. Moves no money."""
+        await self._ask(partial(self.bank.release_kept, reference))
 
     async def close(self) -> None:
         """Let the bank finish what it has begun, and close its record."""

@@ -204,6 +204,13 @@ class Bank:
         with self.record.transaction():
             disputing.submit_evidence(self.record, reference, text, at=self._now())
 
+    def release_kept(self, reference: str) -> None:
+        """Forget an instrument that is kept, so that nobody charges it any more.
+        Moves no money.
+        """
+        with self.record.transaction():
+            self.record.forget_kept(reference)
+
     def challenge(self, reference: str) -> Challenge | None:
         """The challenge for its page, None if there is none of that reference."""
         opened = self.record.named(reference, Kind.CHALLENGE)

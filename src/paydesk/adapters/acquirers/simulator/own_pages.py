@@ -173,7 +173,8 @@ class Pages:
             standing, asks, last = self._standing(reference)
             if standing.status is Status.CHALLENGED and asks:
                 if approve:
-                    self._take(standing, msgspec.json.decode(last.result, type=Instrument))
+                    chosen = msgspec.json.decode(last.result, type=Instrument)
+                    self._take(standing, replace(chosen, authenticated=chosen.kind is InstrumentKind.CARD))
                 else:
                     self._write(standing, Kind.PAGE_DECLINED, DeclineReason.AUTHENTICATION_FAILED)
             return self._shown(reference)
@@ -241,17 +242,18 @@ class Pages:
 
     def _take(self, standing: Standing, instrument: Instrument) -> None:
         """Take the money of a page with an instrument, and keep that if the page is for it."""
-        if self._asks_to_keep(standing):
+        if self._asks_to_keep(standing, instrument):
             instrument = self._kept(standing, instrument)
         reference = standing.reference if standing.status is Status.PENDING else new_reference("payment")
         self._write(standing, Kind.APPROVE, APPROVED, reference=reference, last4=instrument.last4)
         self._record.write_instrument(standing.key, msgspec.json.encode(instrument).decode())
         disputing.dispute_if_asked(self._record, standing.key, at=self._now())
 
-    def _asks_to_keep(self, standing: Standing) -> bool:
-        """Whether a page was made to keep what is paid with."""
+    def _asks_to_keep(self, standing: Standing, instrument: Instrument) -> bool:
+        """Whether a page was made to keep what is paid with, or it is a card and these are kept."""
         opened = next(done for done in self._record.of_purchase(standing.key) if done.kind is Kind.PAGE)
-        return self._asked(opened.reference).keep
+        asked = self._asked(opened.reference)
+        return asked.keep or (asked.keep_card and instrument.kind is InstrumentKind.CARD)
 
     def _kept(self, standing: Standing, instrument: Instrument) -> Instrument:
         """An instrument under the reference by which it is charged again; cards end some day."""
@@ -316,7 +318,7 @@ class Pages:
             ways=self._ways(reference, standing),
             asks=asks,
             declined=last.result if last.kind is Kind.PAGE_DECLINED else "",
-            keep=asked.keep,
+            keep=asked.keep or asked.keep_card,
             notify_url=asked.notify_url,
         )
 

@@ -224,6 +224,10 @@ class Record:
         """Keep what a page was paid with, to be charged again (inside a transaction)."""
         self._db.execute("insert into kept (reference, of_key) values (?, ?)", (reference, of_key))
 
+    def forget_kept(self, reference: str) -> None:
+        """Keep nothing under a reference any more (inside a transaction)."""
+        self._db.execute("delete from kept where reference = ?", (reference,))
+
     def kept(self, reference: str) -> str:
         """What is kept under a reference, empty if nothing is."""
         with self._lock:

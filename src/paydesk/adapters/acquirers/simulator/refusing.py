@@ -19,8 +19,9 @@ def why_nonsense(purchase: Purchase, kind: Kind) -> str:
         return f"the amount {purchase.amount} is not a sum of money"
     if kind is Kind.CHARGE and not (purchase.network_reference or purchase.stored_reference):
         return "a charge of a stored card must name the customer's first payment"
-    asks_customer = kind is Kind.AUTHORIZE and BY_NUMBER.get(purchase.card.number, ANY_OTHER).at_checkout == CHALLENGED
-    if asks_customer and not purchase.return_url.startswith(("https://", "http://")):
+    sample = BY_NUMBER.get(purchase.card.number, ANY_OTHER)
+    asks_customer = sample.at_checkout == CHALLENGED or purchase.stored_reference
+    if kind is Kind.AUTHORIZE and asks_customer and not purchase.return_url.startswith(("https://", "http://")):
         return "3-D Secure needs a return_url that starts with https:// or http://"
     return ""
 

@@ -34,6 +34,7 @@ from paydesk.adapters.acquirers.simulator.holding import HOLD_PERIOD
 from paydesk.adapters.acquirers.simulator.remembering import KEY_LIFETIME
 from paydesk.adapters.acquirers.simulator.wire import (
     AboutDispute,
+    AboutKept,
     AboutKey,
     AboutPage,
     AboutPayout,
@@ -58,6 +59,7 @@ _Question = (
     Purchase
     | PageRequest
     | Movement
+    | AboutKept
     | AboutKey
     | AboutPage
     | AboutPayout
@@ -86,7 +88,7 @@ class RemoteSimulator:
     """
 
     name: str = "simulator"
-    capabilities: Capabilities = Capabilities(pages=True)
+    capabilities: Capabilities = Capabilities(pages=True, one_click=True)
     hold_period: timedelta = HOLD_PERIOD
     key_lifetime: timedelta = KEY_LIFETIME
     keeps_cards: bool = False
@@ -278,6 +280,10 @@ class RemoteSimulator:
         Raises: AcquirerRefused, OutcomeUnknown.
         """
         await self._ask("close_dispute", Decided(reference, won))
+
+    async def release_kept(self, reference: str) -> None:
+        """Forget an instrument that is kept. Moves no money. Raises: OutcomeUnknown."""
+        await self._ask("release_kept", AboutKept(reference))
 
     async def close(self) -> None:
         """Let go of connections."""

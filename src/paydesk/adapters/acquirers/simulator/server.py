@@ -28,6 +28,7 @@ from paydesk.adapters.acquirers.simulator.notifying import Notifier
 from paydesk.adapters.acquirers.simulator.wire import (
     DONE,
     AboutDispute,
+    AboutKept,
     AboutKey,
     AboutPage,
     AboutPayout,
@@ -136,12 +137,17 @@ def _page_questions(acquirer: SimulatedAcquirer) -> list[Route]:
         await acquirer.pass_time(asked.of_key)
         return Answer(DONE)
 
+    async def release_kept(asked: AboutKept) -> Answer:
+        await acquirer.release_kept(asked.reference)
+        return Answer(DONE)
+
     return [
         _question("/open_page", PageRequest, open_page),
         _question("/find_page", AboutPage, find_page),
         _question("/end_page", AboutPage, end_page),
         _question("/pages", Since, pages),
         _question("/pass_time", AboutKey, pass_time),
+        _question("/release_kept", AboutKept, release_kept),
     ]
 
 

@@ -57,6 +57,12 @@ class AboutPage(msgspec.Struct, frozen=True):
     reference: str
 
 
+class AboutKept(msgspec.Struct, frozen=True):
+    """An instrument that is kept."""
+
+    reference: str
+
+
 class After(msgspec.Struct, frozen=True):
     """A question for the disputes after a cursor."""
 

@@ -62,8 +62,8 @@ KEPT: Final = re.compile(r"(cus_\w{1,200})/((?:pm|card|src)_\w{1,200})(/\w{1,40}
 
 _CHALLENGE_ORIGIN: Final = "https://hooks.stripe.com"
 _PAGE_ORIGIN: Final = "https://checkout.stripe.com"
-_WITH_CARDS: Final = Capabilities(cards=True, pages=False, stored=True)
-_WITH_PAGES: Final = Capabilities(cards=False, pages=True, stored=True)
+_WITH_CARDS: Final = Capabilities(cards=True, pages=False, stored=True, one_click=True)
+_WITH_PAGES: Final = Capabilities(cards=False, pages=True, stored=True, one_click=True)
 
 
 class StripeAcquirer:
@@ -119,12 +119,16 @@ class StripeAcquirer:
 
         Raises: AcquirerRefused, OutcomeUnknown.
         """
-        if not self.capabilities.cards:
+        if not (self.capabilities.cards or purchase.stored_reference):
             raise AcquirerRefused("customers pay on Stripe's own page: no card number is sent")
         if not purchase.return_url.startswith(("https://", "http://")):
             raise AcquirerRefused("3-D Secure needs a return_url that starts with https:// or http://")
         units = minor_units(purchase.amount, purchase.currency)
+        if purchase.stored_reference and KEPT.fullmatch(purchase.stored_reference) is None:
+            return Declined(DeclineReason.DECLINED)
         async with one_call():
+            if purchase.stored_reference:
+                return await self._once(purchase, self._charge_one_click)
             return await self._once(purchase, self._check if units == 0 else self._charge_present)
 
     async def charge_stored(self, purchase: Purchase) -> Outcome:
@@ -332,6 +336,14 @@ class StripeAcquirer:
         if purchase.keep_card:
             kept = {"customer": await self._customer(purchase), "setup_future_usage": "off_session"}
         return await self._pay(purchase, {"payment_method": method, "return_url": purchase.return_url, **kept})
+
+    async def _charge_one_click(self, purchase: Purchase) -> Intent:
+        """Make and confirm a PaymentIntent with what Stripe keeps, and with its customer there:
+        never off-session, so that their bank may ask for them.
+        """
+        customer, method, kind = [*purchase.stored_reference.split("/"), "card"][:3]
+        how = {"customer": customer, "payment_method": method, "return_url": purchase.return_url}
+        return await self._pay(purchase, how | {"allowed_payment_method_types": [kind]})
 
     async def _charge_kept(self, purchase: Purchase) -> Intent:
         """Make and confirm a PaymentIntent with what Stripe keeps, without the customer: by its own

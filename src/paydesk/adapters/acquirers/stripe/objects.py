@@ -112,6 +112,12 @@ class Wallet(msgspec.Struct, frozen=True):
     type: str = ""
 
 
+class ThreeDSecure(msgspec.Struct, frozen=True):
+    """What came of asking for the customer."""
+
+    result: str | None = None
+
+
 class Card(msgspec.Struct, frozen=True):
     """A card as far as it may be shown; `capture_before` is when a hold of it ends,
     in seconds since 1970.
@@ -123,6 +129,19 @@ class Card(msgspec.Struct, frozen=True):
     exp_month: int | None = None
     exp_year: int | None = None
     capture_before: int | None = None
+    three_d_secure: ThreeDSecure | None = None
+
+
+class CardOptions(msgspec.Struct, frozen=True):
+    """What was asked of cards alone."""
+
+    setup_future_usage: str | None = None
+
+
+class MethodOptions(msgspec.Struct, frozen=True):
+    """What was asked of single methods."""
+
+    card: CardOptions | None = None
 
 
 class PaymentMethod(msgspec.Struct, frozen=True):
@@ -166,6 +185,8 @@ class Intent(msgspec.Struct, frozen=True):
     last_payment_error: Problem | None = None
     last_setup_error: Problem | None = None
     latest_charge: Charge | str | None = None
+    setup_future_usage: str | None = None
+    payment_method_options: MethodOptions | None = None
 
     @property
     def is_setup(self) -> bool:
@@ -200,6 +221,13 @@ class Intent(msgspec.Struct, frozen=True):
         method = self.payment_method
         name = method.id if isinstance(method, PaymentMethod) else method
         return f"{self.customer}/{name}" if self.customer and name else ""
+
+    def keeps(self, kind: str) -> bool:
+        """Whether what was paid with is kept, a method of a kind: all are, or cards alone."""
+        if self.is_setup or self.setup_future_usage:
+            return True
+        cards = self.payment_method_options.card if self.payment_method_options else None
+        return kind == "card" and cards is not None and bool(cards.setup_future_usage)
 
     @property
     def waits_for(self) -> timedelta | None:
@@ -280,7 +308,7 @@ def instrument_of(intent: Intent | None) -> Instrument:
     if intent is None or method is None:
         return Instrument(InstrumentKind.OTHER)
     shown = _shown(method)
-    if not intent.network_reference:
+    if not (intent.network_reference and intent.keeps(method.type)):
         return shown
     ends = (method.card.exp_month or 0, method.card.exp_year or 0) if method.card else (0, 0)
     # A card's reference is the one by which code of before charges what Stripe keeps.
@@ -303,7 +331,14 @@ def _shown(method: PaymentMethod) -> Instrument:
     if method.card is None:
         return Instrument(InstrumentKind.BANK if method.type in BANKS else InstrumentKind.OTHER)
     brand, wallet = method.card.brand or "", method.card.wallet.type if method.card.wallet else ""
-    return Instrument(InstrumentKind.CARD, brand if brand in _BRANDS else "unknown", method.card.last4 or "", wallet)
+    secured = method.card.three_d_secure
+    return Instrument(
+        InstrumentKind.CARD,
+        brand if brand in _BRANDS else "unknown",
+        method.card.last4 or "",
+        wallet,
+        authenticated=secured is not None and secured.result == "authenticated",
+    )
 
 
 def finding_of(intent: Intent, *, voided: bool) -> Finding:

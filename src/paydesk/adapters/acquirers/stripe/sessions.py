@@ -30,7 +30,6 @@ from paydesk.adapters.acquirers.stripe.amounts import main_units, minor_units
 from paydesk.adapters.acquirers.stripe.calls import Calls, KeyTaken, Missing, Rejected
 from paydesk.adapters.acquirers.stripe.looking import Looking
 from paydesk.adapters.acquirers.stripe.objects import (
-    ALWAYS_AUTHENTICATE,
     DEBITS,
     KEY,
     Intent,
@@ -152,7 +151,8 @@ class Sessions:
             raise AcquirerRefused("a page without an amount is for keeping an instrument")
         options = {"idempotency_key": wanted.key}
         try:
-            asked = _asked(wanted, await self._customer(wanted) if wanted.keep else "")
+            keeps = wanted.keep or wanted.keep_card
+            asked = _asked(wanted, await self._customer(wanted) if keeps else "")
             made = await self._calls.ask(self._calls.v1.checkout.sessions.create_async(asked, options), Session)
         except KeyTaken:
             raise KeyUsed("the key was used for something else before") from None
@@ -283,14 +283,24 @@ def _asked(wanted: PageRequest, customer: str) -> dict[str, Any]:
         "excluded_payment_method_types": list(dict.fromkeys(_excluded(wanted))),
         **({"customer": customer} if customer else {"customer_email": wanted.email}),
     }
-    if wanted.authenticate:
-        asked |= ALWAYS_AUTHENTICATE
+    if cards := _of_cards(wanted):
+        asked["payment_method_options"] = {"card": cards}
     if wanted.amount == 0:
         currency = wanted.currency.lower()
         return asked | {"mode": _SETUP, "currency": currency, "setup_intent_data": {"metadata": metadata}}
-    kept = {"setup_future_usage": "off_session"} if customer else {}
+    kept = {"setup_future_usage": "off_session"} if wanted.keep else {}
     paid = {"capture_method": "automatic" if wanted.capture else "manual", "metadata": metadata}
     return asked | _payment(wanted) | {"payment_intent_data": paid | kept}
+
+
+def _of_cards(wanted: PageRequest) -> dict[str, Any]:
+    """What is asked of cards alone: 3-D Secure even if the bank would do without, and that they are
+    kept, for payments with their customer there or also without.
+    """
+    asked = {"request_three_d_secure": "any"} if wanted.authenticate else {}
+    if wanted.keep_card:
+        asked["setup_future_usage"] = "off_session" if wanted.charge_later else "on_session"
+    return asked
 
 
 def _excluded(wanted: PageRequest) -> tuple[str, ...]:
