@@ -10,6 +10,7 @@ Source: docs.stripe.com/api/checkout/sessions (create, retrieve, expire, list),
     docs.stripe.com/payments/save-during-payment, docs.stripe.com/payments/save-and-reuse,
     "Charge the payment method later"; docs.stripe.com/webhooks,
     docs.stripe.com/api/payment_methods/detach,
+    docs.stripe.com/payments/3d-secure/authentication-flow, "next_action",
     docs.stripe.com/api/payment_intents/capture, docs.stripe.com/api/payment_intents/cancel,
     docs.stripe.com/payments/place-a-hold-on-a-payment-method.
 """
@@ -37,7 +38,7 @@ _KEY_REUSED = {
     "message": "Keys for idempotent requests can only be used with the same parameters they were first used with.",
 }
 _MISSING = 404, {"error": {"type": "invalid_request_error", "message": "No such object"}}
-_OWN = {"payment_metadata", "capture_method", "keeps", "excluded"}
+_OWN = {"payment_metadata", "capture_method", "keeps", "of_cards", "usage", "excluded"}
 _CARD_HOLD = 7 * 24 * 3600
 AT_ONCE = {"ideal", "bancontact", "eps", "p24", "blik", "twint"}
 """Some methods that can't hold money: Stripe does not offer them where it is to be held."""
@@ -54,7 +55,8 @@ _LISTS = {"/v1/checkout/sessions": SessionListParams}
 class StripeCheckout:
     """Sessions, their payments and refunds; `loses` as many answers as it is told to, once it has
     acted, and `stuck` sessions can't be expired. Of kept methods, those in `asking` want to see
-    their customer, and those in `failing` are declined. One that `forgets` knows no key again.
+    their customer, and those in `failing` are declined; `off_session` are the payments that were
+    made without them. One that `forgets` knows no key again.
     `accounts` are those of secret keys that belong to another account; a restricted one may not
     ask for it, unless it is named there.
     """
@@ -68,6 +70,7 @@ class StripeCheckout:
     methods: dict[str, dict[str, Any]] = field(default_factory=dict)
     asking: set[str] = field(default_factory=set)
     failing: set[str] = field(default_factory=set)
+    off_session: set[str] = field(default_factory=set)
     refunds: list[dict[str, Any]] = field(default_factory=list)
     answers: dict[str, tuple[str, int, Any]] = field(default_factory=dict)
     wrong: list[str] = field(default_factory=list)
@@ -228,6 +231,8 @@ class StripeCheckout:
             "payment_metadata": data.get("metadata", {}),
             "capture_method": data.get("capture_method", "automatic"),
             "keeps": setup or data.get("setup_future_usage") == "off_session",
+            "of_cards": asked.get("payment_method_options", {}).get("card", {}),
+            "usage": data.get("setup_future_usage"),
             "excluded": list(asked.get("excluded_payment_method_types", {}).values()),
         }
         return 200, self._shown(self.sessions[name])
@@ -257,6 +262,17 @@ class StripeCheckout:
             shown["setup_intent"] = setup | {"payment_method": self.methods[setup["payment_method"]]}
         return shown
 
+    def _kept_by(self, session: dict[str, Any], method: dict[str, Any]) -> dict[str, str | None]:
+        """How the intent of a session names its customer and method: that is kept if all are, or if
+        it is a card and these are.
+        """
+        cards = "card" in method and bool(session["of_cards"].get("setup_future_usage"))
+        if session["keeps"] or cards:
+            return self._keep(session["customer"], method)
+        if not session["customer"]:
+            return {}
+        return self._keep(None, method) | {"customer": session["customer"]}
+
     def _keep(self, customer: str | None, method: dict[str, Any]) -> dict[str, str | None]:
         """Attach a method to a customer; how an intent then names both."""
         name = f"pm_{len(self.methods) + 1}"
@@ -272,23 +288,59 @@ class StripeCheckout:
         return 200, method
 
     def _charge(self, asked: dict[str, Any]) -> tuple[int, Any]:
-        """Charge a method that is kept with a customer, who is not there."""
+        """Charge a method that is kept with a customer, who is there, or not (`off_session`)."""
         name, method = asked["payment_method"], self.methods.get(asked["payment_method"])
-        if method is None or method["customer"] != asked.get("customer") or asked.get("off_session") != "true":
+        if method is None or method["customer"] != asked.get("customer"):
             return _refused("The PaymentMethod does not belong to the Customer.")
         if method["type"] not in asked.get("allowed_payment_method_types", {}).values():
             return _refused("The PaymentMethod type is not among allowed_payment_method_types.")
         amount = int(asked["amount"])
-        intent = self._intent(amount, asked["currency"], asked.get("metadata", {}), payment_method=name)
+        intent = self._intent(
+            amount,
+            asked["currency"],
+            asked.get("metadata", {}),
+            payment_method=name,
+            customer=asked["customer"],
+            capture_method=asked.get("capture_method", "automatic"),
+        )
+        self.off_session |= {intent["id"]} if asked.get("off_session") == "true" else set()
+        if asked.get("off_session") != "true" and name in self.asking:
+            return 200, self._ask_customer(intent, asked["return_url"])
         code = "authentication_required" if name in self.asking else "card_declined" if name in self.failing else ""
         if code:
             problem = {"type": "card_error", "code": code, "decline_code": code, "message": "Declined."}
             intent |= {"status": "requires_payment_method", "last_payment_error": problem}
             return 402, {"error": problem | {"payment_intent": intent}}
-        charge = {"id": f"ch_{intent['id']}", "object": "charge", "amount_refunded": 0}
+        return 200, self._take(intent, method)
+
+    def _take(self, intent: dict[str, Any], method: dict[str, Any]) -> dict[str, Any]:
+        """Take, or hold, the money of an intent."""
+        charge: dict[str, Any] = {"id": f"ch_{intent['id']}", "object": "charge", "amount_refunded": 0}
         charge["payment_method_details"] = {key: method[key] for key in ("type", "card") if key in method}
-        intent |= {"status": "succeeded", "amount_received": amount, "latest_charge": charge}
-        return 200, intent
+        intent |= {"latest_charge": charge, "next_action": None}
+        if intent["capture_method"] == "manual":
+            intent["status"] = "requires_capture"
+            return intent
+        intent |= {"status": "succeeded", "amount_received": intent["amount"]}
+        return intent
+
+    def _ask_customer(self, intent: dict[str, Any], back: str) -> dict[str, Any]:
+        """The bank wants to see its customer, who is led there."""
+        redirect = {"url": f"{self.base_url}/3ds/{intent['id']}", "return_url": back}
+        intent |= {"status": "requires_action"}
+        intent["next_action"] = {"type": "redirect_to_url", "redirect_to_url": redirect}
+        return intent
+
+    def decide(self, name: str, *, approve: bool) -> str:
+        """A customer answers their bank; where they are led back to."""
+        intent = self.intents[name]
+        back = str(intent["next_action"]["redirect_to_url"]["return_url"])
+        if approve:
+            self._take(intent, self.methods[intent["payment_method"]])
+            return back
+        problem = {"type": "card_error", "code": "payment_intent_authentication_failure", "message": "Failed."}
+        intent |= {"status": "requires_payment_method", "last_payment_error": problem, "next_action": None}
+        return back
 
     def _intent(self, amount: int, currency: str, metadata: dict[str, str], **more: Any) -> dict[str, Any]:
         name = f"pi_{len(self.intents) + 1}"
@@ -343,7 +395,10 @@ class StripeCheckout:
         if holds and "card" in method:
             before = int(self.now().timestamp()) + _CARD_HOLD
             method = method | {"card": {"capture_before": before, **method["card"]}}
-        kept = self._keep(session["customer"], method) if session["keeps"] else {}
+        kept, usage = self._kept_by(session, method), session["of_cards"].get("setup_future_usage")
+        if "card" in method and session["of_cards"].get("request_three_d_secure") == "any":
+            secured = {"result": "authenticated", "authentication_flow": "challenge", "version": "2.2.0"}
+            method = method | {"card": {"three_d_secure": secured, **method["card"]}}
         if session["mode"] == "setup":
             made = {"object": "setup_intent", "status": "succeeded", "metadata": session["payment_metadata"], **kept}
             setup = f"seti_{len(self.setups) + 1}"
@@ -360,6 +415,8 @@ class StripeCheckout:
             amount_received=session["amount_total"] if sure and not holds else 0,
             capture_method=session["capture_method"],
             latest_charge=charge,
+            setup_future_usage=session["usage"],
+            payment_method_options={"card": {"setup_future_usage": usage} if usage else {}},
             **kept,
         )
         session |= {"status": "complete", "url": None, "payment_intent": intent["id"]}
