@@ -57,6 +57,7 @@ WORK = {
     "forgetting of log-in attempts": "paydesk.worker:forget_past_entries",
     "forgetting of shoppers' codes": "paydesk.worker:forget_past",
     "forgetting of saved cards": "paydesk.worker:remove_unneeded",
+    "look for cards to let go of": "paydesk.worker:ask_unneeded",
     "sending of what waited": "paydesk.worker:send_all_waiting",
     "queues": "paydesk.worker:watch_queues",
     "open outcomes": "paydesk.worker:watch_open_outcomes",

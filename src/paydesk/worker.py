@@ -42,6 +42,7 @@ from paydesk.domain.payments.card_guard import forget_tries
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.failed_refunds import run_failed_refunds
 from paydesk.domain.payments.janitor import run_janitor, watch_open_outcomes
+from paydesk.domain.payments.letting_go import ask_unneeded
 from paydesk.domain.pingbacks.resending_by_hand import send_all_waiting
 from paydesk.domain.pingbacks.sending import PingbackSender
 from paydesk.domain.proceeds.reading import run_proceeds
@@ -181,6 +182,7 @@ async def run_housekeeping(settings: Settings, database: Database, vault: Vault,
         "forgetting of log-in attempts": lambda: forget_past_entries(database, now=utc_now()),
         "forgetting of shoppers' codes": lambda: forget_past(database, now=utc_now()),
         "forgetting of saved cards": lambda: remove_unneeded(database, now=utc_now()),
+        "look for cards to let go of": lambda: ask_unneeded(database, now=utc_now()),
         "hiding of older links": lambda: hide_left_links(database, vault),
         "sending of what waited": lambda: send_all_waiting(database, now=utc_now()),
     }

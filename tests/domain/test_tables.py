@@ -104,7 +104,7 @@ WRITERS: dict[str, str] = {
     "refund_day": "payments",
     "rejected_form": "merchants privacy test_clock",  # erased with its customer, or with the test side
     # A charge marks it as used; erased with its customer, or with the test side.
-    "saved_instrument": "billing privacy shoppers test_clock",
+    "saved_instrument": "billing payments privacy shoppers test_clock",
     "share_of_work": "merchants",
     "shopper": "privacy shoppers test_clock",  # erased with its customer, or with the test side
     "shopper_code": "privacy shoppers test_clock",  # erased with its customer, or with the test side

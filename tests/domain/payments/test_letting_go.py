@@ -8,22 +8,32 @@ from datetime import datetime, timedelta
 
 import pytest
 from tests import breaking, set_back
-from tests.shopfront import become_known, save_card
+from tests.links import newest_portal
+from tests.shopfront import MONTHLY, become_known, save_card, subscription_of
+from tests.shopfront import go_on as to_page
 from tests.sweeping import database, database_url
 from tests.till import Till
 
 from paydesk.adapters.acquirers.interface import Acquirer, AcquirerRefused, OutcomeUnknown
 from paydesk.adapters.acquirers.simulator import Bank
+from paydesk.adapters.acquirers.simulator.own_pages import Pages, Way
 from paydesk.adapters.acquirers.wrapping import PassingAcquirer
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import NotFound
+from paydesk.domain.billing.for_customer import find_holding
+from paydesk.domain.billing.replacing_cards import settle_challenge
+from paydesk.domain.billing.replacing_on_pages import PortalCaller, go_to_page
 from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.payments import outcomes
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.payments.letting_go import ALARMING, let_go_due
+from paydesk.domain.payments.letting_go import ALARMING, ask_unneeded, let_go_due
+from paydesk.domain.payments.paying import ConfirmWithBank
 from paydesk.domain.privacy.belongings import Subject
 from paydesk.domain.privacy.erasing import erase
 from paydesk.domain.shoppers.instruments import remove, take_back
 from paydesk.domain.subscriptions.changing import Changed, cancel_later, pause
+from paydesk.domain.subscriptions.ending import cancel
+from paydesk.domain.subscriptions.lifecycle import Subscription
 
 __all__ = ["database", "database_url"]
 
@@ -200,3 +210,105 @@ async def test_nothing_is_asked_where_nobody_was_erased(till: Till) -> None:
     with pytest.raises(NotFound):
         await erase(till.database, Subject(till.shop.merchant_id, email="nobody@example.com"), now=utc_now())
     assert await waiting(till) == 0
+
+
+async def subscribed_on_page(till: Till, bank: Bank) -> tuple[Subscription, str]:
+    """A subscription that began on the bank's own page, and what the bank keeps for it."""
+    link = await till.order("club-1", terms=MONTHLY)
+    opened = await to_page(till.desk, link)
+    assert isinstance(opened, ConfirmWithBank)
+    bank.pages.pay(opened.url.rpartition("/")[2], Way.CARD, "4242424242424242")
+    await till.settle(minutes=5)
+    subscription = await subscription_of(till.database, till.shop, "club-1")
+    return subscription, await kept_for(till)
+
+
+async def kept_for(till: Till) -> str:
+    """What the bank keeps for the shop's one subscription."""
+    asked = "select c.stored_reference from subscription s join card c on c.id = s.card_id where s.merchant_id = $1"
+    return str(await till.database.fetchval(asked, till.shop.merchant_id))
+
+
+async def look(till: Till) -> None:
+    """The hourly look for what nobody needs, and the janitor's next round."""
+    await ask_unneeded(till.database, now=utc_now())
+    await go_on(till)
+
+
+async def test_what_a_subscription_was_kept_for_goes_with_its_end(till: Till, keeper: Keeper, bank: Bank) -> None:
+    subscription, kept = await subscribed_on_page(till, bank)
+    await look(till)
+    assert keeper.told == [], "it is charged by it"
+    await cancel(till.database, till.shop, subscription.id, by="customer", now=utc_now())
+    for _ in range(2):
+        await look(till)
+    assert (keeper.told, await waiting(till)) == ([kept], 0)
+
+
+@pytest.mark.parametrize("wish", [cancel_later, pause])
+async def test_what_a_subscription_may_yet_be_charged_by_is_not_let_go_of(
+    till: Till, keeper: Keeper, bank: Bank, wish: Callable[..., Awaitable[Changed]]
+) -> None:
+    subscription, _ = await subscribed_on_page(till, bank)
+    await wish(till.database, till.shop, subscription.id, by="customer", now=utc_now())
+    await look(till)
+    assert keeper.told == []
+
+
+async def test_what_was_replaced_is_let_go_of_and_the_new_one_stays(till: Till, keeper: Keeper, bank: Bank) -> None:
+    _, old = await subscribed_on_page(till, bank)
+    link = await newest_portal(till.database, till.shop.merchant_id)
+    held = await find_holding(till.database, link, now=utc_now())
+    where = {"shop_name": "A shop", "base": "https://pay.test"}
+    caller = PortalCaller("192.0.2.1")
+    opened = await go_to_page(till.desk, held.subscription, held.change, caller, **where, now=utc_now())
+    assert isinstance(opened, ConfirmWithBank)
+    await look(till)
+    assert keeper.told == [], "nothing is replaced yet"
+    bank.pages.pay(opened.url.rpartition("/")[2], Way.CARD, "5555555555554444")
+    change = (await find_holding(till.database, link, now=utc_now())).change
+    assert change is not None
+    await settle_challenge(till.desk, change, now=utc_now())
+    assert await kept_for(till) != old
+    await look(till)
+    assert keeper.told == [old]
+
+
+async def test_what_an_approval_that_waits_will_begin_with_is_not_let_go_of(
+    till: Till, keeper: Keeper, bank: Bank, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*_: object, **__: object) -> object:
+        raise ValueError("this one can't be recorded")
+
+    opened = await to_page(till.desk, await till.order("club-1", terms=MONTHLY))
+    assert isinstance(opened, ConfirmWithBank)
+    bank.pages.pay(opened.url.rpartition("/")[2], Way.CARD, "4242424242424242")
+    with monkeypatch.context() as broke:
+        broke.setattr(outcomes, "_record_approvals", broken)
+        await till.settle(minutes=5)
+    asked = "select count(*) from card where merchant_id = $1 and stored_reference <> ''"
+    assert await till.database.fetchval(asked, till.shop.merchant_id) == 1
+    await look(till)
+    assert keeper.told == []
+
+
+async def alarmed(till: Till) -> int:
+    """How many of the shop's attempts kept nothing that should have."""
+    asked = "select count(*) from alarm where kind = 'nothing_kept' and merchant_id = $1"
+    return int(await till.database.fetchval(asked, till.shop.merchant_id))
+
+
+async def test_a_page_that_should_have_kept_something_and_kept_nothing_is_an_alarm(
+    till: Till, bank: Bank, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Pages, "_asks_to_keep", lambda *_: False)
+    await subscribed_on_page(till, bank)
+    assert await alarmed(till) == 1
+
+
+async def test_what_is_paid_once_keeps_nothing_and_is_no_alarm(till: Till, bank: Bank) -> None:
+    opened = await to_page(till.desk, await till.order())
+    assert isinstance(opened, ConfirmWithBank)
+    bank.pages.pay(opened.url.rpartition("/")[2], Way.CARD, "4242424242424242")
+    await till.settle(minutes=5)
+    assert await alarmed(till) == 0

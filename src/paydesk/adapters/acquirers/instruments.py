@@ -35,4 +35,4 @@ class Instrument:
     reference: str = field(default="", repr=False)
     exp_month: int = 0
     exp_year: int = 0
-    authenticated: bool = False
+    authenticated: bool = field(default=False, compare=False)

@@ -31,6 +31,7 @@ class AlarmKind(StrEnum):
     one_account_twice = "one_account_twice"
     acquirer_out = "acquirer_out"
     still_kept = "still_kept"
+    nothing_kept = "nothing_kept"
 
 
 MEANINGS: dict[AlarmKind, str] = {
@@ -131,6 +132,12 @@ MEANINGS: dict[AlarmKind, str] = {
         "A customer was erased, or has removed an instrument, and the acquirer has not let go of what it keeps of it: "
         "nothing here charges it any more, but it is there. It is told so again every few hours. Mend what the reason "
         "names (what the account's key may do), or remove it in the acquirer's pages; then the alarm settles itself."
+    ),
+    AlarmKind.nothing_kept: (
+        "A customer paid on an acquirer's page that was to keep what they paid with, for their subscription or for "
+        "charges that they agreed to, and nothing was kept. What they paid stands; later charges will fail, and a "
+        "subscription then asks its customer for another card. See in the acquirer's pages what the payment was made "
+        "with, and whether the account may keep it. Settle this once the customer has been told."
     ),
     AlarmKind.one_account_twice: (
         "Two accounts here are one and the same at their acquirer, under two keys: what it took is read twice, and "

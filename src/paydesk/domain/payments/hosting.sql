@@ -50,10 +50,10 @@ update payment_attempt a
  where a.merchant_id = paid.merchant_id and a.live = paid.live and a.id = paid.attempt_id
 returning a.id;
 
--- name: name_instruments(merchant_ids, lives, attempt_ids, brands, last4s, wallets, stored_references, exp_months, exp_years, authenticated)!
+-- name: name_instruments(merchant_ids, lives, attempt_ids, brands, last4s, wallets, stored_references, exp_months, exp_years, authenticated)
 -- What was paid with on the acquirer's page is known once it is paid; the attempt's card has been empty until then. That of
 -- a renewal is its subscription's: what is kept there stays. Of a card that its customer saves it is known then, too, whether
--- their bank has seen them.
+-- their bank has seen them. The rows are of attempts whose pages should have kept what was paid with, and have not.
 with told as (
     select *
       from unnest(:merchant_ids::bigint[], :lives::boolean[], :attempt_ids::bigint[], :brands::text[],
@@ -66,12 +66,20 @@ with told as (
       from told o
      where s.merchant_id = o.merchant_id and s.live = o.live and s.attempt_id = o.attempt_id
        and not s.authenticated and o.authenticated and o.stored_reference <> ''
+), named as (
+    update card c
+       set brand = o.brand, last4 = o.last4, wallet = o.wallet, stored_reference = o.stored_reference,
+           acquirer = case when o.stored_reference <> '' then a.acquirer else '' end,
+           exp_month = o.exp_month, exp_year = o.exp_year
+      from told o
+      join payment_attempt a on a.merchant_id = o.merchant_id and a.live = o.live and a.id = o.attempt_id
+     where c.merchant_id = a.merchant_id and c.live = a.live and c.id = a.card_id
+       and c.stored_reference = '' and (c.last4 = '' or o.stored_reference <> '') and c.erased_at is null
 )
-update card c
-   set brand = o.brand, last4 = o.last4, wallet = o.wallet, stored_reference = o.stored_reference,
-       acquirer = case when o.stored_reference <> '' then a.acquirer else '' end,
-       exp_month = o.exp_month, exp_year = o.exp_year
+select o.merchant_id, o.live, o.attempt_id
   from told o
-  join payment_attempt a on a.merchant_id = o.merchant_id and a.live = o.live and a.id = o.attempt_id
- where c.merchant_id = a.merchant_id and c.live = a.live and c.id = a.card_id
-   and c.stored_reference = '' and (c.last4 = '' or o.stored_reference <> '') and c.erased_at is null;
+  join hosted_page h on h.merchant_id = o.merchant_id and h.live = o.live and h.attempt_id = o.attempt_id
+  join payment_attempt a on a.merchant_id = h.merchant_id and a.live = h.live and a.id = h.attempt_id
+ where o.stored_reference = '' and h.asked <> '' and a.state in ('processing', 'challenged', 'pending')
+   and ((h.asked::jsonb ->> 'keep')::boolean
+        or o.last4 <> '' and coalesce((h.asked::jsonb ->> 'charge_later')::boolean, false));

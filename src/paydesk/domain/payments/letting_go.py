@@ -1,4 +1,5 @@
-"""What acquirers keep of instruments whose customers were erased, or had them removed.
+"""What acquirers keep of instruments whose customers were erased or had them removed, or that
+nothing is charged by any more.
 
 They are told to let go of it until they have. Moves no money.
 
@@ -18,6 +19,7 @@ import structlog
 
 from paydesk.adapters.acquirers.interface import AcquirerRefused, OutcomeUnknown
 from paydesk.adapters.acquirers.letting_go import release_kept
+from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.alarms.kinds import AlarmKind
@@ -35,6 +37,8 @@ LONGEST_PAUSE: Final = timedelta(hours=6)
 
 ALARMING: Final = 8
 """After so many tries, some two hours, a person is told."""
+
+MOST_UNNEEDED: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +93,13 @@ async def ask(
         subscriptions=subscriptions,
         changes=changes,
     )
+
+
+async def ask_unneeded(database: Database, *, now: datetime) -> int:
+    """Have acquirers let go of cards that nothing is charged by any more: those that were replaced,
+    and those of subscriptions that have ended; how many. Now is real time, UTC.
+    """
+    return int(await queries.ask_unneeded(database, now=now, most=MOST_UNNEEDED))
 
 
 async def let_go_due(desk: Desk, *, now: datetime, most: int = 50) -> int:

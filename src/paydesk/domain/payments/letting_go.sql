@@ -23,6 +23,44 @@ select :merchant_id, :live, k.acquirer, k.reference, clock_timestamp(), clock_ti
  where k.acquirer <> '' and k.reference <> ''
     on conflict do nothing;
 
+-- name: ask_unneeded(now, most)$
+-- Cards that acquirers keep, and that nothing is charged by any more: no subscription that runs, is paused or may yet be
+-- kept, none that an open outcome may begin, and no customer who has saved them. Their rows stay, with what they show.
+with spare as materialized (
+    select c.merchant_id, c.live, c.id, c.acquirer, c.stored_reference
+      from card c
+     where c.stored_reference <> '' and c.let_go_at is null
+       and not exists (select from saved_instrument s
+                        where s.merchant_id = c.merchant_id and s.card_id = c.id and s.removed_at is null)
+       and not exists (select from payment p
+                         left join subscription n
+                           on n.merchant_id = p.merchant_id and n.live = p.live and n.init_payment_id = p.id
+                          and n.card_id = c.id
+                        where p.merchant_id = c.merchant_id and p.live = c.live and p.card_id = c.id and not p.renewal
+                          and (p.state in ('processing', 'challenged', 'pending')
+                               or n.date_next is not null or n.change_id is not null))
+       and not exists (select from card_change h
+                         join subscription n
+                           on n.merchant_id = h.merchant_id and n.live = h.live and n.id = h.subscription_id
+                        where h.merchant_id = c.merchant_id and h.live = c.live and h.card_id = c.id
+                          and (h.state in ('processing', 'challenged')
+                               or n.card_id = c.id and (n.date_next is not null or n.change_id is not null)))
+     limit :most
+       for update of c skip locked
+), let_go as (
+    update card c
+       set let_go_at = :now
+      from spare
+     where c.merchant_id = spare.merchant_id and c.id = spare.id
+), asked as (
+    insert into kept_release (merchant_id, live, acquirer, reference, asked_at, due_at)
+    select merchant_id, live, acquirer, stored_reference, clock_timestamp(), clock_timestamp()
+      from spare
+     where acquirer <> ''
+        on conflict do nothing
+)
+select count(*) from spare;
+
 -- name: claim_releases(lease, most)
 -- What is due, taken by one worker under a lease in database time; nothing live in a copy for staging.
 update kept_release r

@@ -12,11 +12,14 @@ from functools import partial
 import msgspec
 
 from paydesk.adapters.acquirers.interface import Approved, Challenged, DeclineReason, Pending
+from paydesk.core.clock import utc_now
 from paydesk.core.money import FeePlan, Split, split_payment
 from paydesk.core.payment_systems import payment_system
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import Connection, load_statements
+from paydesk.domain.alarms.kinds import AlarmKind
+from paydesk.domain.alarms.raising import Alarm, raise_alarms
 from paydesk.domain.alarms.setting_aside import Worked, set_aside, together
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import metrics
@@ -76,6 +79,14 @@ class _Moved(msgspec.Struct, frozen=True):
     attempt_id: int
 
 
+class _NotKept(msgspec.Struct, frozen=True):
+    """An attempt whose page should have kept what was paid with."""
+
+    merchant_id: int
+    live: bool
+    attempt_id: int
+
+
 @dataclass(frozen=True, slots=True)
 class Ending:
     """An attempt that took nothing: declined, failed (never reached the acquirer) or abandoned
@@ -126,7 +137,7 @@ async def _name_instruments(
     """
     named = [(shop, attempt_id, told.instrument) for shop, attempt_id, told in paid if told.instrument is not None]
     if named:
-        await hosted.name_instruments(
+        rows = hosted.name_instruments(
             database,
             merchant_ids=[shop.merchant_id for shop, _, _ in named],
             lives=[shop.live for shop, _, _ in named],
@@ -139,6 +150,14 @@ async def _name_instruments(
             exp_years=[instrument.exp_year for _, _, instrument in named],
             authenticated=[instrument.authenticated for _, _, instrument in named],
         )
+        sure = {attempt_id for _, attempt_id, told in paid if isinstance(told, Approved)}
+        alarms = [_nothing_kept(one) for one in await records_of(_NotKept, rows) if one.attempt_id in sure]
+        await raise_alarms(database, alarms, now=utc_now())
+
+
+def _nothing_kept(one: _NotKept) -> Alarm:
+    why = "the acquirer told of what was paid with on its page, and kept nothing to charge again"
+    return Alarm(AlarmKind.nothing_kept, f"attempt {one.attempt_id}", why, Shop(one.merchant_id, one.live))
 
 
 async def record_within(connection: Connection, approval: Approval, *, subscription_id: int = 0, now: datetime) -> bool:
