@@ -22,6 +22,7 @@ from urllib.parse import urlsplit, urlunsplit
 import asyncpg
 import httpx
 import pytest
+import structlog
 from hypothesis import HealthCheck, is_hypothesis_test
 from hypothesis import settings as hypothesis_settings
 from psutil import virtual_memory
@@ -59,6 +60,16 @@ hypothesis_settings.register_profile(
     "short", hypothesis_settings.get_profile("whole"), max_examples=12, derandomize=True, database=None
 )
 hypothesis_settings.load_profile("whole" if WHOLE else "short")
+
+# An error that is logged would else be shown with all values around it, which takes a second.
+structlog.configure(
+    processors=[
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.format_exc_info,
+        structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback),
+    ]
+)
 
 # Until all tests are collected there is nothing but what stays.
 gc.disable()

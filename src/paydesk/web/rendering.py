@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import CodeType
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+from jinja2 import BytecodeCache, Environment, FileSystemLoader, StrictUndefined, Template
+from jinja2.bccache import Bucket
 from starlette.responses import HTMLResponse
 
 from paydesk.web.assets import asset_integrity, asset_url
@@ -36,8 +38,27 @@ class _LeanLoader(FileSystemLoader):
         return _INDENTATION.sub("", source), filename, up_to_date
 
 
+class _Compiled(BytecodeCache):
+    """What templates were compiled to in this process: the same for each language,
+    and for each door.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[str, CodeType] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        bucket.code = self._kept.get(bucket.key)
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        if bucket.code is not None:
+            self._kept[bucket.key] = bucket.code
+
+
+_COMPILED = _Compiled()
+
+
 class DoorTemplates:
-    """The templates of one door, compiled once for each language."""
+    """The templates of one door, loaded once for each language."""
 
     def __init__(self, *folders: Path, macros: Mapping[str, str] | None = None, **known: object) -> None:
         """Read templates from the first of `folders` that has them, else the shared ones.
@@ -76,6 +97,7 @@ class DoorTemplates:
             trim_blocks=True,
             auto_reload=False,
             extensions=["jinja2.ext.i18n"],
+            bytecode_cache=_COMPILED,
         )
         environment.policies["ext.i18n.trimmed"] = True
         environment.globals.update(asset_url=asset_url, asset_integrity=asset_integrity, **self._known)
