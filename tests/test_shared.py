@@ -21,6 +21,8 @@ _WRITES = re.compile(r"\b(insert\s+into|update\s+\S+(\s+\w+)?\s+set|delete\s+fro
 
 def writes(source: str) -> int:
     """How often a file sends a database a statement of its own that writes."""
+    if not _WRITES.search(source):
+        return 0
     return sum(
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)

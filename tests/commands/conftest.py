@@ -8,15 +8,18 @@ import os
 import resource
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 import structlog
 import typer
+import typer.testing
 from tests import breaking
 from tests.processes import free_port
 from tests.shopfront import subscribe
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from paydesk.adapters.vault import generate_key_setting, generate_secret
@@ -85,9 +88,9 @@ async def _nothing_stays_held(database: Database) -> AsyncIterator[None]:
     await breaking.say(database, "history", {}, held_at=None, held_because="", held_since=None, judged_at=utc_now())
 
 
-@pytest.fixture
-def paydesk(environment: dict[str, str], _nothing_stays_held: None) -> Iterator[Paydesk]:
-    """`await paydesk("merchant", "list")` runs the command."""
+@cache
+def _commands() -> typer.Typer:
+    """All that is called here, put together once: that takes longer than what most of them do."""
     app = typer.Typer(rich_markup_mode=None)
     app.add_typer(merchants.app, name="merchant")
     app.add_typer(operators.app, name="operator")
@@ -112,10 +115,23 @@ def paydesk(environment: dict[str, str], _nothing_stays_held: None) -> Iterator[
     app.command(epilog=undoing.EXAMPLE)(undoing.undo)
     app.command(epilog=restoring.EXAMPLE)(restoring.restored)
     app.add_typer(holding.app, name="hold")
+    return app
+
+
+_built = cache(get_command)
+"""Makes a command line of them, which can be called again and again."""
+
+
+@pytest.fixture
+def paydesk(
+    environment: dict[str, str], _nothing_stays_held: None, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Paydesk]:
+    """`await paydesk("merchant", "list")` runs the command."""
+    monkeypatch.setattr(typer.testing, "_get_command", _built)
 
     async def run(*words: object, stdin: str | None = None) -> Said:
         arguments = [str(word) for word in words]
-        done = await asyncio.to_thread(CliRunner().invoke, app, arguments, input=stdin, env=environment)
+        done = await asyncio.to_thread(CliRunner().invoke, _commands(), arguments, input=stdin, env=environment)
         if done.exception is not None and not isinstance(done.exception, SystemExit):
             raise done.exception
         return Said(done.exit_code, done.stdout, done.stderr)

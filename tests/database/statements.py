@@ -90,13 +90,13 @@ class Reader:
     def __init__(self, module: ModuleType) -> None:
         self.module = module
         self.path = Path(str(module.__file__))
-        self.tree = ast.parse(self.path.read_text())
+        self.nodes = list(_inside(ast.parse(self.path.read_text())))
         self.loaded = dict(_loaded(module))
-        self._functions = _functions_of(self.tree)
+        self._functions = self.functions()
 
     def calls(self) -> Iterator[Call]:
         """The calls of statements."""
-        for function, node in _inside(self.tree):
+        for function, node in self.nodes:
             if isinstance(node, ast.Call) and (name := self._statement(node.func)):
                 keywords, is_open = self._keywords(node, function)
                 yield Call(name, self._place(node), frozenset(keywords), is_open)
@@ -105,16 +105,23 @@ class Reader:
         """Every statement that is named at all: in full, or by how its name begins
         where it is picked by another.
         """
-        found = {name for node in ast.walk(self.tree) if (name := self._statement(node))}
-        return found.union(*(self._picked(node) for node in ast.walk(self.tree)))
+        return set().union(*(self._picked(node) for _, node in self.nodes))
 
     def fillings(self) -> Iterator[Filling]:
         """The classes that are filled."""
-        for function, node in _inside(self.tree):
+        for function, node in self.nodes:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _FILLING:
                 of, row = node.args
                 names = self._rows(row, function, frozenset())
                 yield Filling(self._value(of), self._place(node), frozenset(names or ()))
+
+    def functions(self) -> dict[str, list[_Function]]:
+        """Its functions and methods by name."""
+        found: dict[str, list[_Function]] = {}
+        for _, node in self.nodes:
+            if isinstance(node, _Function):
+                found.setdefault(node.name, []).append(node)
+        return found
 
     def _place(self, node: ast.expr) -> str:
         return f"{self.path.relative_to(SOURCE)}:{node.lineno}"
@@ -205,6 +212,12 @@ class Reader:
         return None if any(part is None for part in parts) else set().union(*(part for part in parts if part))
 
 
+@cache
+def all_readers() -> list[Reader]:
+    """A reader of every module."""
+    return [Reader(module) for module in all_modules()]
+
+
 def _loaded(module: ModuleType) -> Iterator[tuple[str, Path]]:
     """The files of statements that a module can name:
     its own, and those of the modules that it has imported.
@@ -224,17 +237,9 @@ def _functions() -> dict[str, list[_Function]]:
     what is made by one that has its name alone can be read.
     """
     found: dict[str, list[_Function]] = {}
-    for module in all_modules():
-        for name, functions in _functions_of(ast.parse(Path(str(module.__file__)).read_text())).items():
+    for reader in all_readers():
+        for name, functions in reader.functions().items():
             found.setdefault(name, []).extend(functions)
-    return found
-
-
-def _functions_of(tree: ast.Module) -> dict[str, list[_Function]]:
-    found: dict[str, list[_Function]] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, _Function):
-            found.setdefault(node.name, []).append(node)
     return found
 
 

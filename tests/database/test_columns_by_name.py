@@ -15,7 +15,7 @@ import aiosql
 import asyncpg
 import pytest
 from tests.conftest import database_at
-from tests.database.statements import Reader, all_modules, all_statements
+from tests.database.statements import all_readers, all_statements
 from tests.databases import drop_database
 from tests.till import Till
 
@@ -67,7 +67,8 @@ def sql_in(path: Path) -> list[str]:
 
 
 def test_no_statement_inserts_without_naming_the_columns() -> None:
-    found = {str(path.relative_to(SOURCE)): unnamed_inserts(sql) for path in FILES for sql in sql_in(path)}
+    inserting = [path for path in FILES if "insert" in path.read_text().lower()]
+    found = {str(path.relative_to(SOURCE)): unnamed_inserts(sql) for path in inserting for sql in sql_in(path)}
     assert {path: tables for path, tables in found.items() if tables} == {}
 
 
@@ -152,7 +153,7 @@ async def test_no_column_that_is_added_later_reaches_a_class_that_is_filled_from
     await grow(grown)
     fed: list[str] = []
     statements = all_statements()
-    filled = {name for module in all_modules() for filling in Reader(module).fillings() for name in filling.statements}
+    filled = {name for reader in all_readers() for filling in reader.fillings() for name in filling.statements}
     filling = [path for path in sorted(SOURCE.rglob("*.py")) if _SPREAD.search(path.read_text())]
     async with grown.acquire() as connection, connection.transaction():
         await checking.queries.make_bank_purchase(connection)

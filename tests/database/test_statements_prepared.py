@@ -10,7 +10,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 import asyncpg
 import pytest
-from tests.database.statements import Call, Filling, Name, Reader, all_modules, all_statements
+from tests.database.statements import Call, Filling, Name, all_readers, all_statements
 
 from paydesk.database.pool import Database
 from paydesk.database.records import fields_of, is_json, without_none
@@ -37,18 +37,13 @@ KINDS: dict[str, tuple[type, ...]] = {
 
 
 @cache
-def readers() -> list[Reader]:
-    return [Reader(module) for module in all_modules()]
-
-
-@cache
 def calls() -> list[Call]:
-    return [call for reader in readers() for call in reader.calls()]
+    return [call for reader in all_readers() for call in reader.calls()]
 
 
 @cache
 def fillings() -> list[Filling]:
-    return [filling for reader in readers() for filling in reader.fillings()]
+    return [filling for reader in all_readers() for filling in reader.fillings()]
 
 
 def shown(name: Name) -> str:
@@ -84,7 +79,7 @@ async def test_the_server_takes_every_statement_with_the_parameters_that_its_hea
 
 
 def test_every_statement_is_used_somewhere() -> None:
-    used = {name for reader in readers() for name in reader.mentioned()}
+    used = {name for reader in all_readers() for name in reader.mentioned()}
     assert sorted(shown(name) for name in set(all_statements()) - used) == []
 
 
