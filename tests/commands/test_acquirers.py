@@ -12,7 +12,8 @@ from paydesk.database.pool import Database
 from paydesk.domain.acquirers.accounts import PURPOSE
 
 
-async def test_nothing_is_added_yet(paydesk: Any) -> None:
+async def test_nothing_is_added_yet(paydesk: Any, database: Database) -> None:
+    await breaking.no_accounts(database)
     said = await paydesk("acquirer", "list", "--json")
     assert (said.status, said.result) == (0, [])
 

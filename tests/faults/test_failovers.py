@@ -16,7 +16,7 @@ pytestmark = pytest.mark.faults
 MORE = [pytest.param(2, id="two", marks=long), pytest.param(20, id="twenty", marks=pytest.mark.soak)]
 
 
-@pytest.mark.parametrize("rounds", [pytest.param(1, id="one", marks=long), *MORE])
+@pytest.mark.parametrize("rounds", [pytest.param(1, id="one"), *MORE])
 async def test_a_planned_switchover_holds_nothing(tmp_path: Path, rounds: int) -> None:
     async with deployed(tmp_path) as deployment:
         await deployment.sell(joins=True)

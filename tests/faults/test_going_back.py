@@ -24,7 +24,7 @@ from tests.faults.settling import settle
 from tests.faults.stage import PAYDESK, Cast, Order, Stage, staged
 from tests.faults.test_plays import check
 from tests.faults.verifying import contradictions, hear
-from tests.lengths import at_length, long
+from tests.lengths import at_length, long, longer
 from tests.processes import eventually
 
 from paydesk.database.pool import connected
@@ -212,7 +212,7 @@ async def _command(stage: Stage | Club, *words: str, status: int = 0) -> str:
     return said.decode()
 
 
-@long
+@longer
 @pytest.mark.parametrize(
     "alone", [pytest.param(False, id="after the command", marks=long), pytest.param(True, id="a worker alone")]
 )

@@ -22,7 +22,7 @@ from tests.faults.settling import KEYS_ARE_VOID, hereafter
 from tests.faults.stage import Cast, stop_workers
 from tests.faults.supervising import Outage, answering, kill, supervised
 from tests.faults.test_plays import unforeseen
-from tests.lengths import at_length, long
+from tests.lengths import at_length, long, longer
 
 from paydesk.core.clock import utc_now
 
@@ -82,7 +82,7 @@ async def _befall(club: Club, fate: Fate, stops: list[Stop]) -> None:
         stop.go_on()
 
 
-@long
+@longer
 async def test_each_renewal_is_charged_once_whatever_happens_at_a_point(tmp_path: Path) -> None:
     async with club_staged(tmp_path, MEMBERS, Cast()) as club:
         outages = await charge(club, at_length(dict.fromkeys(Fate, POINTS), SHORT))

@@ -55,11 +55,11 @@ class Counter:
 
     def purchase_losing_its_answer(self, **changes: Any) -> Purchase:
         """A purchase that is approved and whose answer never arrives."""
-        raise NotImplementedError
+        raise AssertionError("this acquirer can't be made to lose an answer")
 
     async def standing(self, key: str) -> Any:
         """How a purchase stands behind the counter: its `net` and what is `held`, at least."""
-        raise NotImplementedError
+        raise AssertionError("nobody can look behind this counter")
 
     async def press(self, url: str, decision: str) -> tuple[int, str]:
         """Press a button on the challenge page; gives the status and where the browser goes."""

@@ -83,11 +83,11 @@ class Window:
 
     def pay(self, reference: str) -> bool:
         """Pay with a Visa card; whether the page took it."""
-        raise NotImplementedError
+        raise AssertionError("nobody can pay at this window")
 
     def go_to_bank(self, reference: str) -> None:
         """Let the page come to where it can't be ended."""
-        raise NotImplementedError
+        raise AssertionError("nobody can go to the bank from this window")
 
     async def kept(self, **changes: Any) -> Instrument:
         """What the customer of a page has left to be charged again."""
@@ -119,7 +119,7 @@ class Window:
         self.clock.now = now
 
     def taken(self, key: str) -> Decimal:
-        raise NotImplementedError
+        raise AssertionError("nobody can look behind this window")
 
 
 @dataclass
