@@ -40,6 +40,7 @@ from paydesk.domain.operations.missed_periods import charge_all_missed
 from paydesk.domain.payments.hold_periods import TIME_TO_SHIP, in_words, require_one_holds
 from paydesk.domain.pingbacks.destinations import parse_pingback_url
 from paydesk.domain.pingbacks.resending_by_hand import send_waiting
+from paydesk.domain.subscriptions.dunning import parse_delays
 from paydesk.equipment import gate_of
 from paydesk.required_keys import require_live_key
 
@@ -184,6 +185,14 @@ async def set_(
         bool | None,
         typer.Option("--portal-pauses/--no-portal-pauses", help="Whether customers may pause a subscription."),
     ] = None,
+    dunning_delays: Annotated[
+        str | None,
+        typer.Option(help="Hours (24) or days (3d) from each failed charge to its next try; empty: the usual ones."),
+    ] = None,
+    dunning_by_reason: Annotated[
+        bool | None,
+        typer.Option("--dunning-by-reason/--no-dunning-by-reason", help="Whether tries look at the bank's reason."),
+    ] = None,
     app_scheme: Annotated[
         list[str] | None,
         typer.Option(
@@ -205,8 +214,8 @@ async def set_(
         "test_pingback_url": _web_url(test_pingback_url, "--test-pingback-url"),
     }
     muted, unmuted = mute_event or [], unmute_event or []
-    flags = (test_mode, shipped_goods, slow_methods, fees_returned, saves_cards, portal_pauses)
-    given = (*urls.values(), *flags, pingback_format, portal_cancels, app_scheme or None)
+    flags = (test_mode, shipped_goods, slow_methods, fees_returned, saves_cards, portal_pauses, dunning_by_reason)
+    given = (*urls.values(), *flags, pingback_format, portal_cancels, dunning_delays, app_scheme or None)
     if not (muted or unmuted) and all(value is None for value in given):
         raise Malformed("nothing to change; see: paydesk merchant set --help")
     async with deployment() as here:
@@ -227,6 +236,8 @@ async def set_(
             saves_cards=saves_cards,
             portal_cancels=portal_cancels,
             portal_pauses=portal_pauses,
+            dunning_hours=None if dunning_delays is None else parse_delays(dunning_delays, "--dunning-delays") or (),
+            dunning_by_reason=dunning_by_reason,
         )
         sent = await send_waiting(here.database, merchant, now=utc_now()) if any(urls.values()) else 0
         account = await _with_keys(here, merchant, with_private_key=False)

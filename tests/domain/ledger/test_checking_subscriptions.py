@@ -97,6 +97,13 @@ CORRUPTIONS = (
         "subscription",
         PAYMENT_OF.format(change="state = 'processing'", period=3),
     ),
+    *(
+        Corruption("dunning_kept", "subscription", SUBSCRIPTION.format(change=f"failures = 1, dunning = '{plan}'"))
+        for plan in (
+            '{"left": [6], "tries": 2, "by_reason": false, "failures": 1}',
+            '{"left": [6, 6], "tries": 2, "by_reason": false, "failures": 1}',
+        )
+    ),
     Corruption("changes_agree", "subscription", SUBSCRIPTION.format(change="change_id = 0, date_next = null")),
     Corruption("changes_agree", "subscription", CHANGE.format(type="cancel", state="open", end="null", named="s.id")),
     *(

@@ -25,7 +25,7 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict
 from paydesk.core.periods import Period
 from paydesk.database.pool import Database
-from paydesk.domain.merchants.merchant import create_merchant, shop_of
+from paydesk.domain.merchants.merchant import change_merchant, create_merchant, shop_of
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.subscriptions.changing import cancel_later, carry_out_due, pause, resume, undo
 from paydesk.domain.subscriptions.ending import cancel, expire_due
@@ -51,6 +51,9 @@ steps = st.one_of(
     st.tuples(st.just("change"), st.sampled_from((*WISHES, *WISHES, None)), st.integers(0, 1)),
     st.tuples(st.just("change"), st.sampled_from((*WISHES, *WISHES, None)), st.integers(0, 1)),
     st.tuples(st.just("reveal")),
+    st.tuples(
+        st.just("change"), st.tuples(st.sampled_from(((), (1,), (24, 72), (48,) * 5)), st.booleans()), st.just(0)
+    ),
 )
 agreed = st.builds(
     replace,
@@ -123,7 +126,7 @@ class World:
 
     async def change(self, wish: object, number: int) -> None:
         """Somebody wants a change of one, and what can't be is refused; or what is due next is done
-        so many hours later.
+        so many hours later; or the merchant has another dunning plan.
         """
         named = (self.subscriber.desk.database, self.subscriber.shop, self.subscriptions[number].id)
         with suppress(Conflict):
@@ -132,6 +135,9 @@ class World:
                     await self.move_to_next()
                     await self.move_clock(number)
                     await self.carry_out()
+                case (tuple(delays), bool(by_reason)):
+                    merchant_id = self.subscriber.shop.merchant_id
+                    await change_merchant(named[0], merchant_id, dunning_hours=delays, dunning_by_reason=by_reason)
                 case "cancel later":
                     await cancel_later(*named, by="customer", now=self.now)
                 case "undo":

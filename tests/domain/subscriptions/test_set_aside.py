@@ -85,10 +85,10 @@ async def test_the_renewals_beside_it_are_recorded(bad: Till, good: Till, odd: S
 async def test_the_failures_beside_one_that_can_not_be_worked_out_are_recorded(
     bad: Till, good: Till, odd: Subscription, obedient: ObedientBank, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def odd_fails(subscription: Subscription, *, at: datetime) -> Subscription:
+    def odd_fails(subscription: Subscription, *, at: datetime, reason: str) -> Subscription:
         if subscription.id == odd.id:
             raise OverflowError("date value out of range")
-        return failed(subscription, at=at)
+        return failed(subscription, at=at, reason=reason)
 
     monkeypatch.setattr(failed_renewals, "failed", odd_fails)
     obedient.refuse = DeclineReason.INSUFFICIENT_FUNDS

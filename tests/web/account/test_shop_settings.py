@@ -131,3 +131,24 @@ async def test_what_is_no_app_of_the_shops_own_is_refused(owner: Visitor, databa
     assert answer.status_code == 400
     assert "is not the scheme of an app of your own" in text_of(answer)
     assert (await row_of(database, owner))["app_schemes"] == []
+
+
+async def test_a_team_makes_a_dunning_plan_and_takes_it_back(owner: Visitor, database: Database, desk: Desk) -> None:
+    assert "Left empty: 6, 6, 6." in text_of(await owner.see(page_of(owner)))
+    wanted = fields(owner, dunning_hours="1d, 3d 100", dunning_by_reason="1")
+    assert leads_to(await owner.send(page_of(owner), page_of(owner), **wanted)) == page_of(owner)
+    row = await row_of(database, owner)
+    assert (row["dunning_hours"], row["dunning_by_reason"]) == ([24, 72, 100], True)
+    assert 'value="24, 72, 100"' in (await owner.see(page_of(owner))).text
+    assert await seller_of(desk, owner).audited("settings_changed") == ["shop"]
+    await owner.send(page_of(owner), page_of(owner), **fields(owner))
+    row = await row_of(database, owner)
+    assert (row["dunning_hours"], row["dunning_by_reason"]) == (None, False)
+
+
+async def test_delays_that_cannot_be_are_shown_with_the_reason(owner: Visitor, database: Database) -> None:
+    answer = await owner.send(page_of(owner), page_of(owner), **fields(owner, dunning_hours="24, soon"))
+    assert answer.status_code == 400
+    assert '"soon" is no delay' in text_of(answer)
+    assert 'value="24, soon"' in answer.text
+    assert (await row_of(database, owner))["dunning_hours"] is None

@@ -36,7 +36,8 @@ class ShopSettings:
     about test data. Customers are led into apps of `app_schemes` by themselves. With `saves_cards`
     they may save a card for their next visit, and with `slow_methods` pay by what takes days, where
     the operator allows that. `portal_cancels` and `portal_pauses`: what they may do with a
-    subscription on its page.
+    subscription on its page. A charge of one that failed is tried again after `dunning_hours`
+    (None: as usual), and with `dunning_by_reason` later where its reason says so.
     """
 
     name: str
@@ -50,6 +51,8 @@ class ShopSettings:
     portal_cancels: PortalCancels = PortalCancels.NOW
     portal_pauses: bool = False
     slow_methods: bool = False
+    dunning_hours: tuple[int, ...] | None = None
+    dunning_by_reason: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,8 @@ class _Row:
     portal_cancels: PortalCancels
     portal_pauses: bool
     slow_methods: bool
+    dunning_hours: Sequence[int] | None
+    dunning_by_reason: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,4 +151,6 @@ def _settings(row: _Row) -> ShopSettings:
         portal_cancels=row.portal_cancels,
         portal_pauses=row.portal_pauses,
         slow_methods=row.slow_methods,
+        dunning_hours=None if row.dunning_hours is None else tuple(row.dunning_hours),
+        dunning_by_reason=row.dunning_by_reason,
     )

@@ -133,7 +133,7 @@ select 'pingback' as table_name, t.merchant_id, t.id,
                and not coalesce(case when c.returns = 1 then t.chargeback_amount = c.returned
                                      else t.chargeback_amount > 0 and t.chargeback_amount <= c.returned end, false));
 
--- name: dates_in_range(now, merchant_id, resend_interval, time_to_ship, longest_pause)
+-- name: dates_in_range(now, merchant_id, resend_interval, time_to_ship, longest_pause, longest_dunning)
 -- What is due is due soon: no date is so far ahead that nobody would ever look at it again. Each side has its own time.
 with side as (
     select id as merchant_id, true as live, :now::timestamptz as now from merchant
@@ -173,9 +173,11 @@ with side as (
       from side s
       join payment p on p.merchant_id = s.merchant_id and p.live = s.live and p.shipping_due_at is not null
      union all
-    -- The calendar's own day, or soon after a charge that failed by now: a pause later, of those that it can have.
+    -- The calendar's own day, or soon after a charge that failed by now: a pause later, of those that it can have, or
+    -- as late as its plan may be.
     select 'subscription', s.merchant_id, u.id, 'date_next', u.date_next, u.date_start - interval '1 day',
-           greatest(s.now + :longest_pause::interval - interval '1 day',
+           greatest(s.now + case when u.failures = 0 or u.dunning is null then :longest_pause::interval
+                                 else :longest_dunning::interval end - interval '1 day',
                     u.anchor + (u.next_period - 1 + coalesce(u.skipped, 0))
                                * (v.period_length || ' ' || v.period_unit)::interval)
            + interval '2 days'

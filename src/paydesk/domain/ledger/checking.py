@@ -26,6 +26,7 @@ from paydesk.database.statements import load_statements
 from paydesk.domain.payments.hold_periods import TIME_TO_SHIP
 from paydesk.domain.payments.lookups import ALERT_AFTER
 from paydesk.domain.pingbacks.schedule import MOST_ATTEMPTS, RESEND_INTERVAL
+from paydesk.domain.subscriptions.dunning import LONGEST_WAIT, MOST_TRIES
 from paydesk.domain.subscriptions.retry_times import longest_pause
 
 queries = load_statements(__package__ or "", "checking.sql")
@@ -100,6 +101,11 @@ SUBSCRIPTION_RULES = (
         "changes_agree",
         "a subscription waits for its open change, ends when it was to, and is not charged while it is paused",
     ),
+    Rule(
+        "dunning_kept",
+        "a charge that fails by a plan is tried as often as that says, and not once the plan is over",
+        ("merchant_id", "most_tries"),
+    ),
     Rule("numbers_needed", "a card number is kept only for a subscription that will be charged, and for one only"),
     Rule("ends_reported", "a subscription that was cancelled or stopped has one pingback that says so"),
 )
@@ -113,7 +119,7 @@ FIGURE_RULES = (
     Rule(
         "dates_in_range",
         "what is due is due soon, by its side's own time",
-        ("now", "merchant_id", "resend_interval", "time_to_ship", "longest_pause"),
+        ("now", "merchant_id", "resend_interval", "time_to_ship", "longest_pause", "longest_dunning"),
     ),
 )
 """What is kept beside what it follows from: figures, dates and texts."""
@@ -220,6 +226,8 @@ class CheckScope:
             "resend_interval": RESEND_INTERVAL,
             "time_to_ship": TIME_TO_SHIP,
             "longest_pause": longest_pause(),
+            "longest_dunning": LONGEST_WAIT,
+            "most_tries": MOST_TRIES,
             "opened_before": self.now - ALERT_AFTER,
             "read_since": self.now,
             "now": self.now,

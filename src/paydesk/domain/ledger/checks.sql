@@ -586,6 +586,28 @@ select 'subscription' as table_name, s.merchant_id, s.id,
                         where open.merchant_id = s.merchant_id and open.live = s.live and open.subscription_id = s.id
                           and open.state = 'processing'));
 
+-- name: dunning_kept(merchant_id, most_tries)
+-- A charge that fails by a plan counts its failures there, has fewer tries to come than the plan had, each failure has
+-- a declined attempt, and none of a subscription that has been stopped came after that.
+select 'subscription' as table_name, s.merchant_id, s.id,
+       format('failed %s times, by its attempts %s, by its plan of %s tries %s with %s to come', s.failures, n.declined,
+              s.dunning ->> 'tries', s.dunning ->> 'failures', jsonb_array_length(s.dunning -> 'left')) as detail
+  from subscription s
+ cross join lateral (
+     select count(*) as declined, max(a.created_at) as last_at
+       from payment p
+       join payment_attempt a on a.merchant_id = p.merchant_id and a.live = p.live and a.payment_id = p.id
+      where p.merchant_id = s.merchant_id and p.live = s.live and p.subscription_id = s.id
+        and p.period_number = s.next_period and a.state = 'declined'
+        and a.decline_reason not in ('too_late', 'request_refused')
+ ) n
+ where (:merchant_id::bigint is null or s.merchant_id = :merchant_id) and s.dunning is not null
+   and (s.failures is distinct from (s.dunning ->> 'failures')::integer
+        or (s.dunning ->> 'tries')::integer not between 1 and :most_tries::integer
+        or jsonb_array_length(s.dunning -> 'left') >= (s.dunning ->> 'tries')::integer
+        or s.failures > n.declined
+        or s.date_stopped < n.last_at);
+
 -- name: changes_agree(merchant_id)
 -- The open change of a subscription is the one that it waits for; a cancellation that was carried out has ended it, then.
 -- Nothing is charged while a change is open, nor after one has ended it, but for what the clocks of two machines differ.

@@ -225,11 +225,15 @@ async def change_merchant(
     saves_cards: bool | None = None,
     portal_cancels: PortalCancels | None = None,
     portal_pauses: bool | None = None,
+    dunning_hours: Sequence[int] | None = None,
+    dunning_by_reason: bool | None = None,
 ) -> Merchant:
     """Change settings of an account: None leaves one as it is, an empty URL clears it.
 
     `app_schemes` replace those that are there; an empty one clears them. `portal_cancels` and
     `portal_pauses`: what customers may do with a subscription on its page.
+    `dunning_hours` and `dunning_by_reason`: when a failed charge is tried again; no hours: as
+    usual.
     `muted` and `unmuted` are events (MUTABLE_EVENTS) that are not sent from now on, or are again.
     Raises: NotFound; Malformed for an event that can't be muted, or that is to be both, or a scheme
         that is no app's.
@@ -253,6 +257,8 @@ async def change_merchant(
             saves_cards=saves_cards,
             portal_cancels=portal_cancels,
             portal_pauses=portal_pauses,
+            dunning_hours=None if dunning_hours is None else list(dunning_hours),
+            dunning_by_reason=dunning_by_reason,
         ),
     )
     if row is None:

@@ -63,8 +63,8 @@ select m.id, m.name, m.email, m.time_zone, m.test_mode, m.went_live_at, m.pingba
   ) k on true
  order by m.id;
 
--- name: change_merchant(id, pingback_url, test_pingback_url, pingback_format, test_mode, shipped_goods, slow_methods, muted, unmuted, fees_returned, app_schemes, saves_cards, portal_cancels, portal_pauses)^
--- A null leaves a value as it is; an empty text clears a URL. muted and unmuted are events to add to and to take from
+-- name: change_merchant(id, pingback_url, test_pingback_url, pingback_format, test_mode, shipped_goods, slow_methods, muted, unmuted, fees_returned, app_schemes, saves_cards, portal_cancels, portal_pauses, dunning_hours, dunning_by_reason)^
+-- A null leaves a value as it is; an empty text clears a URL, an empty array the hours. muted and unmuted are events to add to and to take from
 -- those that are not sent.
 with planned as (
     update fee_plan
@@ -82,6 +82,8 @@ update merchant
        saves_cards = coalesce(:saves_cards::boolean, saves_cards),
        portal_cancels = coalesce(:portal_cancels::text, portal_cancels),
        portal_pauses = coalesce(:portal_pauses::boolean, portal_pauses),
+       dunning_hours = nullif(coalesce(:dunning_hours::integer[], dunning_hours), '{}'),
+       dunning_by_reason = coalesce(:dunning_by_reason::boolean, dunning_by_reason),
        muted_events = array(
            select distinct e from unnest(muted_events || :muted::text[]) e where e <> all(:unmuted::text[]) order by e)
  where id = :id

@@ -1,11 +1,11 @@
-"""Renewals that took nothing: tried again three times, then the subscription stops
-(interface.md §7.2).
+"""Renewals that took nothing: tried again three times, or by their account's plan, then the
+subscription stops (interface.md §7.2).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
@@ -17,6 +17,7 @@ from paydesk.domain.alarms.setting_aside import Worked, set_aside, together
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.pingbacks.destinations import Account, body_format, destination
 from paydesk.domain.pingbacks.payload import subscription_envelope
+from paydesk.domain.subscriptions.dunning import Dunning, dunning_of
 from paydesk.domain.subscriptions.lifecycle import Subscription, failed, refused, undecided
 from paydesk.domain.subscriptions.rows import SubscriptionRow, as_rows, subscription_of
 from paydesk.domain.subscriptions.subscription_object import subscription_object
@@ -50,10 +51,20 @@ class _Failure(SubscriptionRow, frozen=True):
     attempt_card_id: int
     refusals: int
     unreached: int
+    dunning: Dunning | None
+    dunning_hours: list[int] | None
+    dunning_by_reason: bool
     account_url: str | None
     test_pingback_url: str | None
     went_live_at: datetime | None
     pingback_format: str
+
+    @property
+    def plan(self) -> Dunning | None:
+        """The plan that the failing charge has, or gets with its first failure."""
+        if self.failures:
+            return self.dunning
+        return dunning_of(self.dunning_hours, by_reason=self.dunning_by_reason)
 
     @property
     def send_to(self) -> str | None:
@@ -139,7 +150,7 @@ def _after(row: _Failure, ended: EndedRenewal, now: datetime) -> Subscription:
         return undecided(subscription, at=now, before=row.unreached)
     if ended.reason == DeclineReason.REQUEST_REFUSED:
         return refused(subscription, row.refusals + 1, at=now)
-    return failed(subscription, at=now)
+    return failed(replace(subscription, dunning=row.plan), at=now, reason=ended.reason)
 
 
 def _told(row: _Failure, version: Subscription) -> str | None:

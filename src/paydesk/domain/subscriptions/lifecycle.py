@@ -12,6 +12,7 @@ from typing import Literal
 
 from paydesk.core.periods import occurrence
 from paydesk.domain.subscriptions.changes import Change, ChangeType
+from paydesk.domain.subscriptions.dunning import Dunning
 from paydesk.domain.subscriptions.retry_times import refused_retry_at, retry_at, unreached_retry_at
 from paydesk.domain.subscriptions.schedule import Schedule
 from paydesk.domain.subscriptions.states import RUNNING, SubscriptionState
@@ -38,7 +39,8 @@ class Subscription:
 
     `skipped` is how many periods fell due while nothing could be charged, and were never charged.
     While a `change` is open, the subscription has neither a next charge nor an end of its own.
-    `tells_pauses`: its account asks to be told of pauses.
+    `tells_pauses`: its account asks to be told of pauses. `dunning` is the plan by which a failing
+    charge is tried again, known where a failure is written down; None: as usual.
     """
 
     merchant_id: int
@@ -69,6 +71,7 @@ class Subscription:
     skipped: int = 0
     change: Change | None = None
     tells_pauses: bool = False
+    dunning: Dunning | None = None
 
     @property
     def running(self) -> bool:
@@ -180,14 +183,26 @@ def paid(
     )
 
 
-def failed(subscription: Subscription, *, at: datetime) -> Subscription:
-    """A charge was declined: it is tried again, in the end everything stops (interface.md §7.2)."""
+def failed(subscription: Subscription, *, at: datetime, reason: str = "") -> Subscription:
+    """A charge was declined: it is tried again, by its account's plan if there is one, in the end
+    everything stops (interface.md §7.2).
+    """
     failures = subscription.failures + 1
     counted = replace(subscription, failures=failures, revision=subscription.revision + 1)
     if not subscription.running:
-        return counted
+        return replace(counted, dunning=None)
+    if subscription.dunning is not None:
+        return _dunned(counted, subscription.dunning, reason, at=at)
     again = retry_at(at, failures)
     return _tried_again(counted, again) if again is not None else _stopped(counted, at=at)
+
+
+def _dunned(subscription: Subscription, plan: Dunning, reason: str, *, at: datetime) -> Subscription:
+    """A charge failed that is tried again by a plan."""
+    left = plan.after(reason, at=at, time_zone=subscription.time_zone)
+    if left is None or left.due_at is None:
+        return _stopped(replace(subscription, dunning=replace(plan, failures=subscription.failures)), at=at)
+    return _tried_again(replace(subscription, dunning=left), left.due_at)
 
 
 def refused(subscription: Subscription, refusals: int, *, at: datetime) -> Subscription:

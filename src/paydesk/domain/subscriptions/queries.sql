@@ -70,7 +70,7 @@ select pingback_url as account_url, test_pingback_url, went_live_at, pingback_fo
 
 -- name: failures_to_report(merchant_ids, lives, attempt_ids)
 -- Renewal attempts that ended without money, with their subscriptions as they stand, and how often the acquirer refused
--- to charge this period before, or was not reached for it.
+-- to charge this period before, or was not reached for it; by which plan it is tried again, and that of the account.
 select w.*, a.id as attempt_id, a.card_id as attempt_card_id,
        (select count(*)
           from payment_attempt before
@@ -81,12 +81,14 @@ select w.*, a.id as attempt_id, a.card_id as attempt_card_id,
          where before.merchant_id = a.merchant_id and before.live = a.live and before.payment_id = a.payment_id
            and before.id <> a.id
            and (before.state in ('failed', 'voiding', 'voided') or before.decline_reason = 'too_late')) as unreached,
+       s.dunning, m.dunning_hours, m.dunning_by_reason,
        m.pingback_url as account_url, m.test_pingback_url,
        m.went_live_at, m.pingback_format
   from unnest(:merchant_ids::bigint[], :lives::boolean[], :attempt_ids::bigint[]) as asked (merchant_id, live, id)
   join payment_attempt a on a.merchant_id = asked.merchant_id and a.live = asked.live and a.id = asked.id
   join payment p on p.merchant_id = a.merchant_id and p.live = a.live and p.id = a.payment_id
   join subscription_standing w on w.merchant_id = p.merchant_id and w.live = p.live and w.id = p.subscription_id
+  join subscription s on s.merchant_id = w.merchant_id and s.live = w.live and s.id = w.id
   join merchant m on m.id = a.merchant_id;
 
 -- name: record_failures(attempt_ids, attempt_states, reasons, lookup_ats, hard, subscriptions, send_to, pingback_formats, payloads, now)
@@ -99,12 +101,13 @@ with fresh as (
       from rows from (
           jsonb_to_recordset(:subscriptions::jsonb)
               as (merchant_id bigint, live boolean, id bigint, state text, failures integer, date_next timestamptz,
-                  date_cancelled timestamptz, date_stopped timestamptz, cancelled_by text, revision integer),
+                  date_cancelled timestamptz, date_stopped timestamptz, cancelled_by text, revision integer,
+                  dunning jsonb),
           unnest(:attempt_ids::bigint[]), unnest(:attempt_states::text[]), unnest(:reasons::text[]),
           unnest(:lookup_ats::timestamptz[]), unnest(:hard::boolean[]), unnest(:send_to::text[]),
           unnest(:pingback_formats::text[]), unnest(:payloads::text[])
       ) as f (merchant_id, live, id, state, failures, date_next, date_cancelled, date_stopped, cancelled_by, revision,
-              attempt_id, attempt_state, reason, lookup_at, hard, send_to, pingback_format, payload)
+              dunning, attempt_id, attempt_state, reason, lookup_at, hard, send_to, pingback_format, payload)
 ), locked as materialized (
     select s.id, s.merchant_id, s.live
       from fresh f
@@ -133,7 +136,7 @@ with fresh as (
     update subscription s
        set state = r.state, failures = r.failures, date_next = r.date_next, date_cancelled = r.date_cancelled,
            date_stopped = r.date_stopped, cancelled_by = r.cancelled_by, revision = r.revision,
-           charging_attempt_id = null
+           dunning = case when r.failures > s.failures then r.dunning else s.dunning end, charging_attempt_id = null
       from refused r
      where s.merchant_id = r.merchant_id and s.live = r.live and s.id = r.id
  returning s.merchant_id, s.live, s.card_id, s.date_next, s.change_id

@@ -12,6 +12,7 @@ from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.business.shop_settings import ShopSettings, find_shop_settings, save_shop_settings
 from paydesk.domain.merchants.customer_ways import PortalCancels
 from paydesk.domain.payments.hold_periods import TIME_TO_SHIP
+from paydesk.domain.subscriptions.dunning import parse_delays, usual_delays
 from paydesk.web.account.face import FACE
 from paydesk.web.console.guards import Section, field_errors
 from paydesk.web.console.visit import Visit
@@ -28,7 +29,11 @@ async def show_shop(visit: Visit) -> Response:
 
 
 async def _page(
-    visit: Visit, typed: ShopSettings | None = None, errors: dict[str, str] | None = None, status: int = 200
+    visit: Visit,
+    typed: ShopSettings | None = None,
+    errors: dict[str, str] | None = None,
+    status: int = 200,
+    delays: str | None = None,
 ) -> Response:
     chosen, held = await find_shop_settings(visit.database, visit.merchant_id)
     return visit.page(
@@ -40,6 +45,8 @@ async def _page(
         allowed=visit.services.desk.slow_methods,
         zones=sorted(time_zones()),
         cancels=[(str(way), visit.texts.get(text)) for way, text in _CANCELS.items()],
+        delays=_shown(typed or chosen) if delays is None else delays,
+        usual=", ".join(map(str, usual_delays())),
         errors=errors or {},
     )
 
@@ -59,14 +66,22 @@ async def save(visit: Visit) -> Response:
         portal_pauses=visit.form.has("portal_pauses"),
         slow_methods=visit.form.has("slow_methods"),
         app_schemes=tuple(visit.form.text("app_schemes", 1000).replace(",", " ").split()),
+        dunning_by_reason=visit.form.has("dunning_by_reason"),
     )
+    delays = visit.form.text("dunning_hours", 200)
     desk = visit.services.desk
     sides = [await desk.serving(replace(visit.shop, live=live), None) for live in (False, True)]
     try:
+        typed = replace(typed, dunning_hours=parse_delays(delays, "dunning_hours"))
         await save_shop_settings(visit.gate, visit.session, typed, sides, now=visit.now)
     except Malformed as error:
-        return await _page(visit, typed, field_errors(error, *ShopSettings.__slots__), error.status)
+        return await _page(visit, typed, field_errors(error, *ShopSettings.__slots__), error.status, delays)
     return visit.go(visit.url("settings/shop"), visit.texts.get("Saved."))
+
+
+def _shown(shop: ShopSettings) -> str:
+    """The delays as they are typed."""
+    return ", ".join(map(str, shop.dunning_hours or ()))
 
 
 def _cancels(visit: Visit) -> PortalCancels:

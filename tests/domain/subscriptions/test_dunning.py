@@ -1,0 +1,197 @@
+"""Dunning plans: when a charge that failed is tried again, and by which plan."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from asyncpg import RaiseError
+from hypothesis import given
+from hypothesis import strategies as st
+from tests import set_back
+from tests.banks import ObedientBank
+from tests.proving import check
+from tests.shopfront import MONTHLY
+from tests.till import Till
+
+from paydesk.adapters.acquirers.interface import DeclineReason
+from paydesk.core.errors import Malformed
+from paydesk.domain.merchants.merchant import change_merchant
+from paydesk.domain.subscriptions.dunning import LONGEST_WAIT, Dunning, dunning_of, parse_delays
+from paydesk.domain.subscriptions.lifecycle import Package, Subscription, begin, failed, tried_at_once
+
+DOCS = (Path(__file__).parents[3] / "docs" / "integrate.md").read_text()
+EXAMPLES = [
+    [cell.strip() for cell in line.strip("|").split("|")]
+    for line in re.split(r"^#", DOCS.split("\n### Charges that fail\n")[1], flags=re.M)[0].splitlines()
+    if re.match(r"\| (usual|\d)", line)
+]
+NOON = datetime(2028, 2, 2, 12, tzinfo=UTC)
+
+
+def moment(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+def subscribed(plan: Dunning | None, zone: str = "UTC") -> Subscription:
+    fresh = begin(
+        Package(1, 1, MONTHLY, 0),
+        merchant_id=1,
+        live=False,
+        subscription_id=7,
+        payment_id=70,
+        merchant_order_id="club",
+        email="ada@example.com",
+        time_zone=zone,
+        at=datetime(2028, 1, 1, tzinfo=UTC),
+    )
+    return replace(fresh, dunning=plan)
+
+
+def test_the_docs_have_examples() -> None:
+    assert len(EXAMPLES) == 14
+
+
+@pytest.mark.parametrize(("plan", "by_reason", "zone", "failures", "then"), EXAMPLES)
+def test_it_is_tried_again_as_the_docs_say(plan: str, by_reason: str, zone: str, failures: str, then: str) -> None:
+    hours = None if plan == "usual" else parse_delays(plan, "plan")
+    current = subscribed(dunning_of(hours, by_reason=by_reason == "yes"), zone)
+    for one in failures.split(", "):
+        reason, at = one.split(" ", 1)
+        current = failed(current, at=moment(at), reason=reason)
+    assert current.date_next == (None if then == "never" else moment(then))
+    assert current.running == (then != "never")
+    assert current.failures == failures.count(":")
+
+
+@given(
+    st.lists(st.integers(1, 144), min_size=1, max_size=10),
+    st.booleans(),
+    st.lists(st.sampled_from(DeclineReason), min_size=12, max_size=12),
+)
+def test_no_plan_is_tried_more_often_than_it_says(hours: list[int], by_reason: bool, why: list[DeclineReason]) -> None:
+    current = subscribed(dunning_of(hours, by_reason=by_reason))
+    at, tries = NOON, 0
+    for reason in why:
+        current = failed(current, at=at, reason=reason)
+        if current.date_next is None:
+            break
+        assert timedelta(0) < current.date_next - at <= LONGEST_WAIT
+        at, tries = current.date_next, tries + 1
+    assert not current.running
+    assert tries <= len(hours)
+
+
+@pytest.mark.parametrize(
+    ("typed", "hours"), [("", None), (" , ", None), ("6", (6,)), ("1d, 3d 5D".lower(), (24, 72, 120)), ("720", (720,))]
+)
+def test_delays_are_typed_as_hours_or_days(typed: str, hours: tuple[int, ...] | None) -> None:
+    assert parse_delays(typed, "dunning_hours") == hours
+
+
+@pytest.mark.parametrize("typed", ["0", "-1", "721", "31d", "1.5", "soon", "1 " * 11, "720 720 1", "٣", "9" * 300])
+def test_other_delays_are_refused(typed: str) -> None:
+    with pytest.raises(Malformed) as refused:
+        parse_delays(typed, "dunning_hours")
+    assert refused.value.fields == ("dunning_hours",)
+
+
+class Failing:
+    """A subscription whose charges fail, with what its bank was asked."""
+
+    def __init__(self, club: Till, bank: ObedientBank, subscription: Subscription) -> None:
+        self.club, self.bank, self.subscription = club, bank, subscription
+
+    async def fail(self, reason: DeclineReason = DeclineReason.DECLINED) -> timedelta | None:
+        """Charge it when it is due; how long it waits for the next try, None if it has stopped."""
+        due = self.subscription.date_next
+        assert due is not None
+        self.bank.refuse = reason
+        self.subscription = await self.club.charge_due(self.subscription)
+        found = await check(self.club.database, now=due, merchant_id=self.club.shop.merchant_id)
+        assert [(one.rule.statement, one.differences) for one in found if one.found] == []
+        return self.subscription.date_next - due if self.subscription.date_next else None
+
+
+@pytest.fixture
+async def failing(subscriber: Till) -> Failing:
+    bank = ObedientBank()
+    club = subscriber.at(bank)
+    return Failing(club, bank, await club.subscribe())
+
+
+def hours(*numbers: int) -> list[timedelta | None]:
+    return [timedelta(hours=one) for one in numbers] + [None]
+
+
+async def planned(failing: Failing, *delays: int, by_reason: bool = False) -> None:
+    await change_merchant(
+        failing.club.database, failing.club.shop.merchant_id, dunning_hours=delays, dunning_by_reason=by_reason
+    )
+
+
+class TestOfAnAccount:
+    async def test_it_is_tried_by_the_plan_and_then_stops(self, failing: Failing) -> None:
+        await planned(failing, 1, 24, 240, 2, 3)
+        assert [await failing.fail() for _ in range(6)] == hours(1, 24, 240, 2, 3)
+        assert failing.subscription.cancelled_by == "retries"
+        assert await failing.club.events() == ["payment", "subscription_stopped"]
+
+    async def test_without_a_plan_it_is_tried_as_ever(self, failing: Failing) -> None:
+        await planned(failing, 1)
+        await planned(failing)
+        assert [await failing.fail() for _ in range(4)] == hours(6, 6, 6)
+
+    async def test_a_card_that_was_stolen_is_not_put_to_the_bank_again(self, failing: Failing) -> None:
+        await planned(failing, 24, 72, by_reason=True)
+        asked = len(failing.bank.asked)
+        assert [await failing.fail(DeclineReason.STOLEN_CARD) for _ in range(2)] == hours(96)
+        assert len(failing.bank.asked) == asked + 1
+
+    async def test_a_change_disturbs_nothing_that_is_failing(self, failing: Failing) -> None:
+        await planned(failing, 10, 20)
+        first = await failing.fail()
+        await planned(failing, 1, 1, 1, 1)
+        assert [first, await failing.fail(), await failing.fail()] == hours(10, 20)
+
+    async def test_what_fails_as_usual_goes_on_so(self, failing: Failing) -> None:
+        first = await failing.fail()
+        await planned(failing, 1, by_reason=True)
+        assert [first, *[await failing.fail() for _ in range(3)]] == hours(6, 6, 6)
+
+    async def test_after_a_success_the_newest_plan_holds(self, failing: Failing) -> None:
+        await planned(failing, 10, 20)
+        assert await failing.fail() == timedelta(hours=10)
+        failing.bank.refuse = None
+        failing.subscription = await failing.club.charge_due(failing.subscription)
+        assert (failing.subscription.failures, failing.subscription.paid_number_counter) == (0, 2)
+        await planned(failing, 2)
+        assert [await failing.fail() for _ in range(2)] == hours(2)
+
+    async def test_a_customers_own_try_takes_none_away(self, failing: Failing) -> None:
+        await planned(failing, 48, 24)
+        assert await failing.fail() == timedelta(hours=48)
+        then = failing.subscription.date_next
+        assert then is not None
+        early = tried_at_once(failing.subscription, at=then - timedelta(hours=40))
+        await set_back.renewal_due(failing.club.database, early.id, early.date_next)
+        failing.subscription = await failing.club.now(failing.subscription)
+        assert await failing.fail() == timedelta(hours=40)
+        assert failing.subscription.date_next == then
+        assert [await failing.fail() for _ in range(2)] == hours(24)
+
+    async def test_code_that_knows_no_plans_records_no_failure_of_one(self, failing: Failing) -> None:
+        await planned(failing, 48, 24)
+        as_before = (
+            "update subscription set failures = failures + 1, date_next = date_next + interval '6 hours' where id = $1"
+        )
+        for _ in range(2):
+            with pytest.raises(RaiseError, match="by a plan that this code does not know"):
+                await failing.club.database.execute(as_before, failing.subscription.id)
+            await failing.fail()
+        await planned(failing)
+        with pytest.raises(RaiseError, match="by a plan that this code does not know"):
+            await failing.club.database.execute(as_before, failing.subscription.id)
