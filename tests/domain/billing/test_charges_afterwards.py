@@ -4,11 +4,12 @@ and what is left of one who is erased.
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from decimal import Decimal
 
 import pytest
-from tests import set_back
+from tests import breaking, set_back
 from tests.domain.billing.charges import Charges, charge, power, taken
 from tests.proving import check
 from tests.shopfront import become_known, give_back, order, pay, save_card
@@ -18,6 +19,8 @@ from paydesk.adapters.acquirers.simulator import Bank, SimulatedAcquirer
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Forbidden, NotFound
 from paydesk.core.paging import Page
+from paydesk.database.statements import Connection
+from paydesk.domain.billing import charging_saved
 from paydesk.domain.billing.charging_saved import NotCharged
 from paydesk.domain.business.payments_for_team import find_payment_for_team
 from paydesk.domain.chargebacks.reading_acquirers import read_disputes
@@ -170,3 +173,38 @@ async def test_a_decline_that_is_found_out_later_counts_against_no_customer(
     with pytest.raises(NotCharged):
         await charge(desk, shop, power(card))
     assert await desk.database.fetchval(counted, shop.merchant_id) == before
+
+
+async def test_who_is_erased_while_a_charge_begins_is_waited_for_and_told_of_it(
+    desk: Desk, shop: Shop, card: int, charges: Charges, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await breaking.say(desk.database, "pingback", {"merchant_id": shop.merchant_id}, state="acknowledged")
+    begun, may_go_on, honest = asyncio.Event(), asyncio.Event(), charging_saved.queries.begin_charge
+
+    async def slowly(connection: Connection, **asked: object) -> object:
+        begun.set()
+        await may_go_on.wait()
+        return await honest(connection, **asked)
+
+    monkeypatch.setattr(charging_saved.queries, "begin_charge", slowly)
+    charging = asyncio.create_task(charge(desk, shop, power(card)))
+    await begun.wait()
+    subject = Subject(shop.merchant_id, email="ada@example.com")
+    erasing = asyncio.create_task(erase(desk.database, subject, now=utc_now()))
+    waits = (
+        "select count(*) from pg_stat_activity"
+        " where wait_event_type = 'Lock' and query like '%shopper%' and datname = current_database()"
+    )
+    while not (erasing.done() or await desk.database.fetchval(waits)):  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
+    may_go_on.set()
+    with pytest.raises(Conflict):
+        await erasing
+    assert not (await charging).is_open
+    assert taken(charges) == [Decimal(20)]
+    left = "select count(*) from customer where merchant_id = $1 and email = 'erased'"
+    assert await desk.database.fetchval(left, shop.merchant_id) == 0
+    await breaking.say(desk.database, "pingback", {"merchant_id": shop.merchant_id}, state="acknowledged")
+    await erase(desk.database, subject, now=utc_now())
+    kept = "select count(*) from customer where merchant_id = $1 and email <> 'erased'"
+    assert await desk.database.fetchval(kept, shop.merchant_id) == 0, "the charge's own customer is erased with them"

@@ -82,3 +82,18 @@ async def test_what_was_paid_at_a_checkout_is_no_charge(
     with pytest.raises(Conflict, match="an order of its own"):
         await charge(desk, shop, wanted)
     assert taken(charges) == [Decimal(20)]
+
+
+async def test_what_was_adopted_counts_within_the_limit_before_the_shop_asks_again(
+    desk: Desk, shop: Shop, wanted: Wanted, charges: Charges
+) -> None:
+    most = replace(wanted, amount=Decimal(40))
+    before = await charge(desk, shop, most)
+    await forget(desk, shop, before.payment_id)
+    await Books(desk, shop).compare(fix=True)
+    other = replace(wanted, merchant_order_id="power-2", amount=Decimal("10.01"))
+    with pytest.raises(Conflict, match="of which 10 are left"):
+        await charge(desk, shop, other, "key-2")
+    assert await charge(desk, shop, most) == before, "it is no second one"
+    await charge(desk, shop, replace(other, amount=Decimal(10)), "key-3")
+    assert taken(charges) == [Decimal(40), Decimal(10)]

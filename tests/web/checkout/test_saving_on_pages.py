@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -27,9 +27,11 @@ from paydesk.core.errors import Conflict, Forbidden
 from paydesk.database.pool import Database
 from paydesk.domain.billing.charging_saved import NotCharged
 from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.payments import saved_cards
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.letting_go import let_go_due
-from paydesk.domain.shoppers.instruments import remove_unneeded
+from paydesk.domain.shoppers.instruments import remove, remove_unneeded
+from paydesk.domain.shoppers.sessions import Shopper
 
 SignedForm = Callable[..., dict[str, Any]]
 Charges = Callable[[], list[Standing]]
@@ -266,3 +268,29 @@ async def test_a_card_typed_on_our_page_is_beside_it(
     await press_pay(web, again, "5555555555554444", save="en")
     third = await open_page(web, signed_form(merchant_order_id="third"))
     assert len(cards_on(await web.get(third))) == 2
+
+
+async def test_what_is_removed_as_it_is_pressed_pays_nothing(
+    web: httpx.AsyncClient,
+    signed_form: SignedForm,
+    known: str,
+    bank: Bank,
+    database: Database,
+    shop: Shop,
+    charges: Charges,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    await pay(web, bank, known, save="en")
+    again = await open_page(web, signed_form(merchant_order_id="second"))
+    (card,) = cards_on(await web.get(again))
+    honest = saved_cards.find_to_pay_with
+
+    async def then_removed(of: Database, shopper: Shopper, instrument_id: int, *, now: datetime) -> object:
+        found = await honest(of, shopper, instrument_id, now=now)
+        assert await remove(of, shop, shopper.id, instrument_id, now=now)
+        return found
+
+    monkeypatch.setattr(saved_cards, "find_to_pay_with", then_removed)
+    await web.post(f"{again}/pay-saved", data={"card": card})
+    assert len(charges()) == 1
+    assert (await web.get(again)).status_code == 200

@@ -183,6 +183,7 @@ async def _begin(desk: Desk, shop: Shop, wanted: Wanted, request_key: str, *, no
                 merchant_id=shop.merchant_id,
                 live=shop.live,
                 id=wanted.instrument_id,
+                merchant_order_id=wanted.merchant_order_id,
                 since=now - LIMITED,
             ),
         )

@@ -14,16 +14,18 @@ select id
  where merchant_id = :merchant_id and live = :live and id = :id
    for no key update;
 
--- name: find_chargeable(merchant_id, live, id, since)^
+-- name: find_chargeable(merchant_id, live, id, merchant_order_id, since)^
 -- A saved card with all that decides whether it may be charged without its customer, and what was charged so lately. What
 -- was declined took nothing; what is open may have. Whoever saved the same card twice, for the same, agreed to one limit,
 -- and a bank that refused it for good meant the card. Who charges one back, or the payment by which the card was saved,
--- agrees to nothing any more until they agree anew.
+-- agrees to nothing any more until they agree anew. What was adopted from the acquirer's list, by a card that ends alike and
+-- at no checkout, may have been such a charge, which this database has forgotten: it counts, but for the very order that is
+-- asked for again.
 select s.id, s.acquirer, s.removed_at, s.charge_wording, s.charge_revoked_at, s.charge_limit, s.charge_currency,
        s.created_at, a.state as attempt_state, a.network_reference,
        coalesce(s.authenticated, a.challenge_url <> '') as authenticated,
        c.id as card_id, c.number_sealed, c.vault_key_id, c.exp_month, c.exp_year, c.holder,
-       c.stored_reference, m.suspended_at is not null and s.live as suspended, l.charged, l.refused_for_good,
+       c.stored_reference, m.suspended_at is not null and s.live as suspended, l.charged + f.forgotten as charged, l.refused_for_good,
        l.charged_back or exists (select
                                    from chargeback k
                                   where k.merchant_id = s.merchant_id and k.live = s.live and k.payment_id = a.payment_id
@@ -49,6 +51,20 @@ select s.id, s.acquirer, s.removed_at, s.charge_wording, s.charge_revoked_at, s.
       where o.merchant_id = s.merchant_id and o.live = s.live and o.shopper_id = s.shopper_id
         and (o.id = s.id or (d.brand, d.last4, d.exp_month, d.exp_year) = (c.brand, c.last4, c.exp_month, c.exp_year))
  ) l
+ cross join lateral (
+     select coalesce(sum(p.amount), 0) as forgotten
+       from card d
+       join payment p
+         on p.merchant_id = d.merchant_id and p.live = d.live and p.card_id = d.id and not p.renewal
+       join payment_attempt b on b.merchant_id = p.merchant_id and b.live = p.live and b.id = p.attempt_id
+      where d.merchant_id = s.merchant_id and d.live = s.live and d.last4 = c.last4
+        and p.checkout_id is null and p.subscription_id is null and p.currency = s.charge_currency
+        and p.merchant_order_id <> :merchant_order_id and p.created_at > :since and p.created_at >= s.created_at
+        and b.acquirer = s.acquirer and b.state in ('processing', 'challenged', 'pending', 'approved')
+        and not exists (select
+                          from instrument_charge i
+                         where i.merchant_id = b.merchant_id and i.live = b.live and i.attempt_id = b.id)
+ ) f
  where s.merchant_id = :merchant_id and s.live = :live and s.id = :id;
 
 -- name: begin_charge(merchant_id, live, instrument_id, merchant_order_id, amount, currency, description, request_key, pads, not_after, lookup_at, now)^

@@ -95,7 +95,7 @@ async def erase(
         await _end_subscriptions(database, subject, now=now)
     await _end_pages(database, subject, again=again, now=now)
     async with database.acquire() as connection, connection.transaction():
-        sides = await find_person(connection, subject)
+        sides = await _held(connection, subject)
         if not again:
             for found in sides:
                 await _refuse_open(connection, found)
@@ -114,6 +114,18 @@ async def erase(
                 connection, actor, Action.customer_erased, now=now, merchant_id=subject.merchant_id, subject=named
             )
     return Erasure(subject.merchant_id, counts, tuple(sorted(left)))
+
+
+async def _held(connection: Connection, subject: Subject) -> list[Found]:
+    """What is stored of somebody, by whose saved cards nothing begins until the transaction is
+    over; what began just before is there to be seen.
+    """
+    sides = await find_person(connection, subject)
+    saving = [found for found in sides if found.shoppers or found.instruments]
+    for found in saving:
+        await queries.hold_shoppers(connection, **found.side, ids=found.shoppers)
+        await queries.hold_instruments(connection, **found.side, ids=found.instruments)
+    return await find_person(connection, subject) if saving else sides
 
 
 async def _end_subscriptions(database: Database, subject: Subject, *, now: datetime) -> None:

@@ -1,3 +1,20 @@
+-- name: hold_shoppers(merchant_id, live, ids)!
+-- A charge of a saved card holds its shopper until its intent stands (lock_shopper): it is waited for, and the next one
+-- waits.
+select id
+  from shopper
+ where merchant_id = :merchant_id and live = :live and id = any(:ids::bigint[])
+ order by id
+   for update;
+
+-- name: hold_instruments(merchant_id, live, ids)!
+-- So does a payment by one press (hold_saved).
+select id
+  from saved_instrument
+ where merchant_id = :merchant_id and live = :live and id = any(:ids::bigint[])
+ order by id
+   for update;
+
 -- name: erase_customers(merchant_id, live, ids, now)!
 update customer
    set email = 'erased', first_name = 'erased', last_name = 'erased', username = 'erased', country = '',
