@@ -109,3 +109,35 @@ async def test_a_card_is_saved_pays_at_the_next_visit_and_is_removed(
     await page.get_by_role("button", name="Remove Visa •••• 4242").click()
     await expect(page.locator("body")).to_contain_text("No card is saved here any more.")
     assert found == []
+
+
+@long
+async def test_a_card_typed_on_the_banks_page_pays_with_one_press_once_its_bank_has_asked(
+    open_page: OpenPage, base: str, desk: Desk, shop: Shop
+) -> None:
+    await set_back.no_codes_counted(desk.database)
+    await saves_cards(desk.database, shop)
+    page = await open_page(await checkout(base, desk, shop, "first"))
+    found = await become_known(page, desk, shop)
+    await page.locator("#page-email").fill("ada@example.com")
+    await page.locator("#page-save").check()
+    await page.locator("#page-charge").check()
+    found += await flaws(page)
+    await page.get_by_role("button", name="Continue to payment").click()
+    await page.wait_for_url("**/simulator/**")
+    await page.get_by_label("Card number").fill("4000000000003220")
+    await page.get_by_role("button", name="Pay by card").click()
+    await page.get_by_role("button", name="Approve payment").click()
+    await expect(page.locator("h1")).to_have_text("Thank you for your payment")
+    await page.goto(await checkout(base, desk, shop, "second"))
+    found += await flaws(page)
+    await page.get_by_role("button", name="Visa •••• 3220 – Pay").click()
+    await page.wait_for_url("**/simulator/**")
+    await page.get_by_role("button", name="Approve payment").click()
+    await expect(page.locator("h1")).to_have_text("Thank you for your payment")
+    await page.goto(await checkout(base, desk, shop, "third"))
+    await page.get_by_role("link", name="What is saved, and what you agreed to").click()
+    await expect(page.locator("body")).to_contain_text("may charge the card that I pay with later without me")
+    await page.get_by_role("button", name="Remove Visa •••• 3220").click()
+    await expect(page.locator("body")).to_contain_text("No card is saved here any more.")
+    assert found == []
