@@ -30,7 +30,7 @@ from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import saved_cards
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.letting_go import let_go_due
-from paydesk.domain.shoppers.instruments import remove, remove_unneeded
+from paydesk.domain.shoppers.instruments import find_to_pay_with, remove, remove_unneeded
 from paydesk.domain.shoppers.sessions import Shopper
 
 SignedForm = Callable[..., dict[str, Any]]
@@ -283,7 +283,7 @@ async def test_what_is_removed_as_it_is_pressed_pays_nothing(
     await pay(web, bank, known, save="en")
     again = await open_page(web, signed_form(merchant_order_id="second"))
     (card,) = cards_on(await web.get(again))
-    honest = saved_cards.find_to_pay_with
+    honest = find_to_pay_with
 
     async def then_removed(of: Database, shopper: Shopper, instrument_id: int, *, now: datetime) -> object:
         found = await honest(of, shopper, instrument_id, now=now)
