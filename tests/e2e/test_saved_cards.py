@@ -5,19 +5,26 @@ browser, by the keyboard too, and for every eye and screen.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 import pytest
+from aiohttp import web
 from playwright.async_api import Page, expect
+from pydantic import SecretStr
 from starlette.types import ASGIApp, Receive, Scope, Send
 from tests import set_back
+from tests.conftest import accept_waiting, submit_profile
 from tests.e2e.looks import flaws
 from tests.lengths import long, one_of
 from tests.shopfront import LATER, mailed_code, order, saves_cards
+from tests.standins import stripe_page
+from tests.standins.stripe_checkout import StripeCheckout
 
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.app import create_app
+from paydesk.core.clock import utc_now
+from paydesk.domain.merchants.merchant import Merchant, go_live, shop_of
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
 from paydesk.settings import Settings
@@ -32,6 +39,12 @@ ASKS = {"later_charges": LATER.purpose, "later_charges_limit": "50.00"}
 @pytest.fixture
 async def base(serve: Serve, settings: Settings, bank: Bank) -> AsyncIterator[str]:
     """The web application at an address of its own, whose bank sends customers back there."""
+    async with application(serve, settings) as address:
+        yield address
+
+
+@asynccontextmanager
+async def application(serve: Serve, settings: Settings) -> AsyncIterator[str]:
     running: dict[str, Any] = {}
 
     async def delegate(scope: Scope, receive: Receive, send: Send) -> None:
@@ -140,4 +153,55 @@ async def test_a_card_typed_on_the_banks_page_pays_with_one_press_once_its_bank_
     await expect(page.locator("body")).to_contain_text("may charge the card that I pay with later without me")
     await page.get_by_role("button", name="Remove Visa •••• 3220").click()
     await expect(page.locator("body")).to_contain_text("No card is saved here any more.")
+    assert found == []
+
+
+@pytest.fixture
+async def stripe() -> AsyncIterator[StripeCheckout]:
+    """The stand-in for Stripe, with its pages."""
+    standin = StripeCheckout(utc_now)
+    runner = web.AppRunner(stripe_page.application(stripe_page.Pages(standin, "", "")), shutdown_timeout=0)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    standin.base_url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    yield standin
+    await runner.cleanup()
+    assert standin.wrong == []
+
+
+@long
+async def test_a_card_typed_on_stripes_page_pays_with_one_press_once_its_bank_has_asked(
+    open_page: OpenPage, serve: Serve, settings: Settings, desk: Desk, merchant: Merchant, stripe: StripeCheckout
+) -> None:
+    await set_back.no_codes_counted(desk.database)
+    shop = shop_of(merchant, live=True)
+    await submit_profile(desk.database, merchant.id)
+    await accept_waiting(desk.database, merchant.id)
+    await go_live(desk.database, merchant.id, now=utc_now())
+    await saves_cards(desk.database, shop)
+    at_stripe: dict[str, Any] = {
+        "live_acquirer": "stripe",
+        "stripe_secret_key": SecretStr("sk_test_standin"),
+        "stripe_api_base": stripe.base_url,
+        "stripe_checkout": True,
+        "idempotency_secret": SecretStr("i" * 40),
+    }
+    async with application(serve, settings.model_copy(update=at_stripe)) as base:
+        page = await open_page(await checkout(base, desk, shop, "first"))
+        found = await become_known(page, desk, shop)
+        await page.locator("#page-email").fill("ada@example.com")
+        await page.locator("#page-save").check()
+        found += await flaws(page)
+        await page.get_by_role("button", name="Continue to payment").click()
+        await page.get_by_label("Card number").fill("4242424242424242")
+        await page.get_by_role("button", name="Pay").click()
+        await expect(page.locator("h1")).to_have_text("Thank you for your payment")
+        stripe.asking.update(stripe.methods)
+        await page.goto(await checkout(base, desk, shop, "second"))
+        found += await flaws(page)
+        await page.get_by_role("button", name="Visa •••• 4242 – Pay").click()
+        await page.get_by_role("button", name="It is me").click()
+        await expect(page.locator("h1")).to_have_text("Thank you for your payment")
+    assert [one["amount_received"] for one in stripe.intents.values()] == [1000, 1000]
+    assert stripe.off_session == set()
     assert found == []

@@ -61,6 +61,15 @@ class Pages:
         telling.add_done_callback(self.telling.discard)
         raise web.HTTPSeeOther(self.standin.sessions[name]["success_url"])
 
+    async def ask(self, request: web.Request) -> web.Response:
+        """Their bank asks a customer who pays by a card that is kept."""
+        shown = f"<h1>{escape(request.match_info['name'])}</h1><form method=post><button>It is me</button></form>"
+        return web.Response(text=f'<!doctype html><html lang="en"><title>Bank</title>{shown}', content_type="text/html")
+
+    async def decide(self, request: web.Request) -> web.Response:
+        """They say that it is them, and are led back."""
+        raise web.HTTPSeeOther(self.standin.decide(request.match_info["name"], approve=True))
+
     async def wrong(self, _request: web.Request) -> web.Response:
         """What was sent and is not as the library's types allow, for the test."""
         return web.json_response(self.standin.wrong)
@@ -86,19 +95,26 @@ class Pages:
 
 async def _serve(port: int, tells: str, secret: str, *, forgets: bool) -> None:
     standin = StripeCheckout(utc_now, base_url=f"http://127.0.0.1:{port}", forgets=forgets)
-    pages, app = Pages(standin, tells, secret), web.Application()
+    runner = web.AppRunner(application(Pages(standin, tells, secret)), shutdown_timeout=0)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", port).start()
+    print(json.dumps({"serving": port}), flush=True)
+    await asyncio.Event().wait()
+
+
+def application(pages: Pages) -> web.Application:
+    """The stand-in with its pages."""
+    standin, app = pages.standin, web.Application()
     app.router.add_get("/c/pay/{name}", pages.show)
     app.router.add_post("/c/pay/{name}", pages.pay)
+    app.router.add_get("/3ds/{name}", pages.ask)
+    app.router.add_post("/3ds/{name}", pages.decide)
     app.router.add_get("/wrong", pages.wrong)
     balance = StripeBalance(wrong=standin.wrong)
     for listed in LISTS:
         app.router.add_get(listed, balance.respond)
     app.router.add_route("*", "/{path:.*}", standin.respond)
-    runner = web.AppRunner(app, shutdown_timeout=0)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", port).start()
-    print(json.dumps({"serving": port}), flush=True)
-    await asyncio.Event().wait()
+    return app
 
 
 def main() -> None:
