@@ -235,6 +235,20 @@ async def test_customers_may_save_cards_where_it_is_switched_on(account: dict[st
         assert (await paydesk("merchant", "show", account["id"], "--json")).result["saves_cards"] is saves
 
 
+async def test_a_dunning_plan_is_made_and_taken_back(account: dict[str, Any], paydesk: Any, database: Database) -> None:
+    plan = "select dunning_hours, dunning_by_reason from merchant where id = $1"
+    for options, kept in (
+        (("--dunning-delays", "1d 3d 100", "--dunning-by-reason"), ([24, 72, 100], True)),
+        (("--no-dunning-by-reason",), ([24, 72, 100], False)),
+        (("--dunning-delays", ""), (None, False)),
+    ):
+        assert (await paydesk("merchant", "set", account["id"], *options, "--json")).status == 0
+        assert tuple(await database.fetchrow(plan, account["id"])) == kept
+    said = await paydesk("merchant", "set", account["id"], "--dunning-delays", "soon")
+    assert said.status == 1
+    assert '"soon" is no delay' in said.err
+
+
 async def test_changing_nothing_is_a_mistake(account: dict[str, Any], paydesk: Any) -> None:
     said = await paydesk("merchant", "set", account["id"])
     assert said.status == 1
