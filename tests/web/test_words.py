@@ -19,7 +19,7 @@ from paydesk.domain.payments.states import PaymentState
 from paydesk.domain.pingbacks.reasons import Why
 from paydesk.domain.pingbacks.states import PingbackState
 from paydesk.domain.subscriptions.states import SubscriptionState
-from paydesk.web.account import delivery_words, payment_words, pingback_words, subscription_words
+from paydesk.web.account import delivery_words, dispute_words, payment_words, pingback_words, subscription_words
 from paydesk.web.account import wording as account_wording
 from paydesk.web.checkout import pages as checkout
 from paydesk.web.checkout import wording as checkout_wording
@@ -64,6 +64,7 @@ WORDS: dict[str, tuple[type[StrEnum], Collection[str]]] = {
     "why pingbacks failed": (Why, pingback_words.REASONS),
     "deliveries": (DeliveryStatus, delivery_words.DELIVERY_STATUSES),
     "chargebacks, for operators": (ChargebackState, chargebacks.STATES),
+    "disputes, in the account": (ChargebackState, dispute_words.STATES),
 }
 """What stands in words, keyed by the enum whose values it names."""
 

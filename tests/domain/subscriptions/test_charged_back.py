@@ -60,7 +60,7 @@ async def test_a_partly_won_chargeback_ends_it_too(subscriber: Till, database: D
     key = await database.fetchval(
         "select idempotency_key from payment_attempt where payment_id = $1", subscription.init_payment_id
     )
-    moved = {"taken": Decimal(10), "returned": Decimal(4)}
+    moved: dict[str, Any] = {"taken": Decimal(10), "returned": Decimal(4)}
     bank.pages = [[Dispute("dp", key, Decimal(10), "USD", "fraudulent", LOST, utc_now(), **moved)]]
     await read_disputes(club.desk, now=utc_now())
     assert (await club.now(subscription)).state is SubscriptionState.CANCELLED

@@ -49,6 +49,7 @@ FACTS: dict[MailKind, dict[str, Any]] = {
         **_MONEY,
         "reason": "10.4",
         "payment_id": 13330,
+        "chargeback_id": 41,
     },
     MailKind.failing_endpoint: {
         "merchant_id": 7,

@@ -130,7 +130,7 @@ def test_customers_hear_from_their_shop_and_can_answer_it(kind: MailKind) -> Non
         (MailKind.security_notice, "https://pay.example/account/security"),
         (MailKind.void_reminder, "https://pay.example/account/7/deliveries/13330"),
         (MailKind.authorization_voided, "https://pay.example/account/7/payments/13330"),
-        (MailKind.chargeback_alert, "https://pay.example/account/7/payments/13330"),
+        (MailKind.chargeback_alert, "https://pay.example/account/7/disputes/41"),
         (MailKind.failing_endpoint, "https://pay.example/account/7/pingbacks"),
         (MailKind.profile_accepted, "https://pay.example/account/7/overview"),
         (MailKind.profile_refused, "https://pay.example/account/7/settings/profile"),

@@ -36,6 +36,9 @@ class Dispute:
     returned once it is won. `of_payment` is `amount` in the purchase's currency as the acquirer
     reckons it, None if it does not say.
 
+    `respond_by` (UTC) is until when the acquirer takes the merchant's side, and `answered` whether
+    it was given; each is None if it does not say.
+
     (At Stripe `taken` and `returned` are the dispute's balance transactions, and a partial win is a
     lost one of which a part came back. At Mollie a payment may have several chargebacks, each taken
     when it is created and returned at its `reversedAt`.)
@@ -51,6 +54,8 @@ class Dispute:
     taken: Decimal | None = None
     returned: Decimal | None = None
     of_payment: Decimal | None = None
+    respond_by: datetime | None = None
+    answered: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,12 +26,15 @@ LONGEST_LIFE = timedelta(hours=24) - timedelta(minutes=1)
 class Capabilities:
     """What an acquirer can do: take cards that were typed on our page, host a page of its own,
     charge a stored instrument without its customer, and with its customer there (`one_click`).
+
+    `answered_at` is where the merchant's side of a dispute is told, in words, if not from here.
     """
 
     cards: bool = True
     pages: bool = False
     stored: bool = True
     one_click: bool = False
+    answered_at: str = ""
 
 
 @dataclass(frozen=True, slots=True)

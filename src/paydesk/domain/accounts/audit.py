@@ -79,6 +79,7 @@ class Action(StrEnum):
     subscription_cancelled = "subscription_cancelled"
     subscription_changed = "subscription_changed"
     delivery_confirmed = "delivery_confirmed"
+    evidence_given = "evidence_given"
     pingback_resent = "pingback_resent"
     test_event_sent = "test_event_sent"
     exported = "exported"

@@ -26,6 +26,8 @@ class Permission(StrEnum):
     refund = "refund"
     cancel_subscription = "cancel_subscription"
     confirm_delivery = "confirm_delivery"
+    answer_disputes = "answer_disputes"
+    """Write evidence about a chargeback, and hand it to the bank."""
     view_pingbacks = "view_pingbacks"
     """See the exact bodies and headers that were sent, and refused checkout forms."""
     resend_pingback = "resend_pingback"
@@ -69,6 +71,7 @@ ALLOWED: Mapping[Role, frozenset[Permission]] = MappingProxyType(
                 Permission.refund,
                 Permission.cancel_subscription,
                 Permission.confirm_delivery,
+                Permission.answer_disputes,
                 Permission.view_pingbacks,
                 Permission.resend_pingback,
             }

@@ -16,6 +16,8 @@ from paydesk.domain.accounts.audit import Action, record
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.accounts.sessions import Session, is_recent, require
 from paydesk.domain.business.payments_for_team import find_payment_for_team
+from paydesk.domain.chargebacks.for_api import find_chargeback
+from paydesk.domain.chargebacks.giving_evidence import give_evidence
 from paydesk.domain.deliveries.confirmations import Delivery, NamedOrder
 from paydesk.domain.deliveries.confirming import Confirmed, confirm
 from paydesk.domain.payments.desk import Desk
@@ -109,6 +111,20 @@ async def change_subscription(
         action = Action.subscription_changed
         await record(database, session.actor, action, now=now, shop=shop, subject=subject, details=details)
     return changed
+
+
+async def answer_dispute(
+    desk: Desk, session: Session, chargeback_id: int, text: str, *, shop_now: datetime, now: datetime
+) -> None:
+    """Hand evidence to the bank, once: it can't be taken back. Moves no money.
+
+    The log has it before anybody else hears of it. Raises: Forbidden; as `giving_evidence` does.
+    """
+    shop = require(session, Permission.answer_disputes)
+    await find_chargeback(desk.database, shop, chargeback_id)
+    subject = f"chargeback {chargeback_id}"
+    await record(desk.database, session.actor, Action.evidence_given, now=now, shop=shop, subject=subject)
+    await give_evidence(desk, shop, chargeback_id, text, now=shop_now, once=True)
 
 
 async def confirm_delivery(

@@ -56,9 +56,10 @@ async def resend_by_key(
     shop_now: datetime,
     now: datetime,
 ) -> Pingback:
-    """The same for a program that has a key pair. To a `url` that is none of the account's own only
-    a key that reads sends, and nothing of version 1: that would hand out the private key that signs
-    it, which need not be the caller's.
+    """Have a pingback sent once more for a program that has a key pair.
+
+    To a `url` that is none of the account's own only a key that reads sends, and nothing of version
+    1: that would hand out the private key that signs it, which need not be the caller's.
 
     Raises: Forbidden, Malformed, NotFound, Conflict.
     """

@@ -59,6 +59,15 @@ async def record_dispute(
         step = next_step(row, dispute, confirmed=confirmed)
         match step:
             case Verdict():
+                if row.chargeback_id is not None:
+                    await queries.note_answer(
+                        database,
+                        merchant_id=row.merchant_id,
+                        live=row.live,
+                        id=row.chargeback_id,
+                        respond_by=dispute.respond_by,
+                        answered=bool(dispute.answered),
+                    )
                 return Booked(changed, doubtful=step is Verdict.DOUBTFUL)
             case Waits():
                 return Booked(changed, waits=step)

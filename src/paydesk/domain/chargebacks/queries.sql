@@ -168,11 +168,53 @@ select c.merchant_id, c.live, c.id as chargeback_id, s.id, s.state,
 -- name: subscription_ended(merchant_id, live, id)!
 update chargeback set ends_subscription = false where merchant_id = :merchant_id and live = :live and id = :id;
 
--- name: record_evidence(merchant_id, live, id, evidence, now)^
+-- name: record_evidence(merchant_id, live, id, evidence, key, once, patience, now)^
+-- What is about to be handed to the bank, before it is: of any number that press at once one gets a row, and so does the
+-- next one only when that has ended (or nobody knows after :patience). :once, what the bank has is not given again.
 update chargeback
-   set evidence = :evidence, evidence_at = :now
+   set evidence = :evidence, evidence_at = :now, evidence_state = 'sending', evidence_key = :key,
+       evidence_tried_at = now()
  where merchant_id = :merchant_id and live = :live and id = :id and state in ('inquiry', 'open')
+   and (respond_by is null or respond_by > now())
+   and (evidence_state <> 'sending' or evidence_tried_at < now() - :patience::interval)
+   and (not :once::boolean or evidence_state in ('sending', 'unknown', 'refused')
+        or evidence_state = '' and evidence_at is null)
 returning id;
+
+-- name: find_handing_over(merchant_id, live, id, key)^
+select id from chargeback where merchant_id = :merchant_id and live = :live and id = :id and evidence_key = :key;
+
+-- name: evidence_ended(merchant_id, live, id, key, state)!
+-- What the bank said to the last handing over; of one that another has followed it says nothing any more.
+update chargeback
+   set evidence_state = :state, evidence_draft = case when :state = 'sent' then '' else evidence_draft end
+ where merchant_id = :merchant_id and live = :live and id = :id and evidence_key = :key
+   and evidence_state in ('sending', 'unknown');
+
+-- name: save_draft(merchant_id, live, id, draft, patience)^
+-- What can still be handed over may be written.
+update chargeback
+   set evidence_draft = :draft
+ where merchant_id = :merchant_id and live = :live and id = :id and state in ('inquiry', 'open')
+   and (respond_by is null or respond_by > now())
+   and (evidence_state in ('unknown', 'refused') or evidence_state = '' and evidence_at is null
+        or evidence_state = 'sending' and evidence_tried_at < now() - :patience::interval)
+returning id;
+
+-- name: find_answer(merchant_id, live, id)^
+select respond_by, evidence_draft, evidence_state, evidence_key, evidence_tried_at, now() as read_at
+  from chargeback
+ where merchant_id = :merchant_id and live = :live and id = :id;
+
+-- name: note_answer(merchant_id, live, id, respond_by, answered)!
+-- What the acquirer says of the merchant's answer: until when it takes one, and that it has one of which nobody knew.
+update chargeback
+   set respond_by = coalesce(:respond_by::timestamptz, respond_by),
+       evidence_state = case when :answered::boolean and evidence_state in ('sending', 'unknown') then 'sent'
+                             else evidence_state end
+ where merchant_id = :merchant_id and live = :live and id = :id
+   and (:respond_by::timestamptz is distinct from respond_by and :respond_by::timestamptz is not null
+        or :answered::boolean and evidence_state in ('sending', 'unknown'));
 
 -- name: find(merchant_id, live, id)^
 select c.id, c.payment_id, c.state, c.amount, c.currency, c.taken, c.returned, c.disputed_amount, c.disputed_currency,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 
@@ -36,3 +38,42 @@ TRANSITIONS: Mapping[ChargebackState, frozenset[ChargebackState]] = {
 
 AGAINST = frozenset({ChargebackState.OPEN, ChargebackState.LOST})
 """The customer wants out: a subscription behind it ends."""
+
+
+class EvidenceState(StrEnum):
+    """What became of handing the merchant's evidence to the bank."""
+
+    NONE = ""
+    """It was not tried; or older code did, then there is evidence all the same."""
+    SENDING = "sending"
+    """It is under way, or its process died over it."""
+    SENT = "sent"
+    REFUSED = "refused"
+    """The bank did not take it; another may be sent."""
+    UNKNOWN = "unknown"
+    """The bank's answer was lost: it is asked before anything is sent again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """How the merchant's answer to a chargeback stands; times are real, UTC, and so is `read_at`,
+    the time of the reading.
+    """
+
+    respond_by: datetime | None
+    evidence_draft: str
+    evidence_state: EvidenceState
+    evidence_key: str
+    evidence_tried_at: datetime | None
+    read_at: datetime
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the bank's time for it is over."""
+        return self.respond_by is not None and self.respond_by <= self.read_at
+
+    def is_unknown(self, patience: timedelta) -> bool:
+        """Whether nobody knows if the bank has it: the answer was lost, or awaited for too long."""
+        if self.evidence_state is EvidenceState.SENDING:
+            return self.evidence_tried_at is None or self.evidence_tried_at + patience < self.read_at
+        return self.evidence_state is EvidenceState.UNKNOWN

@@ -165,7 +165,8 @@ with due as materialized (
     select v.merchant_id, v.live, 'chargeback_alert', m.email, 'en',
            jsonb_build_object(
                'merchant_id', v.merchant_id, 'payment_id', p.id, 'merchant_order_id', p.merchant_order_id,
-               'amount', trim_scale(v.taken)::text, 'currency', v.currency, 'reason', v.reason),
+               'amount', trim_scale(v.taken)::text, 'currency', v.currency, 'reason', v.reason,
+               'chargeback_id', v.id),
            'chargeback ' || v.id, :real_now, :real_now
       from marked v
       join merchant m on m.id = v.merchant_id

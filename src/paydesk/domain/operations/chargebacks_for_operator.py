@@ -13,15 +13,15 @@ from paydesk.core.paging import Page
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import load_statements
-from paydesk.domain.chargebacks.states import ChargebackState
+from paydesk.domain.chargebacks.states import ChargebackState, EvidenceState
 
 queries = load_statements(__package__ or "", "chargebacks_for_operator.sql")
 
 
 @dataclass(frozen=True, slots=True)
 class MerchantsChargeback:
-    """A chargeback with its merchant; `evidence` is what the merchant told the bank, empty before.
-    Times are UTC.
+    """A chargeback with its merchant; `evidence` is what the merchant told the bank, empty before,
+    `evidence_state` whether the bank has it, `respond_by` until when it takes it. Times are UTC.
 
     Amounts are in `currency`, the payment's, but `disputed_amount`, which is `amount` in the
     chargeback's own.
@@ -43,6 +43,8 @@ class MerchantsChargeback:
     fee: Decimal
     reason: str
     evidence: str
+    evidence_state: EvidenceState
+    respond_by: datetime | None
     opened_at: datetime
     closed_at: datetime | None
     evidence_at: datetime | None

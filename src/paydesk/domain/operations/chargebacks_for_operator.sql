@@ -3,7 +3,7 @@
 select c.id, c.payment_id, c.state, c.acquirer, c.amount, c.currency, c.taken, c.returned,
        coalesce(c.disputed_amount, c.amount) as disputed_amount,
        coalesce(c.disputed_currency, c.currency) as disputed_currency, c.fee, c.reason, c.opened_at, c.closed_at,
-       c.evidence_at, c.evidence, c.merchant_id, m.name as merchant_name, c.live
+       c.evidence_at, c.evidence, c.evidence_state, c.respond_by, c.merchant_id, m.name as merchant_name, c.live
   from chargeback c
   join merchant m on m.id = c.merchant_id
  where c.live = :live and c.opened_at >= :since and c.opened_at < :until
@@ -15,7 +15,7 @@ select c.id, c.payment_id, c.state, c.acquirer, c.amount, c.currency, c.taken, c
 select c.id, c.payment_id, c.state, c.acquirer, c.amount, c.currency, c.taken, c.returned,
        coalesce(c.disputed_amount, c.amount) as disputed_amount,
        coalesce(c.disputed_currency, c.currency) as disputed_currency, c.fee, c.reason, c.opened_at, c.closed_at,
-       c.evidence_at, c.evidence, c.merchant_id, m.name as merchant_name, c.live
+       c.evidence_at, c.evidence, c.evidence_state, c.respond_by, c.merchant_id, m.name as merchant_name, c.live
   from chargeback c
   join merchant m on m.id = c.merchant_id
  where c.live = :live and c.state = :state and c.opened_at >= :since and c.opened_at < :until
@@ -27,7 +27,7 @@ select c.id, c.payment_id, c.state, c.acquirer, c.amount, c.currency, c.taken, c
 select c.id, c.payment_id, c.state, c.acquirer, c.amount, c.currency, c.taken, c.returned,
        coalesce(c.disputed_amount, c.amount) as disputed_amount,
        coalesce(c.disputed_currency, c.currency) as disputed_currency, c.fee, c.reason, c.opened_at, c.closed_at,
-       c.evidence_at, c.evidence, c.merchant_id, m.name as merchant_name, c.live
+       c.evidence_at, c.evidence, c.evidence_state, c.respond_by, c.merchant_id, m.name as merchant_name, c.live
   from chargeback c
   join merchant m on m.id = c.merchant_id
  where c.merchant_id = :merchant_id and c.id = :id;

@@ -133,8 +133,10 @@ update delivery
 
 -- name: erase_chargebacks(merchant_id, live, ids)!
 update chargeback
-   set evidence = 'erased'
- where merchant_id = :merchant_id and live = :live and id = any(:ids::bigint[]) and evidence <> '';
+   set evidence = case when evidence <> '' then 'erased' else '' end,
+       evidence_draft = ''
+ where merchant_id = :merchant_id and live = :live and id = any(:ids::bigint[])
+   and (evidence <> '' or evidence_draft <> '');
 
 -- name: erase_movements(merchant_id, live, ids, patterns)!
 update movement

@@ -127,7 +127,8 @@ class _Teller:
             own = self._money(one.disputed_amount, one.disputed_currency)
             about = f"{about}; {self._say(mark('disputed as %(amount)s'), amount=own)}"
         title = self._say(_opened(one), amount=amount)
-        yield TimelineEntry(one.opened_at, "flag", "red" if one.taken else "yellow", title, about)
+        tone, page = "red" if one.taken else "yellow", f"disputes/{one.id}"
+        yield TimelineEntry(one.opened_at, "flag", tone, title, about, url=page)
         if one.evidence_at is not None:
             yield TimelineEntry(one.evidence_at, "upload", "", self._say(mark("Evidence handed to the bank")))
         if one.closed_at is not None:

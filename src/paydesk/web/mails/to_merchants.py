@@ -82,6 +82,7 @@ def void_reminder(telling: MailMatter) -> Content:
 def chargeback_alert(telling: MailMatter) -> Content:
     """A customer's bank took money back."""
     say, order = telling.say, telling.fact("merchant_order_id")
+    dispute = telling.fact("chargeback_id")
     return Content(
         say(mark("Chargeback for order %(order)s"), order=order),
         (
@@ -94,7 +95,8 @@ def chargeback_alert(telling: MailMatter) -> Content:
             (say(mark("Reason")), telling.fact("reason")),
             (say(mark("Payment number")), telling.fact("payment_id")),
         ),
-        account_button(telling, f"payments/{telling.fact('payment_id')}"),
+        # A mail that older code queued knows the payment alone.
+        account_button(telling, f"disputes/{dispute}" if dispute else f"payments/{telling.fact('payment_id')}"),
     )
 
 

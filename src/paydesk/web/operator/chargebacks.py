@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from paydesk.domain.chargebacks.states import ChargebackState
+from paydesk.domain.chargebacks.states import ChargebackState, EvidenceState
 from paydesk.domain.operations.chargebacks import list_waiting
 from paydesk.domain.operations.chargebacks_for_operator import (
     MerchantsChargeback,
@@ -28,6 +28,14 @@ STATES = {
     ChargebackState.DROPPED: (mark("Dropped"), "secondary"),
 }
 """What a state is called, and its colour."""
+
+HANDED_OVER = {
+    EvidenceState.SENDING: (mark("Being handed to the bank"), "yellow"),
+    EvidenceState.SENT: (mark("The bank has it"), "green"),
+    EvidenceState.REFUSED: (mark("The bank did not take it"), "red"),
+    EvidenceState.UNKNOWN: (mark("Nobody knows whether the bank has it"), "yellow"),
+}
+"""What became of the merchant's evidence, and its colour."""
 
 _PARTLY_WON = (mark("Partly won"), "yellow")
 
@@ -70,4 +78,11 @@ async def show_chargebacks(visit: Visit) -> Response:
 async def show_chargeback(visit: Visit) -> Response:
     """One chargeback, with what the merchant told the bank."""
     one = await find_chargeback_for_operator(visit.database, visit.number("merchant_id"), visit.number("chargeback_id"))
-    return visit.page("chargeback.html", one=one, state=badge_of(one))
+    acquirer = visit.services.desk.acquirers.get(one.acquirer)
+    return visit.page(
+        "chargeback.html",
+        one=one,
+        state=badge_of(one),
+        elsewhere=acquirer.capabilities.answered_at if acquirer is not None else "",
+        handed_over=HANDED_OVER.get(one.evidence_state),
+    )

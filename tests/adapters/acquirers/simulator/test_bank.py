@@ -205,7 +205,14 @@ class TestDisputing:
     async def test_the_disputed_card_is_charged_back_as_soon_as_it_is_charged(self, counter: Counter) -> None:
         key, _, dispute = await disputed(counter)
         assert dispute == Dispute(
-            dispute.reference, key, TEN, "USD", "fraudulent", DisputeStatus.OPEN, counter.clock.now
+            dispute.reference,
+            key,
+            TEN,
+            "USD",
+            "fraudulent",
+            DisputeStatus.OPEN,
+            counter.clock.now,
+            respond_by=counter.clock.now + timedelta(days=7),
         )
         assert ((await counter.standing(key)).net, (await counter.standing(key)).charged_back) == (0, TEN)
         assert isinstance(await counter.acquirer.find(key), Approved)
@@ -235,15 +242,17 @@ class TestDisputing:
         counter.clock.now += timedelta(days=3)
         await counter.acquirer.close_dispute(dispute.reference, False)
         (closed,) = (await counter.acquirer.disputes(first.next)).disputes
-        assert closed == replace(dispute, status=DisputeStatus.LOST, at=counter.clock.now)
+        assert closed == replace(dispute, status=DisputeStatus.LOST, at=counter.clock.now, respond_by=None)
 
     async def test_a_dispute_that_is_asked_for_is_told_as_it_stands(self, counter: Counter) -> None:
         _, _, dispute = await disputed(counter)
-        assert await counter.acquirer.find_dispute(dispute.reference) == dispute
+        assert await counter.acquirer.find_dispute(dispute.reference) == replace(dispute, answered=False)
         counter.clock.now += timedelta(days=3)
         await counter.acquirer.close_dispute(dispute.reference, True)
         closed = await counter.acquirer.find_dispute(dispute.reference)
-        assert closed == replace(dispute, status=DisputeStatus.WON, at=counter.clock.now)
+        assert closed == replace(
+            dispute, status=DisputeStatus.WON, at=counter.clock.now, respond_by=None, answered=False
+        )
         assert await counter.acquirer.find_dispute("dispute_of_nobody") is None
 
     async def test_pages_lead_through_all_disputes_in_order(self, counter: Counter) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -136,6 +137,23 @@ class TestDisputes:
         told = await acquirer.find_dispute("du_1")
         assert told is not None
         assert (str(told.status), told.taken, told.returned) == (status, Decimal(taken), Decimal(returned))
+
+    @pytest.mark.parametrize(
+        ("details", "respond_by", "answered"),
+        [
+            (None, None, None),
+            ({"due_by": None, "submission_count": 1}, None, True),
+            ({"due_by": 1793404800, "submission_count": 0}, datetime(2026, 10, 31, tzinfo=UTC), False),
+        ],
+    )
+    async def test_until_when_evidence_is_taken_and_whether_it_was_given(
+        self, acquirer: StripeAcquirer, stub: Stub, details: Any, respond_by: datetime | None, answered: bool | None
+    ) -> None:
+        stub.will("GET", DISPUTE, dispute("needs_response", evidence_details=details))
+        stub.will("GET", f"{INTENTS}/pi_1", intent())
+        told = await acquirer.find_dispute("du_1")
+        assert told is not None
+        assert (told.respond_by, told.answered) == (respond_by, answered)
 
     async def test_a_dispute_that_stripe_does_not_know_is_none(self, acquirer: StripeAcquirer, stub: Stub) -> None:
         stub.will("GET", DISPUTE, {"error": {"type": "invalid_request_error", "message": "No such dispute"}}, 404)

@@ -71,7 +71,9 @@ class MollieAcquirer:
         """
         elsewhere = urlsplit(api_base)
         own = (f"{elsewhere.scheme}://{elsewhere.netloc}",) if api_base else ()
-        self.capabilities: Capabilities = Capabilities(cards=False, pages=True, stored=True)
+        self.capabilities: Capabilities = Capabilities(
+            cards=False, pages=True, stored=True, answered_at="Mollie takes a merchant's side in its dashboard only"
+        )
         self.challenge_origins: tuple[str, ...] = (*_PAGE_ORIGINS, *own)
         api_key, _, token = key.strip().partition(" ")
         self._calls: Final = Calls(api_key, api_base, timeout)

@@ -5,7 +5,7 @@ made inside a transaction of the caller.
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Final
 
@@ -18,6 +18,8 @@ from paydesk.adapters.acquirers.simulator.test_cards import DISPUTED_LAST4
 _PAGE: Final = 100
 _CARDS_REASON: Final = "fraudulent"
 _LONGEST_EVIDENCE: Final = 20_000
+TIME_TO_ANSWER: Final = timedelta(days=7)
+"""How long evidence is taken for."""
 _STATUS_AFTER: Final = {
     Kind.DISPUTE: DisputeStatus.OPEN,
     Kind.DISPUTE_WON: DisputeStatus.WON,
@@ -77,6 +79,8 @@ def submit_evidence(record: Record, reference: str, text: str, *, at: datetime) 
     opened, status = _found(record, reference)
     if status is not DisputeStatus.OPEN:
         raise AcquirerRefused(f"the dispute {reference} was {status}; evidence comes too late")
+    if at >= opened.at + TIME_TO_ANSWER:
+        raise AcquirerRefused(f"evidence for the dispute {reference} was taken for {TIME_TO_ANSWER.days} days")
     if not text.strip() or len(text) > _LONGEST_EVIDENCE:
         raise AcquirerRefused(f"evidence is a text of 1 to {_LONGEST_EVIDENCE} characters")
     given = [line.result for line in record.of_purchase(opened.of_key or "") if _is_evidence(line, reference)]
@@ -98,7 +102,10 @@ def disputes_after(record: Record, after: str) -> DisputePage:
 def find_dispute(record: Record, reference: str) -> Dispute | None:
     """A dispute as it stands now, None if there is none of this reference."""
     line = _latest(record, reference)
-    return _dispute(line) if line is not None else None
+    if line is None:
+        return None
+    given = any(_is_evidence(one, reference) for one in record.of_purchase(line.of_key or ""))
+    return replace(_dispute(line), answered=given)
 
 
 def why_disputed(standing: Standing) -> str:
@@ -158,4 +165,5 @@ def _dispute(line: Operation) -> Dispute:
         reason=line.result,
         status=_STATUS_AFTER[line.kind],
         at=line.at,
+        respond_by=line.at + TIME_TO_ANSWER if line.kind is Kind.DISPUTE else None,
     )

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import datetime
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Final
 
@@ -62,6 +62,13 @@ class _Transaction(msgspec.Struct, frozen=True):
     exchange_rate: Decimal | None = None
 
 
+class _EvidenceDetails(msgspec.Struct, frozen=True):
+    """Until when evidence is taken (in seconds, or null), and how often it was given."""
+
+    due_by: int | None = None
+    submission_count: int = 0
+
+
 class _Disputed(msgspec.Struct, frozen=True):
     """A dispute as it stands."""
 
@@ -72,6 +79,7 @@ class _Disputed(msgspec.Struct, frozen=True):
     status: str
     payment_intent: str | None = None
     balance_transactions: list[_Transaction] | None = None
+    evidence_details: _EvidenceDetails | None = None
 
 
 class Disputes:
@@ -154,7 +162,14 @@ class Disputes:
             at=self._now(),
             taken=taken,
             returned=returned,
+            respond_by=_respond_by(told.evidence_details),
+            answered=told.evidence_details.submission_count > 0 if told.evidence_details else None,
         )
+
+
+def _respond_by(told: _EvidenceDetails | None) -> datetime | None:
+    """Until when Stripe takes evidence, None if it does not say."""
+    return datetime.fromtimestamp(told.due_by, UTC) if told is not None and told.due_by else None
 
 
 def _status(word: str, taken: Decimal | None, returned: Decimal | None) -> DisputeStatus:

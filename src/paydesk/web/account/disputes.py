@@ -1,0 +1,145 @@
+"""Disputes: the list with the time that is left, and one with what is known of it, to answer."""
+
+from __future__ import annotations
+
+from datetime import UTC, timedelta
+from math import ceil
+
+from starlette.responses import Response
+
+from paydesk.core.clock import utc_now
+from paydesk.core.errors import Conflict, Malformed, PaydeskError, Unavailable
+from paydesk.domain.accounts.roles import Permission
+from paydesk.domain.business import acting
+from paydesk.domain.business.disputes_for_team import (
+    KnownFacts,
+    SeenDispute,
+    find_dispute_for_team,
+    known_facts,
+    list_disputes,
+)
+from paydesk.domain.chargebacks.giving_evidence import LONGEST_EVIDENCE, PATIENCE, find_answer, save_draft
+from paydesk.domain.chargebacks.states import ChargebackState, EvidenceState
+from paydesk.web.account import dispute_words
+from paydesk.web.account.face import FACE
+from paydesk.web.console.guards import Section, field_errors
+from paydesk.web.console.list_parameters import ROWS, list_address, mark_of, page_asked
+from paydesk.web.console.visit import Visit
+
+section = Section(FACE)
+_DISPUTES = "/account/{merchant_id}/disputes"
+_ONE = f"{_DISPUTES}/{{chargeback_id}}"
+
+
+@section.page(_DISPUTES, needs=Permission.view)
+async def show_disputes(visit: Visit) -> Response:
+    """A page of them, newest first: those that are not decided, or all."""
+    path, everything = visit.url("disputes"), visit.form.text("all", 1) == "1"
+    kept = {"all": "1" if everything else ""}
+    found = await list_disputes(visit.database, visit.shop, page_asked(visit), is_open=not everything)
+    shown = found[:ROWS]
+    before = mark_of(shown[-1].opened_at, shown[-1].id) if len(found) > ROWS else ""
+    return visit.page(
+        "disputes.html",
+        disputes=shown,
+        views=[(path, visit.texts.get("Not decided")), (f"{path}?all=1", visit.texts.get("All"))],
+        current=list_address(path, kept),
+        now=utc_now(),
+        days_left=_days_left,
+        state_of=dispute_words.state_of,
+        reason_of=lambda one: visit.texts.get(dispute_words.reason_of(one.reason)[0]),
+        newest=list_address(path, kept) if visit.form.text("before", 60) else "",
+        older=list_address(path, {**kept, "before": before}) if before else "",
+    )
+
+
+@section.page(_ONE, needs=Permission.view)
+async def show_dispute(visit: Visit) -> Response:
+    """One, with what is known of the payment, and the answer as it stands."""
+    return await _dispute_page(visit)
+
+
+@section.action(_ONE, needs=Permission.answer_disputes)
+async def answer(visit: Visit) -> Response:
+    """Keep a draft, or hand the evidence to the bank."""
+    chargeback_id, text = visit.number("chargeback_id"), visit.form.text("text", LONGEST_EVIDENCE + 1)
+    text = text.replace("\r\n", "\n")
+    page = visit.url(f"disputes/{chargeback_id}")
+    desk = visit.services.desk
+    try:
+        await save_draft(desk, visit.shop, chargeback_id, text)
+        if visit.form.text("act", 10) != "send":
+            return visit.go(page, visit.texts.get("The draft is saved. The bank has not been given it."))
+        await acting.answer_dispute(
+            desk, visit.session, chargeback_id, text, shop_now=await visit.shop_now(), now=visit.now
+        )
+    except (Malformed, Conflict, Unavailable) as error:
+        return await _dispute_page(visit, text, error)
+    return visit.go(page, visit.texts.get("The bank has been given your evidence."))
+
+
+async def _dispute_page(visit: Visit, typed: str = "", error: PaydeskError | None = None) -> Response:
+    """The page, with what was typed and what is wrong, if anything is."""
+    database, shop, desk = visit.database, visit.shop, visit.services.desk
+    one = await find_dispute_for_team(database, shop, visit.number("chargeback_id"))
+    facts, stands = await known_facts(database, shop, one.payment_id), await find_answer(desk, shop, one.id)
+    acquirer = desk.acquirers.get(one.acquirer)
+    elsewhere = acquirer.capabilities.answered_at if acquirer is not None else ""
+    unknown = stands.is_unknown(PATIENCE)
+    sending = stands.evidence_state is EvidenceState.SENDING and not unknown
+    open_now = one.state in (ChargebackState.INQUIRY, ChargebackState.OPEN) and not stands.is_late
+    written = typed or stands.evidence_draft or (one.evidence if not one.is_answered else "")
+    return visit.page(
+        "dispute.html",
+        status=error.status if error is not None else 200,
+        one=one,
+        facts=facts,
+        state=dispute_words.state_of(one),
+        reason=dispute_words.reason_of(one.reason),
+        late=stands.is_late,
+        days_left=_days_left(one),
+        unknown=unknown,
+        sending=sending,
+        elsewhere=elsewhere,
+        may_answer=open_now and not one.is_answered and not sending,
+        text=written or ready_to_send(visit, one, facts),
+        longest=LONGEST_EVIDENCE,
+        errors=field_errors(error, "text") if error is not None else {},
+    )
+
+
+def _days_left(one: SeenDispute) -> int:
+    """Days, begun ones too, until the bank takes no answer any more."""
+    left = (one.respond_by or utc_now()) - utc_now()
+    return max(ceil(left / timedelta(days=1)), 0)
+
+
+def ready_to_send(visit: Visit, one: SeenDispute, facts: KnownFacts) -> str:
+    """What is known, as an answer to go on from; in English, which banks read."""
+    payment = facts.payment
+    seen = payment.seen
+    lines = [
+        f"Order {seen.merchant_order_id}: {payment.description or 'see our shop'}.",
+        f"Paid: {visit.money(seen.amount, seen.currency)}"
+        + (f" on {seen.paid_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC." if seen.paid_at else "."),
+    ]
+    customer = ", ".join(filter(None, (f"{seen.first_name} {seen.last_name}".strip(), seen.email, seen.country)))
+    if customer:
+        lines.append(f"Customer: {customer}.")
+    if facts.paid_by is not None:
+        lines.append(f"Paid from the address {facts.paid_by.client_address}.")
+        if facts.paid_by.challenged:
+            lines.append("The cardholder's bank asked for 3-D Secure before the payment.")
+    if facts.receipt_at is not None:
+        lines.append(f"Receipt mailed on {facts.receipt_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC.")
+    if facts.agreed is not None:
+        at = facts.agreed.created_at.astimezone(UTC)
+        lines.append(f'Agreed to on {at:%Y-%m-%d %H:%M} UTC: "{facts.agreed.terms_agreed}"')
+    for delivery in facts.deliveries:
+        parts = (delivery.carrier, delivery.tracking_id, delivery.tracking_url)
+        about = ", ".join(filter(None, parts))
+        said = (
+            f"{str(delivery.status).replace('_', ' ').capitalize()} on {delivery.created_at.astimezone(UTC):%Y-%m-%d}"
+        )
+        lines.append(f"{said}: {about}." if about else f"{said}.")
+    return "\n".join(lines)[:LONGEST_EVIDENCE]
