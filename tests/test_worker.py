@@ -24,7 +24,8 @@ from paydesk.domain.operations.clocks import ClockWatch
 from paydesk.domain.operations.history import History
 from paydesk.domain.payments.desk import Desk
 from paydesk.equipment import mailer_of
-from paydesk.settings import Settings, announced
+from paydesk.running_settings import announced
+from paydesk.settings import Settings
 from paydesk.worker import work
 
 URL = SecretStr("smtp://user:hunter2@mail.example")

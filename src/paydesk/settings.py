@@ -11,8 +11,6 @@ from its own environment (no secrets).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
@@ -28,7 +26,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from paydesk.announcing import announced_ports, announcing, is_held
+from paydesk.announcing import announced_ports, is_held
 from paydesk.core.errors import SetupError
 from paydesk.secret_files import SUFFIX, WithSecretFiles, is_open_to_all, paths_of
 
@@ -368,22 +366,6 @@ def load_settings(*, as_running: bool = False, **overrides: object) -> Settings:
     return settings
 
 
-@contextmanager
-def announced(settings: Settings) -> Iterator[None]:
-    """Say in `running.env`, for the length of a block, what this process runs with.
-
-    Keys and database are left out, and the live acquirer, which is of no use without its key.
-    """
-    secret = {"data_dir", "live_acquirer", *Settings.secrets()}
-    lines = [
-        f"{PREFIX}{name.upper()}={str(getattr(settings, name))!r}\n"
-        for name in sorted(settings.model_fields_set - secret)
-        if getattr(settings, name) != ""
-    ]
-    with announcing(settings.data_dir / RUNNING_FILE, ["# What paydesk run runs with, while it runs.\n", *lines]):
-        yield
-
-
 def open_secret_files(settings: Settings) -> dict[str, Path]:
     """The files of secrets that any user of this machine may read, by their settings."""
     file = DotEnvSettingsSource(Settings, env_file=settings.data_dir / FILE)
@@ -392,22 +374,25 @@ def open_secret_files(settings: Settings) -> dict[str, Path]:
 
 
 def _check(settings: Settings) -> None:
-    settings.outbound_networks()
-    settings.copy_networks()
-    settings.proxy_networks()
-    settings.other_host_names()
+    for read in (
+        settings.outbound_networks,
+        settings.copy_networks,
+        settings.proxy_networks,
+        settings.other_host_names,
+    ):
+        read()
     for name, url in (("BASE_URL", settings.address), ("SANDBOX_BASE_URL", settings.sandbox_address)):
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.netloc:
             raise SetupError(f"{PREFIX}{name} must be an address like https://pay.example, not {url!r}")
-    if settings.stripe_api_base and urlsplit(settings.stripe_api_base).scheme not in ("http", "https"):
-        raise SetupError(f"{PREFIX}STRIPE_API_BASE must be an address like https://api.stripe.com, or empty")
-    if urlsplit(settings.stripe_api_base).scheme == "http" and not _is_loopback(settings.stripe_api_base):
-        raise SetupError(f"{PREFIX}STRIPE_API_BASE: card numbers go there; over plain http to this machine only")
-    if settings.mollie_api_base and urlsplit(settings.mollie_api_base).scheme not in ("http", "https"):
-        raise SetupError(f"{PREFIX}MOLLIE_API_BASE must be an address like https://api.mollie.com, or empty")
-    if urlsplit(settings.mollie_api_base).scheme == "http" and not _is_loopback(settings.mollie_api_base):
-        raise SetupError(f"{PREFIX}MOLLIE_API_BASE: the key goes there; over plain http to this machine only")
+    for name, url, usual, goes_there in (
+        ("STRIPE_API_BASE", settings.stripe_api_base, "https://api.stripe.com", "card numbers go there"),
+        ("MOLLIE_API_BASE", settings.mollie_api_base, "https://api.mollie.com", "the key goes there"),
+    ):
+        if url and urlsplit(url).scheme not in ("http", "https"):
+            raise SetupError(f"{PREFIX}{name} must be an address like {usual}, or empty")
+        if urlsplit(url).scheme == "http" and not _is_loopback(url):
+            raise SetupError(f"{PREFIX}{name}: {goes_there}; over plain http to this machine only")
     if settings.database_url and urlsplit(settings.database_url).scheme not in ("postgresql", "postgres"):
         raise SetupError(f"{PREFIX}DATABASE_URL must start with postgresql://")
 

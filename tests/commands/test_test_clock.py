@@ -10,7 +10,8 @@ from tests import breaking
 
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
-from paydesk.settings import RUNNING_FILE, announced, load_settings
+from paydesk.running_settings import announced
+from paydesk.settings import RUNNING_FILE, load_settings
 
 
 async def shown(paydesk: Any, merchant_id: int) -> dict[str, Any]:

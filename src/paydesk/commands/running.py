@@ -35,8 +35,9 @@ from paydesk.equipment import mailbox_of, vault_of
 from paydesk.logs import set_up_logs
 from paydesk.loops.systemd import service_manager
 from paydesk.loops.watching import watched
+from paydesk.running_settings import announced
 from paydesk.secret_files import SUFFIX
-from paydesk.settings import PREFIX, Settings, announced
+from paydesk.settings import PREFIX, Settings
 from paydesk.web.console.shell import require_front_end
 from paydesk.web.mails.mailbox import PATH as MAILBOX
 

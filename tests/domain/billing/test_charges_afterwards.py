@@ -12,7 +12,7 @@ import pytest
 from tests import breaking, set_back
 from tests.domain.billing.charges import Charges, charge, power, taken
 from tests.proving import check
-from tests.shopfront import become_known, give_back, order, pay, save_card
+from tests.shopfront import give_back, order, pay, save_card
 
 from paydesk.adapters.acquirers.interface import Approved, OutcomeUnknown, Purchase
 from paydesk.adapters.acquirers.simulator import Bank, SimulatedAcquirer
@@ -42,16 +42,6 @@ FAILS_LATER = "4000000000000341"
 async def _nothing_left(desk: Desk) -> None:
     await set_back.no_codes_counted(desk.database)
     await set_back.nothing_to_look_up(desk.database)
-
-
-@pytest.fixture
-async def shopper(desk: Desk, shop: Shop) -> Shopper:
-    return await become_known(desk, shop)
-
-
-@pytest.fixture
-async def card(desk: Desk, bank: Bank, shopper: Shopper) -> int:
-    return await save_card(desk, bank, shopper)
 
 
 async def test_what_may_be_charged_is_shown_though_the_card_was_saved_again_without(

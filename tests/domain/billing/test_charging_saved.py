@@ -13,7 +13,7 @@ import pytest
 from tests import breaking, set_back
 from tests.domain.billing.charges import Charges, charge, power, taken
 from tests.proving import check
-from tests.shopfront import GOOD, LATER, become_known, save_card
+from tests.shopfront import GOOD, LATER, save_card
 
 from paydesk.adapters.acquirers.interface import Approved, OutcomeUnknown, Purchase
 from paydesk.adapters.acquirers.simulator import Bank, SimulatedAcquirer
@@ -34,16 +34,6 @@ ANSWER_LOST = "4000000000009987"
 async def _nothing_left(desk: Desk) -> None:
     await set_back.no_codes_counted(desk.database)
     await set_back.nothing_to_look_up(desk.database)
-
-
-@pytest.fixture
-async def shopper(desk: Desk, shop: Shop) -> Shopper:
-    return await become_known(desk, shop)
-
-
-@pytest.fixture
-async def card(desk: Desk, bank: Bank, shopper: Shopper) -> int:
-    return await save_card(desk, bank, shopper)
 
 
 async def test_a_charge_is_a_payment_with_its_pingback(desk: Desk, shop: Shop, card: int, charges: Charges) -> None:

@@ -52,6 +52,27 @@ def _charged(visit: Visit, subscription: Subscription) -> dict[str, str]:
     return {"price": visit.money(terms.price, terms.currency), "moment": visit.moment(at) if at else "–"}
 
 
+async def _ask_to_go_on(
+    visit: Visit, wish: acting.Wish, title: str, text: str, button: str, uncharged: str = ""
+) -> Response:
+    """Ask before a subscription goes on, with what is charged then; `uncharged` is said instead
+    where nothing is.
+    """
+    changed = await _previewed(visit, wish)
+    if not changed.moved:
+        return visit.go(_page(visit))
+    after = changed.subscription
+    if uncharged and after.date_next is None:
+        text = uncharged
+    return visit.ask(
+        title % {"name": after.package.terms.name},
+        text=text % _charged(visit, after),
+        button=button,
+        back=_page(visit),
+        danger=False,
+    )
+
+
 @section.page(f"{_ONE}/end", needs=_NEEDS)
 async def ask_to_end(visit: Visit) -> Response:
     """Whether it shall end with the period that is paid, and when that is."""
@@ -77,18 +98,10 @@ async def end(visit: Visit) -> Response:
 @section.page(f"{_ONE}/undo", needs=_NEEDS)
 async def ask_to_keep(visit: Visit) -> Response:
     """Whether it shall go on, and what is charged then."""
-    changed = await _previewed(visit, undo)
-    if not changed.moved:
-        return visit.go(_page(visit))
-    kept = changed.subscription
-    text = visit.texts.get("It goes on as before: %(price)s is charged on %(moment)s.")
-    return visit.ask(
-        visit.texts.get("Keep the subscription to %(name)s?") % {"name": kept.package.terms.name},
-        text=text % _charged(visit, kept),
-        button=visit.texts.get("Keep the subscription"),
-        back=_page(visit),
-        danger=False,
-    )
+    get = visit.texts.get
+    title, button = get("Keep the subscription to %(name)s?"), get("Keep the subscription")
+    text = get("It goes on as before: %(price)s is charged on %(moment)s.")
+    return await _ask_to_go_on(visit, undo, title, text, button)
 
 
 @section.action(f"{_ONE}/undo", needs=_NEEDS)
@@ -146,20 +159,11 @@ def _beginning(text: str, time_zone: str) -> datetime | None:
 @section.page(f"{_ONE}/resume", needs=_NEEDS)
 async def ask_to_resume(visit: Visit) -> Response:
     """Whether it shall go on now, and what is charged then."""
-    changed = await _previewed(visit, resume)
-    if not changed.moved:
-        return visit.go(_page(visit))
-    resumed = changed.subscription
-    text = visit.texts.get("What was left of its period runs on. %(price)s is charged next on %(moment)s.")
-    if resumed.date_next is None:
-        text = visit.texts.get("What was left of its period runs on. Nothing is charged any more.")
-    return visit.ask(
-        visit.texts.get("Resume the subscription to %(name)s?") % {"name": resumed.package.terms.name},
-        text=text % _charged(visit, resumed),
-        button=visit.texts.get("Resume the subscription"),
-        back=_page(visit),
-        danger=False,
-    )
+    get = visit.texts.get
+    title, button = get("Resume the subscription to %(name)s?"), get("Resume the subscription")
+    text = get("What was left of its period runs on. %(price)s is charged next on %(moment)s.")
+    uncharged = get("What was left of its period runs on. Nothing is charged any more.")
+    return await _ask_to_go_on(visit, resume, title, text, button, uncharged)
 
 
 @section.action(f"{_ONE}/resume", needs=_NEEDS)

@@ -7,10 +7,9 @@ security code.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
-from typing import Literal
 
 import msgspec
 
@@ -39,8 +38,8 @@ from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
 from paydesk.adapters.acquirers.simulator import disputing, failing, listing, refusing, remembering
 from paydesk.adapters.acquirers.simulator.balance import BalanceBook
 from paydesk.adapters.acquirers.simulator.own_pages import Pages
-from paydesk.adapters.acquirers.simulator.purchase_state import Standing, Status, standing_of
-from paydesk.adapters.acquirers.simulator.record import MARK_LENGTH, Kind, Operation, Record, new_reference
+from paydesk.adapters.acquirers.simulator.purchase_state import Challenge, Decision, Standing, Status, standing_of
+from paydesk.adapters.acquirers.simulator.record import Kind, Operation, Record, new_reference
 from paydesk.adapters.acquirers.simulator.test_cards import (
     ANY_OTHER,
     APPROVED,
@@ -51,21 +50,8 @@ from paydesk.adapters.acquirers.simulator.test_cards import (
 )
 from paydesk.core.clock import utc_now
 
-Decision = Literal["approve", "reject", "close"]
 _MOVEMENTS = frozenset({Kind.CAPTURE, Kind.VOID, Kind.REFUND})
 _GIVES_REFERENCE = (Kind.AUTHORIZE, Kind.CHARGE, Kind.APPROVE)
-
-
-@dataclass(frozen=True, slots=True)
-class Challenge:
-    """What the challenge page shows: the purchase, where it leads back to, and how it stands."""
-
-    reference: str
-    amount: Decimal
-    currency: str
-    last4: str
-    return_url: str
-    status: Status
 
 
 class Bank:
@@ -255,7 +241,7 @@ class Bank:
         asked = self._asked(purchase, kind, name)
         standing = self._standing(name)
         if standing is not None and standing.first_answer is not None:
-            if _is_same(standing, asked) and remembering.is_for_the_same(self.record, name, purchase):
+            if standing.is_for(asked) and remembering.is_for_the_same(self.record, name, purchase):
                 return remembering.told(self.record, standing, standing.first_answer)
             return self._refuse(name, name, "the key was used for another purchase before", KeyUsed)
         nonsense = refusing.why_nonsense(purchase, kind) or self._why_not_kept(purchase)
@@ -411,9 +397,3 @@ class Bank:
         """Record a refusal; the caller gets it as the error to raise."""
         self.record.write(Operation(at=self._now(), key=key, kind=Kind.REFUSE, of_key=of_key, result=reason))
         return error(reason)
-
-
-def _is_same(standing: Standing, asked: Operation) -> bool:
-    """Whether a repeated key asks for what was decided under it."""
-    before = (standing.amount, standing.currency, standing.card_token[:MARK_LENGTH], standing.capture)
-    return before == (asked.amount, asked.currency, asked.card_token, asked.capture)

@@ -17,7 +17,7 @@ from starlette.routing import Route
 
 from paydesk.adapters.acquirers.hosted_pages import Page, PageList
 from paydesk.adapters.acquirers.interface import Challenged
-from paydesk.adapters.acquirers.simulator.bank import Bank, Challenge, Decision
+from paydesk.adapters.acquirers.simulator.bank import Bank
 from paydesk.adapters.acquirers.simulator.bank_pages import (
     HEADERS,
     LARGEST_FORM,
@@ -28,7 +28,7 @@ from paydesk.adapters.acquirers.simulator.bank_pages import (
 )
 from paydesk.adapters.acquirers.simulator.notifying import Notifier
 from paydesk.adapters.acquirers.simulator.paying_page import page_routes
-from paydesk.adapters.acquirers.simulator.purchase_state import Status
+from paydesk.adapters.acquirers.simulator.purchase_state import Challenge, Decision, Status
 
 _STYLE: Final = files(PACKAGE).joinpath("templates", "bank.css").read_bytes()
 _ANSWER_TO: Final[dict[Decision, Status]] = {"approve": Status.APPROVED, "reject": Status.DECLINED}

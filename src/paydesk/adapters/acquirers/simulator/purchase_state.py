@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import StrEnum
-from typing import Final
+from typing import Final, Literal
 
 from paydesk.adapters.acquirers.disputes import DisputeStatus
 from paydesk.adapters.acquirers.interface import (
@@ -20,9 +20,11 @@ from paydesk.adapters.acquirers.interface import (
     Pending,
     Voided,
 )
-from paydesk.adapters.acquirers.simulator.record import Kind, Operation
+from paydesk.adapters.acquirers.simulator.record import MARK_LENGTH, Kind, Operation
 from paydesk.adapters.acquirers.simulator.test_cards import APPROVED, CHALLENGED
 
+Decision = Literal["approve", "reject", "close"]
+"""What a customer may press on a challenge's page."""
 _OPENING: Final = frozenset({Kind.AUTHORIZE, Kind.CHARGE, Kind.CHALLENGE, Kind.PAGE})
 
 
@@ -73,6 +75,11 @@ class Standing:
         waiting = self.status is Status.APPROVED and not self.captured
         return self.amount if waiting else Decimal(0)
 
+    def is_for(self, asked: Operation) -> bool:
+        """Whether a repeated key asks for what was decided under it."""
+        before = (self.amount, self.currency, self.card_token[:MARK_LENGTH], self.capture)
+        return before == (asked.amount, asked.currency, asked.card_token, asked.capture)
+
     def finding(self) -> Finding:
         """What the bank answers when asked about the key;
         the address of a challenge page is added outside.
@@ -86,6 +93,18 @@ class Standing:
         if self.status is Status.PENDING:
             return Pending(self.reference)
         return Voided() if self.status is Status.VOIDED else NothingHeld()
+
+
+@dataclass(frozen=True, slots=True)
+class Challenge:
+    """What the challenge page shows: the purchase, where it leads back to, and how it stands."""
+
+    reference: str
+    amount: Decimal
+    currency: str
+    last4: str
+    return_url: str
+    status: Status
 
 
 def approval(reference: str) -> Approved:
