@@ -5,6 +5,9 @@ against a bare aiohttp client that posts the same bodies to the same receiver (a
 with as many requests at once: what one sender does for four merchants. Both are one process; they
 take turns, and the median of the rounds counts.
 
+Waking: how long a pingback takes from its commit to the answer of the shop if the senders are told
+of it, as web processes do, beside the time if they find it by looking.
+
 Fairness: how long a healthy merchant's pingbacks take from due to acknowledged, alone and beside a
 merchant with thousands due at an endpoint that hangs.
 """
@@ -42,11 +45,12 @@ from paydesk.domain.pingbacks import metrics
 from paydesk.domain.pingbacks.payload import PaymentReport, payment_envelope
 from paydesk.domain.pingbacks.sending import PingbackSender, SenderSettings
 from paydesk.domain.pingbacks.stamping import stamp
+from paydesk.domain.pingbacks.waking import Listening, passed_on, told
 
 MERCHANTS = 4
 AT_ONCE = MERCHANTS * SenderSettings().per_endpoint
 DURABILITY = ("fsync", "synchronous_commit", "full_page_writes")
-AIM = 0.6
+AIM = 1.0
 
 PAYLOAD = payment_envelope(
     PaymentReport(
@@ -112,15 +116,15 @@ async def receiver_process() -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def embedded_database() -> AsyncIterator[Database]:
-    """A new embedded server with our schema, as `paydesk run` makes it."""
+async def embedded_database() -> AsyncIterator[tuple[Database, str]]:
+    """A new embedded server with our schema, as `paydesk run` makes it, and its address."""
     with tempfile.TemporaryDirectory(prefix="paydesk-bench-") as folder:
         server = EmbeddedServer(Path(folder))
         await server.start()
         try:
             async with connected(server.url) as database:
                 await migrate(database)
-                yield database
+                yield database, server.url
         finally:
             await server.stop()
 
@@ -175,16 +179,16 @@ async def bare_rate(url: str, number: int, private_key: str) -> float:
 
 
 @asynccontextmanager
-async def sending(database: Database, vault: Vault) -> AsyncIterator[None]:
-    """A sender at work, as `paydesk work` runs it."""
+async def sending(database: Database, vault: Vault, words: Database | None = None) -> AsyncIterator[None]:
+    """A sender at work, as `paydesk work` runs it; without `words` it is told nothing."""
     outbound, stop = OutboundClient([ip_network("127.0.0.0/8")]), asyncio.Event()
     sender = PingbackSender(database, vault, outbound, SenderSettings(grace=1.0))
-    running = asyncio.ensure_future(sender.run(stop))
+    running = [asyncio.ensure_future(each.run(stop)) for each in (sender, Listening(words, sender.wake))]
     try:
         yield
     finally:
         stop.set()
-        await running
+        await asyncio.gather(*running)
         await outbound.close()
 
 
@@ -219,20 +223,23 @@ async def our_rate(database: Database, vault: Vault, url: str, number: int) -> f
     return number / seconds
 
 
-async def fairness(database: Database, vault: Vault, base: str, seconds: float, neighbours_due: int) -> Fairness:
+async def fairness(
+    database: Database, vault: Vault, base: str, seconds: float, neighbours_due: int, words: Database | None
+) -> Fairness:
     """A healthy merchant's delays while `neighbours_due` pingbacks of another one are due at a URL
-    that hangs.
+    that hangs; told of to the sender over `words`, if there are any.
     """
     neighbour = await create_merchant(database, vault, name="Dead", email="d@shop.example", now=utc_now())
     healthy = await create_merchant(database, vault, name="Healthy", email="h@shop.example", now=utc_now())
     if neighbours_due:
         await queue(database, neighbour, f"{base}/hang", neighbours_due)
     sent, before = 0, acknowledged_so_far()
-    async with sending(database, vault):
+    async with passed_on(database), sending(database, vault, words):
         await asyncio.sleep(1.0)
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             await queue(database, healthy, f"{base}/ok", 1)
+            told()
             sent += 1
             await asyncio.sleep(0.02)
         await acknowledged(sent, before)
@@ -256,14 +263,16 @@ async def fairness(database: Database, vault: Vault, base: str, seconds: float, 
 async def measure(arguments: argparse.Namespace) -> dict[str, object]:
     """Run both measures; returns what goes into the JSON file."""
     vault = Vault.from_settings(generate_key_setting(), generate_secret())
-    async with receiver_process() as base, embedded_database() as database:
+    async with receiver_process() as base, embedded_database() as (database, address):
         durability = {name: await database.fetchval(f"show {name}") for name in DURABILITY}
         rates: dict[str, list[float]] = {"bare": [], "ours": []}
         for _ in range(arguments.rounds):
             rates["bare"].append(await bare_rate(f"{base}/ok", arguments.pingbacks, "k" * 48))
             rates["ours"].append(await our_rate(database, vault, f"{base}/ok", arguments.pingbacks))
-        alone = await fairness(database, vault, base, arguments.seconds, 0)
-        beside = await fairness(database, vault, base, arguments.seconds, arguments.neighbours_due)
+        async with connected(address, most=1, least=0, name="words") as words:
+            found = await fairness(database, vault, base, arguments.seconds, 0, None)
+            alone = await fairness(database, vault, base, arguments.seconds, 0, words)
+            beside = await fairness(database, vault, base, arguments.seconds, arguments.neighbours_due, words)
     bare, ours = statistics.median(rates["bare"]), statistics.median(rates["ours"])
     return {
         "postgresql": durability,
@@ -274,6 +283,7 @@ async def measure(arguments: argparse.Namespace) -> dict[str, object]:
         "ours_per_second": ours,
         "ratio": ours / bare,
         "neighbours_due": arguments.neighbours_due,
+        "alone_and_found_by_looking": {name: getattr(found, name) for name in Fairness.__slots__},
         "alone": {name: getattr(alone, name) for name in Fairness.__slots__},
         "beside_a_dead_neighbour": {name: getattr(beside, name) for name in Fairness.__slots__},
     }
@@ -281,7 +291,8 @@ async def measure(arguments: argparse.Namespace) -> dict[str, object]:
 
 def show(result: dict[str, object]) -> None:
     """Print one table."""
-    alone, beside = result["alone"], result["beside_a_dead_neighbour"]
+    found, alone, beside = (result[name] for name in ("alone_and_found_by_looking", "alone", "beside_a_dead_neighbour"))
+    assert isinstance(found, dict)
     assert isinstance(alone, dict)
     assert isinstance(beside, dict)
     print(f"PostgreSQL: {result['postgresql']}; one process each; {AT_ONCE} requests at once")
@@ -289,7 +300,8 @@ def show(result: dict[str, object]) -> None:
         ("acknowledged per second, bare aiohttp client", f"{result['bare_per_second']:.0f}"),
         ("acknowledged per second, Paydesk (durable)", f"{result['ours_per_second']:.0f}"),
         (f"ratio (aim: at least {AIM})", f"{result['ratio']:.2f}"),
-        ("healthy merchant alone, due to acknowledged, p50 / p99", f"{alone['p50']:.0f} / {alone['p99']:.0f} ms"),
+        ("a pingback found by looking, due to acknowledged, p50 / p99", f"{found['p50']:.0f} / {found['p99']:.0f} ms"),
+        ("the same, told of: a healthy merchant alone", f"{alone['p50']:.0f} / {alone['p99']:.0f} ms"),
         (
             f"the same beside {result['neighbours_due']} due at an endpoint that hangs",
             f"{beside['p50']:.0f} / {beside['p99']:.0f} ms",

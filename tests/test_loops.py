@@ -33,6 +33,7 @@ HOME = SOURCE / "loops" / "repeating.py"
 WORK = {
     "pingbacks": "paydesk.domain.pingbacks.sending:PingbackSender._claim_once",
     "recording of pingbacks": "paydesk.domain.pingbacks.recording:Recorder._gather",
+    "words of pingbacks": "paydesk.domain.pingbacks.waking:Listening.look",
     "backlog of pingbacks": "paydesk.domain.pingbacks.sending:PingbackSender._watch_backlog",
     "janitor": "paydesk.domain.payments.janitor:settle_due",
     "janitor of movements": "paydesk.domain.payments.janitor:finish_movements",

@@ -33,6 +33,7 @@ from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.hold_gate import MoneyGate
 from paydesk.domain.payments.receiving import Reception
 from paydesk.domain.pingbacks.sending import PingbackSender
+from paydesk.domain.pingbacks.waking import passed_on
 from paydesk.equipment import (
     accounts_open,
     gate_of,
@@ -108,6 +109,7 @@ def create_app(settings: Settings) -> FastAPI:
             # service by failing to start.
             with suppress(*AWAY):
                 await require_current_schema(database)
+            await stack.enter_async_context(passed_on(database))
             stack.enter_context(_ending_with_parent())
             log.info("ready to answer", pid=os.getpid())
             services = checkout_services(settings, database, vault, acquirer, live, gate=history.gate)

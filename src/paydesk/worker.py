@@ -45,6 +45,7 @@ from paydesk.domain.payments.janitor import run_janitor, watch_open_outcomes
 from paydesk.domain.payments.letting_go import ask_unneeded
 from paydesk.domain.pingbacks.resending_by_hand import send_all_waiting
 from paydesk.domain.pingbacks.sending import PingbackSender
+from paydesk.domain.pingbacks.waking import Listening, heard_by
 from paydesk.domain.proceeds.reading import run_proceeds
 from paydesk.domain.sealing.hiding_links import hide_left_links
 from paydesk.domain.shoppers.instruments import remove_unneeded
@@ -77,19 +78,22 @@ async def work(
     *,
     history: History,
     mailbox: Mailbox | FolderMailbox | None = None,
+    words: Database | None = None,
 ) -> None:
     """Do all background work until told to stop; what is in flight then is finished first.
 
     `history` is what this process remembers of the database, and opens the desk's gate. `mailbox`
-    takes the mails where there is no mail server. Raises: SetupError if the mail server's settings
-    are wrong.
+    takes the mails where there is no mail server. `words` is a pool of one connection, over which
+    other processes say what is due; without it they wait until it is found.
+
+    Raises: SetupError if the mail server's settings are wrong.
     """
     mailer = await allowed_mailer(settings, database) or mailbox
     outbound = await outbound_client(settings, database)
     sender = PingbackSender(database, vault, outbound, sender_settings(settings))
     clock = ClockWatch(database, "work")
     try:
-        with due_work_held(lambda: clock.holds_due_work):
+        with due_work_held(lambda: clock.holds_due_work), heard_by(sender.wake):
             async with accounts_open(desk), asyncio.TaskGroup() as tasks:
                 tasks.create_task(clock.run(stop), name="clock")
                 tasks.create_task(standby_watch(settings, desk).run(stop), name="standbys")
@@ -98,6 +102,7 @@ async def work(
                 tasks.create_task(beat(database, history, stop, after=often), name="beat")
                 tasks.create_task(tend_hold(desk, stop), name="hold")
                 tasks.create_task(sender.run(stop), name="pingbacks")
+                tasks.create_task(Listening(words, sender.wake).run(stop), name="words")
                 tasks.create_task(run_janitor(desk, stop), name="janitor")
                 tasks.create_task(run_card_lookups(desk, stop), name="card changes")
                 tasks.create_task(run_billing(desk, stop, billing_pace(settings)), name="billing")

@@ -19,12 +19,14 @@ async def do_work(settings: Settings, channel: Channel) -> None:
     async with (
         watched("worker", on_beat=channel.beat, on_look=measure_pools),
         connected(settings.database_url, most=most, name="work", meet=history.meet) as pool,
+        connected(settings.database_url, most=1, least=0, name="words") as words,
     ):
         banks = test_acquirer(settings), live_acquirer(settings)
         desk = payment_desk(settings, pool, vault, *banks, gate=history.gate)
         channel.say(READY)
         try:
-            await work(settings, pool, vault, desk, stop, history=history, mailbox=mailbox_of(settings))
+            mailbox = mailbox_of(settings)
+            await work(settings, pool, vault, desk, stop, history=history, mailbox=mailbox, words=words)
         finally:
             for each in desk.acquirers.values():
                 await each.close()

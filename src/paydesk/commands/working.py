@@ -42,6 +42,7 @@ async def work() -> None:
     async with (
         checked_database(settings) as address,
         connected(address, most=most, name="work", meet=history.meet) as pool,
+        connected(address, most=1, least=0, name="words") as words,
     ):
         banks = test_acquirer(settings), live_acquirer(settings)
         desk = payment_desk(settings, pool, vault, *banks, gate=history.gate)
@@ -50,7 +51,7 @@ async def work() -> None:
         log.info("working", pid=os.getpid(), metrics_port=serve_metrics(settings, else_any=True))
         try:
             async with watched("work", notifier=service_manager(), on_look=measure_pools):
-                await do_work(settings, pool, vault, desk, stop, history=history)
+                await do_work(settings, pool, vault, desk, stop, history=history, words=words)
         finally:
             for each in desk.acquirers.values():
                 await each.close()

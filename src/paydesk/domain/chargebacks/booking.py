@@ -16,6 +16,7 @@ from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms
 from paydesk.domain.chargebacks.reckoning import REVERSED, ChargebackStep, ChargedBack, Verdict, Waits, next_step
 from paydesk.domain.payments.movement_effects import Told, told
+from paydesk.domain.pingbacks import waking
 from paydesk.domain.pingbacks.payload import ReversalReport
 
 queries = load_statements(__package__ or "")
@@ -109,6 +110,7 @@ async def _book(
         payload=pingback.payload,
         now=row.shop_now,
     )
+    waking.told()
     if booked is not None and step.reckoned:
         await _tell_reckoned(database, dispute, row, step, now)
     return booked is not None

@@ -28,6 +28,7 @@ from paydesk.domain.payments import metrics, movement_outcomes
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.movement_effects import PART, Reversible, funds_of, told
 from paydesk.domain.payments.states import MovementState, PaymentState
+from paydesk.domain.pingbacks import waking
 from paydesk.domain.pingbacks.payload import ReversalReport
 from paydesk.loops.hanging import LONG_READING
 from paydesk.loops.repeating import repeat
@@ -221,6 +222,7 @@ async def _book_back(database: Database, row: _FailedRefund, failed: FailedRefun
         payload=pingback.payload,
         now=row.shop_now,
     )
+    waking.told()
     return written is not None
 
 

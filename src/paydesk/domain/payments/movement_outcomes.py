@@ -26,6 +26,7 @@ from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.intents import Movement
 from paydesk.domain.payments.movement_effects import Change, ToRecord, change_of
 from paydesk.domain.payments.states import MovementKind, MovementState
+from paydesk.domain.pingbacks import waking
 
 queries = load_statements(__package__ or "", "movements.sql")
 
@@ -173,7 +174,9 @@ async def _write(
         posting_amounts=[amount for _, _, amount in entries],
         now=now,
     )
-    return {row.movement_id for row in await records_of(_Recorded, rows)}
+    recorded = {row.movement_id for row in await records_of(_Recorded, rows)}
+    waking.told()
+    return recorded
 
 
 async def record_at_their_times(

@@ -27,6 +27,7 @@ from paydesk.domain.payments.hold_periods import REMINDED_BEFORE, SOONER_BY, TIM
 from paydesk.domain.payments.late_outcomes import look_at_late_approvals, look_at_late_declines
 from paydesk.domain.payments.states import AttemptState
 from paydesk.domain.payments.stored_cards import shown_brand
+from paydesk.domain.pingbacks import waking
 from paydesk.domain.pingbacks.payload import PaymentReport, payment_envelope
 from paydesk.domain.subscriptions.failed_renewals import EndedRenewal, record_failures
 from paydesk.domain.subscriptions.reporting import PaidVersion, ReportRow, rows_to_write, steps_after
@@ -228,6 +229,7 @@ async def _record_approvals(database: Database, approvals: Sequence[Approval], *
         now=now,
     )
     written = {row.attempt_id for row in await records_of(_Moved, moved)}
+    waking.told()
     return [_Try(row.attempt_id, row.attempt_id in written, row.attempt_id in steps) for row in rows]
 
 

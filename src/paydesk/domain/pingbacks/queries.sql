@@ -119,6 +119,10 @@ select place.next_merchant_id, place.next_live, taken.merchant_id, taken.live, t
   left join merchant_key k on k.merchant_id = taken.merchant_id and k.id = taken.key_id
  order by taken.turn;
 
+-- name: say_due()!
+-- Tells the senders that listen (waking.py): its own transaction, which writes nothing and waits for nobody's commit.
+select pg_notify('paydesk_pingbacks', '');
+
 -- name: record(merchant_ids, lives, ids, ats, urls, request_headers, request_bodies, statuses, response_bodies, errors, durations_ms, acknowledgements, most_attempts, resend_interval)
 -- Attempts happened: each is logged, and its pingback becomes acknowledged, due again, or exhausted. An attempt that is
 -- recorded late (the lease had run out) is logged too; an `ok` counts even then, a failure changes nothing any more. An

@@ -17,6 +17,7 @@ from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.merchants.merchant import Merchant
 from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.pingbacks import waking
 from paydesk.domain.pingbacks.destinations import Account, destination
 from paydesk.domain.pingbacks.states import PingbackState
 
@@ -185,6 +186,7 @@ async def resend(
             )
         kind = "pingback URL" if shop.live else "test pingback URL"
         raise Conflict(f"pingback {pingback_id} has no URL to go to; set the account's {kind} first")
+    waking.told()
     return sent
 
 
@@ -203,6 +205,7 @@ async def send_waiting(database: Database, merchant: Merchant, *, now: datetime)
         if url is not None:
             status = await queries.send_waiting(database, merchant_id=merchant.id, live=live, url=url, now=now)
             moved += int(status.split()[-1])
+    waking.told()
     return moved
 
 

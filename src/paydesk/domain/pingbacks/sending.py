@@ -27,6 +27,7 @@ from paydesk.domain.pingbacks.keyring import Keyring
 from paydesk.domain.pingbacks.lanes import Lanes
 from paydesk.domain.pingbacks.recording import Name, Recorder, Sending
 from paydesk.domain.pingbacks.stamping import IN_CLEAR, is_in_clear, masked, stamp
+from paydesk.domain.pingbacks.waking import Paced
 from paydesk.loops.repeating import repeat
 
 _BACKLOG_SECONDS = 15.0
@@ -49,9 +50,10 @@ class SenderSettings:
 
     `in_hand` limits what one sender has claimed in all (and a quarter more for endpoints that owe
     no answer), `per_merchant` of one merchant's side, `per_endpoint` how many requests to one URL
-    are under way at once. `poll` is the pause when nothing is due. `lease` must be longer than a
-    call's timeout with time to record it; what has waited too long for the lease to cover a call is
-    not sent under it. `grace` is what requests under way get when the sender stops.
+    are under way at once. `poll` is the pause when nothing is due, unless a word ends it (`wake`).
+    `lease` must be longer than a call's timeout with time to record it; what has waited too long
+    for the lease to cover a call is not sent under it. `grace` is what requests under way get when
+    the sender stops.
     """
 
     header_prefix: str = "X-Service"
@@ -85,6 +87,8 @@ class PingbackSender:
         self._recorder = Recorder(database, self._let_go)
         self._lanes = Lanes(self._settings.per_endpoint, self._deliver)
         self._in_hand: set[Name] = set()
+        self._is_told = False
+        self.wake = Paced(self._look_at_once)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Send what is due, as it becomes due, until `stop` is set;
@@ -102,6 +106,7 @@ class PingbackSender:
                 "pingbacks", self._claim_once, stop, rest=self._settings.poll, wake=self._lanes.hungry, due=True
             )
         finally:
+            self.wake.stop()
             await self._lanes.stop(self._settings.grace)
             await self._wind_up()
             for task in beside:
@@ -171,10 +176,17 @@ class PingbackSender:
 
     async def _claim_once(self) -> bool:
         """Claim what there is room for; true if there is room for more of the merchants who have
-        not had their turn.
+        not had their turn, or for what is due since.
         """
+        self._is_told = False
         await self._claim(utc_now())
-        return self._spare_room > 0 and not self._claims.is_round_complete
+        is_told = self._is_told  # While it was claimed, so that the claim may not have seen it.
+        return self._spare_room > 0 and (is_told or not self._claims.is_round_complete)
+
+    def _look_at_once(self) -> None:
+        """Something was said to be due."""
+        self._is_told = True
+        self._lanes.hungry.set()
 
     async def _claim(self, now: datetime, merchant_id: int | None = None) -> int:
         """Claim into the lanes what is due at `now`, of everybody or of one test side;

@@ -18,6 +18,7 @@ from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.setting_aside import ASIDE, one_by_one, set_aside
 from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.pingbacks import waking
 from paydesk.domain.pingbacks.destinations import Account, body_format, destination
 from paydesk.domain.pingbacks.payload import subscription_envelope
 from paydesk.domain.subscriptions.changes import Change, ChangeState, ChangeType
@@ -292,4 +293,5 @@ async def _write(
         pingback_format=body_format(row.sign_version, pingback_format),
         now=now,
     )
+    waking.told()
     return moved is not None

@@ -15,6 +15,7 @@ from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.setting_aside import Worked, set_aside, together
 from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.pingbacks import waking
 from paydesk.domain.pingbacks.destinations import Account, body_format, destination
 from paydesk.domain.pingbacks.payload import subscription_envelope
 from paydesk.domain.subscriptions.dunning import Dunning, dunning_of
@@ -133,7 +134,9 @@ async def _record(database: Database, failures: Sequence[EndedRenewal], *, now: 
         payloads=[_told(row, version) for row, version in zip(rows, versions, strict=True)],
         now=now,
     )
-    return {row.attempt_id for row in await records_of(_Moved, moved)}
+    written = {row.attempt_id for row in await records_of(_Moved, moved)}
+    waking.told()
+    return written
 
 
 def _after(row: _Failure, ended: EndedRenewal, now: datetime) -> Subscription:
