@@ -37,7 +37,8 @@ from paydesk.domain.operations.merchants import own_terms
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.hold_periods import require_holds
 from paydesk.domain.pingbacks.recording import Recorder, Sending
-from paydesk.domain.subscriptions.lifecycle import Package, Subscription, begin, failed
+from paydesk.domain.subscriptions.lifecycle import Subscription, begin, failed
+from paydesk.domain.subscriptions.subscription_terms import Package
 from paydesk.web.demo.routes import create_shop
 from paydesk.web.mails.writing import write
 from paydesk_client import Gateway

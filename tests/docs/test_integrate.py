@@ -22,9 +22,9 @@ from paydesk.domain.deliveries.confirmations import ADDRESS_FIELDS
 from paydesk.domain.deliveries.confirming import Result
 from paydesk.domain.deliveries.delivery_status import DeliveryStatus, GoodsType
 from paydesk.domain.pingbacks.payload import PaymentReport, ReversalReport, reversal_envelope
-from paydesk.domain.subscriptions.lifecycle import Package, begin, paid
+from paydesk.domain.subscriptions.lifecycle import begin, paid
 from paydesk.domain.subscriptions.subscription_object import subscription_object
-from paydesk.domain.subscriptions.subscription_terms import Terms, Trial
+from paydesk.domain.subscriptions.subscription_terms import Package, Terms, Trial
 from paydesk.web.api.deliveries import BODY
 from paydesk.web.api.delivery_shapes import OneDelivery
 from paydesk.web.api.refund_shapes import Refunded

@@ -8,10 +8,10 @@ import pytest
 from paydesk.core.periods import Period
 from paydesk.domain.payments.hold_periods import TIME_TO_SHIP
 from paydesk.domain.pingbacks.schedule import MOST_ATTEMPTS, RESEND_INTERVAL
-from paydesk.domain.subscriptions.lifecycle import Package, begin
+from paydesk.domain.subscriptions.lifecycle import begin
 from paydesk.domain.subscriptions.retry_times import MOST_RETRIES, RETRY_AFTER
 from paydesk.domain.subscriptions.subscription_object import package_object, subscription_object
-from paydesk.domain.subscriptions.subscription_terms import Terms
+from paydesk.domain.subscriptions.subscription_terms import Package, Terms
 from paydesk_client.pingback import OLDEST_SECONDS
 from paydesk_client.readings import ADDRESS_PARTS, CHECKOUT_FIELDS, DELIVERY_FIELDS
 

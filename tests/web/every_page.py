@@ -18,9 +18,9 @@ from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.states import PaymentState
 from paydesk.domain.shoppers.for_customer import SavedAtShop
 from paydesk.domain.shoppers.instruments import LaterCharges, SavedInstrument
-from paydesk.domain.subscriptions.lifecycle import Package, Subscription
+from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.states import SubscriptionState
-from paydesk.domain.subscriptions.subscription_terms import Terms, Trial
+from paydesk.domain.subscriptions.subscription_terms import Package, Terms, Trial
 from paydesk.web.checkout import pages as checkout
 from paydesk.web.checkout import wording
 from paydesk.web.checkout.consents import charge_in_words, keep_in_words

@@ -14,7 +14,6 @@ from tests.shopfront import MONTHLY
 
 from paydesk.core.periods import Period
 from paydesk.domain.subscriptions.lifecycle import (
-    Package,
     Subscription,
     begin,
     cancelled,
@@ -27,7 +26,7 @@ from paydesk.domain.subscriptions.lifecycle import (
 )
 from paydesk.domain.subscriptions.retry_times import MOST_RETRIES, RETRY_AFTER
 from paydesk.domain.subscriptions.states import SUBSCRIPTION_TRANSITIONS, SubscriptionState
-from paydesk.domain.subscriptions.subscription_terms import Terms, Trial
+from paydesk.domain.subscriptions.subscription_terms import Package, Terms, Trial
 
 START = datetime(2028, 1, 31, 9, 30, tzinfo=UTC)
 FREE = Trial(Decimal(0), Period(14, "day"))

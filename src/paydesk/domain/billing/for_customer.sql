@@ -11,7 +11,7 @@ select w.*, m.name as merchant_name, m.portal_cancels, m.portal_pauses, side_clo
        d.brand, d.last4, d.holder, d.exp_month, d.exp_year,
        c.id as change_id, c.state as change_state, c.idempotency_key, c.acquirer as change_acquirer, c.not_after,
        c.challenge_url, c.decline_reason, c.page_reference, c.page_currency, c.page_ends_at
-  from subscription_standing w
+  from subscription_planned w
   join merchant m on m.id = w.merchant_id
   join card d on d.merchant_id = w.merchant_id and d.live = w.live and d.id = w.card_id
   left join lateral (

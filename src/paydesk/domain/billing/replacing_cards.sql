@@ -64,7 +64,7 @@ update card_change
 -- All that was asked for a change's page, with the rows that hold the rest of it; none of it changes.
 select w.*, c.page_asked as asked, c.idempotency_key
   from card_change c
-  join subscription_standing w on w.merchant_id = c.merchant_id and w.live = c.live and w.id = c.subscription_id
+  join subscription_planned w on w.merchant_id = c.merchant_id and w.live = c.live and w.id = c.subscription_id
  where c.merchant_id = :merchant_id and c.live = :live and c.id = :change_id;
 
 -- name: name_new_instrument(merchant_id, live, change_id, brand, last4, wallet, stored_reference, exp_month, exp_year)!
@@ -81,7 +81,7 @@ update card d
 -- A change that is still open, with its subscription as it stands.
 select w.*, side_clock(w.live, m.test_clock) as clock
   from card_change c
-  join subscription_standing w
+  join subscription_planned w
     on w.merchant_id = c.merchant_id and w.live = c.live and w.id = c.subscription_id
   join merchant m on m.id = c.merchant_id
  where c.merchant_id = :merchant_id and c.live = :live and c.id = :change_id

@@ -23,11 +23,11 @@ from paydesk.domain.pingbacks.payload import (
     subscription_envelope,
 )
 from paydesk.domain.subscriptions.changing import PAUSED_EVENT, RESUMED_EVENT
-from paydesk.domain.subscriptions.lifecycle import Package, Subscription, begin, paused, resumed
+from paydesk.domain.subscriptions.lifecycle import Subscription, begin, paused, resumed
 from paydesk.domain.subscriptions.retry_times import MOST_RETRIES
 from paydesk.domain.subscriptions.states import SubscriptionState
 from paydesk.domain.subscriptions.subscription_object import subscription_object
-from paydesk.domain.subscriptions.subscription_terms import Terms
+from paydesk.domain.subscriptions.subscription_terms import Package, Terms
 
 ORDER = "paydesk-test-event"
 """The order reference of every made-up pingback."""

@@ -19,9 +19,10 @@ from paydesk.domain.business.search_for_team import id_in
 from paydesk.domain.merchants.customer_links import Link
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.subscriptions.for_api import SeenSubscription, SubscriptionFilter, list_subscriptions
-from paydesk.domain.subscriptions.lifecycle import Package, Subscription
+from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.rows import PackageRow, SubscriptionRow, link_of, package_of, subscription_of
 from paydesk.domain.subscriptions.states import SubscriptionState
+from paydesk.domain.subscriptions.subscription_terms import Package
 
 queries = load_statements(__package__ or "", "subscriptions_for_team.sql")
 

@@ -1,7 +1,7 @@
 -- name: of_id(merchant_id, live, id, state)^
 -- The subscription that an id names, if it is of a state (null: any).
 select *
-  from subscription_standing
+  from subscription_planned
  where merchant_id = :merchant_id and live = :live and id = :id and (:state::text is null or state = :state);
 
 -- name: failing(merchant_id, live, since, until, before_at, before_id, most)
@@ -15,13 +15,13 @@ select w.*
        order by created_at desc, id desc
        limit :most
   ) page
-  join subscription_standing w on w.merchant_id = page.merchant_id and w.live = page.live and w.id = page.id
+  join subscription_planned w on w.merchant_id = page.merchant_id and w.live = page.live and w.id = page.id
  order by w.created_at desc, w.id desc;
 
 -- name: find_subscription(merchant_id, live, id)^
 -- A subscription with its card and its customer's name.
 select w.*, d.brand, d.last4, d.exp_month, d.exp_year, d.holder, u.first_name, u.last_name, u.country
-  from subscription_standing w
+  from subscription_planned w
   join card d on d.merchant_id = w.merchant_id and d.live = w.live and d.id = w.card_id
   join customer u on u.merchant_id = w.merchant_id and u.live = w.live and u.id = w.customer_id
  where w.merchant_id = :merchant_id and w.live = :live and w.id = :id;

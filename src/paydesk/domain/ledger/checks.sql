@@ -628,6 +628,43 @@ select 'subscription_change', c.merchant_id, c.id,
  where (:merchant_id::bigint is null or c.merchant_id = :merchant_id) and c.type = 'cancel' and c.state = 'done'
    and (s.state <> 'Cancelled' or s.date_cancelled is distinct from c.due_at or s.cancelled_by <> c.asked_by)
  union all
+-- A plan that was changed is charged by its terms from the first period on that it was changed for.
+select 'subscription_change', c.merchant_id, c.id,
+       format('brought subscription %s to plan %s at %s from period %s on, but payment %s for period %s is of %s',
+              c.subscription_id, c.package_version_id, v.price, c.period_number, p.id, p.period_number, p.amount)
+  from subscription_change c
+  join package_version v on v.merchant_id = c.merchant_id and v.live = c.live and v.id = c.package_version_id
+  join payment p on p.merchant_id = c.merchant_id and p.live = c.live and p.subscription_id = c.subscription_id
+   and p.period_number >= c.period_number
+ where (:merchant_id::bigint is null or c.merchant_id = :merchant_id) and c.type = 'change' and c.state = 'done'
+   and (p.amount, p.currency) is distinct from (v.price, v.currency)
+   and not exists (select
+                     from subscription_change later
+                    where later.merchant_id = c.merchant_id and later.live = c.live
+                      and later.subscription_id = c.subscription_id and later.type = 'change'
+                      and later.state = 'done' and later.id > c.id and later.period_number <= p.period_number)
+ union all
+select 'subscription_change', c.merchant_id, c.id,
+       format('brought subscription %s to plan %s, but it is on %s', c.subscription_id, c.package_version_id,
+              s.package_version_id)
+  from subscription_change c
+  join subscription s on s.merchant_id = c.merchant_id and s.live = c.live and s.id = c.subscription_id
+ where (:merchant_id::bigint is null or c.merchant_id = :merchant_id) and c.type = 'change' and c.state = 'done'
+   and s.package_version_id <> c.package_version_id
+   and not exists (select
+                     from subscription_change later
+                    where later.merchant_id = c.merchant_id and later.live = c.live
+                      and later.subscription_id = c.subscription_id and later.type = 'change'
+                      and later.state = 'done' and later.id > c.id)
+ union all
+select 'subscription_change', c.merchant_id, c.id,
+       format('brings subscription %s to plan %s, which its side does not have', c.subscription_id,
+              c.package_version_id)
+  from subscription_change c
+  left join package_version v on v.merchant_id = c.merchant_id and v.live = c.live and v.id = c.package_version_id
+ where (:merchant_id::bigint is null or c.merchant_id = :merchant_id) and c.package_version_id is not null
+   and v.id is null
+ union all
 select 'subscription_change', c.merchant_id, c.id,
        format('(%s) kept subscription %s from being charged from %s to %s, but it was charged at %s', c.type,
               c.subscription_id, c.since, c.finished_at, a.created_at)

@@ -6,7 +6,7 @@ select w.*
  cross join (values (true), (false)) as side (live)
  cross join lateral (
      select *
-       from subscription_standing
+       from subscription_planned
       where merchant_id = m.id and live = side.live and (:state::text is null or state = :state)
       order by created_at desc, id desc
       limit :most

@@ -7,12 +7,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from paydesk.domain.subscriptions.subscription_terms import Package
+
 
 class ChangeType(StrEnum):
     """What becomes of a subscription once a change is due."""
 
     CANCEL = "cancel"
     """It ends with the period that is paid."""
+    PLAN = "change"
+    """Its next period is of another package, or at another price."""
     RESUME = "resume"
     """It is paused, and goes on then."""
 
@@ -38,10 +42,11 @@ CHANGE_TRANSITIONS: Mapping[ChangeState, frozenset[ChangeState]] = {
 @dataclass(frozen=True, slots=True)
 class Change:
     """An open change: `due_at` is when it is carried out (UTC), None if only somebody's wish does;
-    it holds since `since`.
+    it holds since `since`. `package` is what it brings, if that is another plan.
     """
 
     type: ChangeType
     due_at: datetime | None
     since: datetime
     by: str
+    package: Package | None = None

@@ -1,5 +1,5 @@
 """Changes of subscriptions that come later, and their carrying out: ending with the period,
-pausing, resuming.
+pausing, resuming (changing_plans.py has the wish for another plan).
 
 A change is never made while a charge is in flight: what it means depends on whether that succeeds.
 """
@@ -29,6 +29,7 @@ from paydesk.domain.subscriptions.lifecycle import (
     cancelled,
     ending_later,
     kept,
+    on_plan,
     paused,
     resumed,
 )
@@ -57,7 +58,7 @@ class Changed:
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class Step:
     """A version to write: what becomes of the change that is open, and the event that is told."""
 
     version: Subscription
@@ -75,7 +76,7 @@ class _Due(SubscriptionRow, frozen=True):
     pingback_format: str
 
 
-Choice = Callable[[Subscription], _Step | None]
+Choice = Callable[[Subscription], Step | None]
 """The step that a wish means for a subscription as it stands; None if all is so already."""
 
 
@@ -92,7 +93,7 @@ async def cancel_later(
     Raises: NotFound; Conflict if it is paused, or runs out by itself; Busy while it is charged.
     """
 
-    def choose(current: Subscription) -> _Step | None:
+    def choose(current: Subscription) -> Step | None:
         if not current.running or (current.change and current.change.type is ChangeType.CANCEL):
             return None
         if current.paused:
@@ -105,9 +106,9 @@ async def cancel_later(
                 "by itself"
             )
         version = ending_later(current, by=by, at=now)
-        return _Step(version, ChangeState.REPLACED, None if version.running else CANCELLED_EVENT)
+        return Step(version, ChangeState.REPLACED, None if version.running else CANCELLED_EVENT)
 
-    return await _change(database, shop, subscription_id, choose, now=now, preview=preview)
+    return await change(database, shop, subscription_id, choose, now=now, preview=preview)
 
 
 async def cancel_now(
@@ -127,24 +128,23 @@ async def cancel_now(
 async def undo(
     database: Database, shop: Shop, subscription_id: int, *, now: datetime, preview: bool = False
 ) -> Changed:
-    """Have a subscription go on that would have ended with its period; it is charged as before.
-    Moves no money.
+    """Have a subscription go on that would have ended with its period, or as another package;
+    it is charged as before. Moves no money.
 
     Args: now is the shop's time, UTC; a `preview` changes nothing.
     Raises: NotFound; Conflict if it has ended, is about to, or is paused; Busy while it is charged.
     """
 
-    def choose(current: Subscription) -> _Step | None:
-        _require_running(current)
+    def choose(current: Subscription) -> Step | None:
+        require_running(current)
         if current.paused:
             raise Conflict(f"subscription {current.id} is paused: resume it")
         if current.change is None:
             return None
-        if current.change.due_at is not None and current.change.due_at <= now:
-            raise Conflict(f"subscription {current.id} has come to its end")
-        return _Step(kept(current), ChangeState.UNDONE)
+        _require_to_come(current, now)
+        return Step(kept(current), ChangeState.UNDONE)
 
-    return await _change(database, shop, subscription_id, choose, now=now, preview=preview)
+    return await change(database, shop, subscription_id, choose, now=now, preview=preview)
 
 
 async def pause(
@@ -167,17 +167,17 @@ async def pause(
     if until is not None and not now < until <= now + LONGEST_PAUSE:
         raise Malformed(f"until is not between now and {LONGEST_PAUSE.days} days from now", "until")
 
-    def choose(current: Subscription) -> _Step | None:
-        _require_running(current)
+    def choose(current: Subscription) -> Step | None:
+        require_running(current)
         change = current.change
         if change is not None and current.paused and change.due_at == until:
             return None
-        if change is not None and not current.paused and change.due_at is not None and change.due_at <= now:
-            raise Conflict(f"subscription {current.id} has come to its end")
+        if not current.paused:
+            _require_to_come(current, now)
         event = PAUSED_EVENT if current.tells_pauses and not current.paused else None
-        return _Step(paused(current, until=until, by=by, at=now), ChangeState.REPLACED, event)
+        return Step(paused(current, until=until, by=by, at=now), ChangeState.REPLACED, event)
 
-    return await _change(database, shop, subscription_id, choose, now=now, preview=preview)
+    return await change(database, shop, subscription_id, choose, now=now, preview=preview)
 
 
 async def resume(
@@ -190,26 +190,35 @@ async def resume(
     Raises: NotFound; Conflict if it has ended; Busy while it is charged.
     """
 
-    def choose(current: Subscription) -> _Step | None:
-        _require_running(current)
+    def choose(current: Subscription) -> Step | None:
+        require_running(current)
         if current.change is None or not current.paused:
             return None
         # One that was to be resumed before, and was not yet, has been paused until then.
         return _resuming(current, min(now, current.change.due_at or now))
 
-    return await _change(database, shop, subscription_id, choose, now=now, preview=preview)
+    return await change(database, shop, subscription_id, choose, now=now, preview=preview)
 
 
-def _resuming(current: Subscription, at: datetime) -> _Step:
-    return _Step(resumed(current, at=at), ChangeState.DONE, RESUMED_EVENT if current.tells_pauses else None)
+def _resuming(current: Subscription, at: datetime) -> Step:
+    return Step(resumed(current, at=at), ChangeState.DONE, RESUMED_EVENT if current.tells_pauses else None)
 
 
-def _require_running(current: Subscription) -> None:
+def require_running(current: Subscription) -> None:
+    """Raises: Conflict if it has ended."""
     if not current.running:
         raise Conflict(f"subscription {current.id} has ended")
 
 
-async def _change(
+def _require_to_come(current: Subscription, now: datetime) -> None:
+    """Raises: Conflict if what is to come is being carried out."""
+    change = current.change
+    if change is not None and change.due_at is not None and change.due_at <= now:
+        what = "its next period, of another plan" if change.type is ChangeType.PLAN else "its end"
+        raise Conflict(f"subscription {current.id} has come to {what}")
+
+
+async def change(
     database: Database, shop: Shop, subscription_id: int, choose: Choice, *, now: datetime, preview: bool
 ) -> Changed:
     """Write the step that is chosen, over the subscription that it was chosen for."""
@@ -239,8 +248,8 @@ async def carry_out_due(
     at: datetime | None = None,
     most: int = 500,
 ) -> int:
-    """Carry out the changes that are due: what was cancelled ends, what was paused goes on.
-    Moves no money.
+    """Carry out the changes that are due: what was cancelled ends, what was paused goes on, and
+    what gets another plan is due by it. Moves no money.
 
     Each side has its own time; with `merchant_id` only that merchant's test side counts, and `at`
     is its time (UTC). Returns how many were carried out. One that can't be worked out is set aside
@@ -262,8 +271,10 @@ async def _carry_out(database: Database, row: _Due) -> bool:
     at = change.due_at or row.shop_now
     if current.paused:
         step = _resuming(current, at)
+    elif change.package is not None:
+        step = Step(on_plan(current, change.package), ChangeState.DONE)
     else:
-        step = _Step(cancelled(current, by=cast(Canceller, change.by), at=at), ChangeState.DONE, CANCELLED_EVENT)
+        step = Step(cancelled(current, by=cast(Canceller, change.by), at=at), ChangeState.DONE, CANCELLED_EVENT)
     account = Account(row.account_url, row.test_pingback_url, row.went_live_at)
     return await _write(database, row, step, account, row.pingback_format, now=row.shop_now)
 
@@ -274,19 +285,20 @@ def _named(row: _Due) -> tuple[Shop, str]:
 
 
 async def _write(
-    database: Database, row: SubscriptionRow, step: _Step, account: Account, pingback_format: str, *, now: datetime
+    database: Database, row: SubscriptionRow, step: Step, account: Account, pingback_format: str, *, now: datetime
 ) -> bool:
     """Write a step with its pingback, unless somebody else was faster, or it is being charged."""
     version, event = step.version, step.event
     change = version.change
     moved = await queries.change_subscription(
         database,
-        subscription=as_rows([version]),
+        subscription=as_rows([version], [{}]),
         closes_as=str(step.closes_as),
         type=str(change.type) if change else None,
         due_at=change.due_at if change else None,
         asked_by=change.by if change else "",
         since=change.since if change else None,
+        plan_id=change.package.version_id if change and change.package else None,
         event=event or "",
         payload=subscription_envelope(event, subscription_object(version)) if event else None,
         send_to=destination(row.pingback_url, account, live=version.live),

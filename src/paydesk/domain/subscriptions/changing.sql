@@ -1,33 +1,62 @@
--- name: change_subscription(subscription, closes_as, type, due_at, asked_by, since, event, payload, send_to, pingback_format, now)$
+-- name: change_subscription(subscription, closes_as, type, due_at, asked_by, since, plan_id, event, payload, send_to, pingback_format, now)$
 -- The version given is written if nobody else wrote one first and no charge is in flight, together with what becomes of
 -- the open change, a new one if it has one (type), and the pingback that tells of it. The number of a card that nothing
--- is charged to any more is erased. (The new change waits for the old one, since only one may be open.)
+-- is charged to any more is erased; one that goes on as another package counts there from now on. (The new change waits
+-- for the old one, since only one may be open.)
 with fresh as (
     select * from jsonb_populate_recordset(null::subscription, :subscription::jsonb)
 ), named as materialized (
     select case when :type::text is not null then nextval('subscription_change_id_seq') end as change_id
+), was as materialized (
+    select s.merchant_id, s.live, s.id, s.package_version_id
+      from fresh f
+      join subscription s on s.merchant_id = f.merchant_id and s.live = f.live and s.id = f.id
+     where s.revision = f.revision - 1 and s.state in ('Trial', 'Active') and s.charging_attempt_id is null
+       for update of s
 ), moved as (
     update subscription s
-       set state = f.state, anchor = f.anchor, skipped = f.skipped, date_next = f.date_next, date_end = f.date_end,
+       set state = f.state, package_version_id = f.package_version_id, anchor = f.anchor, skipped = f.skipped,
+           date_next = case when named.change_id is null then f.date_next end, date_end = f.date_end,
            date_cancelled = f.date_cancelled, cancelled_by = f.cancelled_by, revision = f.revision,
            change_id = named.change_id
       from fresh f
+      join was on was.merchant_id = f.merchant_id and was.live = f.live and was.id = f.id
      cross join named
      where s.merchant_id = f.merchant_id and s.live = f.live and s.id = f.id and s.revision = f.revision - 1
-       and s.state in ('Trial', 'Active') and s.charging_attempt_id is null
  returning s.*
 ), closed as (
     update subscription_change c
-       set state = :closes_as, finished_at = :now
+       set state = :closes_as, finished_at = :now,
+           period_number = case when c.type = 'change' and :closes_as = 'done' then s.next_period end
       from moved s
      where c.merchant_id = s.merchant_id and c.live = s.live and c.subscription_id = s.id and c.state = 'open'
  returning c.id
 ), opened as (
-    insert into subscription_change (merchant_id, live, id, subscription_id, type, due_at, asked_by, since, created_at)
-    select s.merchant_id, s.live, s.change_id, s.id, :type, :due_at, :asked_by, :since, :now
+    insert into subscription_change (merchant_id, live, id, subscription_id, type, due_at, asked_by, since,
+                                     package_version_id, created_at)
+    select s.merchant_id, s.live, s.change_id, s.id, :type, :due_at, :asked_by, :since, :plan_id, :now
       from moved s
      cross join (select count(*) from closed) before
      where s.change_id is not null
+), passed_on as (
+    select s.merchant_id, s.live, v.id, v.package_id, case when v.id = s.package_version_id then 1 else -1 end as more
+      from moved s
+      join was on was.merchant_id = s.merchant_id and was.live = s.live and was.id = s.id
+       and was.package_version_id <> s.package_version_id
+      join package_version v on v.merchant_id = s.merchant_id and v.live = s.live
+       and v.id in (was.package_version_id, s.package_version_id)
+), counted as (
+    update package_version v
+       set subscriptions_count = v.subscriptions_count + o.more
+      from passed_on o
+     where v.merchant_id = o.merchant_id and v.live = o.live and v.id = o.id
+), counted_together as (
+    update subscription_package k
+       set subscriptions_count = k.subscriptions_count + o.more
+      from (select merchant_id, live, package_id, sum(more) as more
+              from passed_on
+             group by merchant_id, live, package_id) o
+     where k.merchant_id = o.merchant_id and k.live = o.live and k.id = o.package_id and o.more <> 0
 ), told as (
     insert into pingback (merchant_id, live, event, subscription_id, url, sign_version, key_id, format, payload,
                           state, due_at, created_at)
@@ -84,7 +113,7 @@ select w.*, coalesce(:at::timestamptz, :real_now::timestamptz + side_clock(w.liv
        m.pingback_url as account_url, m.test_pingback_url, m.went_live_at, m.pingback_format
   from due
   join merchant m on m.id = due.merchant_id
-  join subscription_standing w on w.merchant_id = due.merchant_id and w.live = due.live and w.id = due.subscription_id
+  join subscription_planned w on w.merchant_id = due.merchant_id and w.live = due.live and w.id = due.subscription_id
  where w.change_type is not null and w.charging_attempt_id is null
  order by due.due_at
  limit :most;

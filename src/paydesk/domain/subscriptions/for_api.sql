@@ -11,7 +11,7 @@ select w.*
        order by created_at desc, id desc
        limit :most
   ) page
-  join subscription_standing w on w.merchant_id = page.merchant_id and w.live = page.live and w.id = page.id
+  join subscription_planned w on w.merchant_id = page.merchant_id and w.live = page.live and w.id = page.id
  order by w.created_at desc, w.id desc;
 
 -- name: in_state(merchant_id, live, state, since, until, before_at, before_id, most)
@@ -25,13 +25,13 @@ select w.*
        order by created_at desc, id desc
        limit :most
   ) page
-  join subscription_standing w on w.merchant_id = page.merchant_id and w.live = page.live and w.id = page.id
+  join subscription_planned w on w.merchant_id = page.merchant_id and w.live = page.live and w.id = page.id
  order by w.created_at desc, w.id desc;
 
 -- name: of_reference(merchant_id, live, reference, email, state, since, until, before_at, before_id, most)
 -- Those that the payment of an order began: at most one.
 select *
-  from subscription_standing
+  from subscription_planned
  where merchant_id = :merchant_id and live = :live
    and init_payment_id = any(array(select payments_of_reference(:merchant_id, :live, :reference)))
    and (:email::text is null or lower(email) = :email)
@@ -42,7 +42,7 @@ select *
 
 -- name: of_email(merchant_id, live, email, state, since, until, before_at, before_id, most)
 select *
-  from subscription_standing
+  from subscription_planned
  where merchant_id = :merchant_id and live = :live
    and init_payment_id = any(array(select payments_of_email(:merchant_id, :live, :email)))
    and (:state::text is null or state = :state)
@@ -51,7 +51,7 @@ select *
  limit :most;
 
 -- name: find(merchant_id, live, id)^
-select * from subscription_standing where merchant_id = :merchant_id and live = :live and id = :id;
+select * from subscription_planned where merchant_id = :merchant_id and live = :live and id = :id;
 
 -- name: which(merchant_id, live, ids)$
 -- The first of these ids that names a subscription of the shop's.

@@ -16,21 +16,9 @@ from paydesk.domain.subscriptions.dunning import Dunning
 from paydesk.domain.subscriptions.retry_times import refused_retry_at, retry_at, unreached_retry_at
 from paydesk.domain.subscriptions.schedule import Schedule
 from paydesk.domain.subscriptions.states import RUNNING, SubscriptionState
-from paydesk.domain.subscriptions.subscription_terms import Terms
+from paydesk.domain.subscriptions.subscription_terms import Package
 
 Canceller = Literal["customer", "api", "merchant", "retries", "chargeback"]
-
-
-@dataclass(frozen=True, slots=True)
-class Package:
-    """What is sold: `version_id` names the terms, `subscriptions_count` says how many subscriptions
-    it has had.
-    """
-
-    id: int
-    version_id: int
-    terms: Terms
-    subscriptions_count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +26,8 @@ class Subscription:
     """One agreement to pay again and again; times are UTC, None when unset (interface.md §5.4).
 
     `skipped` is how many periods fell due while nothing could be charged, and were never charged.
-    While a `change` is open, the subscription has neither a next charge nor an end of its own.
+    While a `change` is open, the subscription has neither a next charge nor an end of its own; one
+    of its plan comes with the next charge, so that `date_next` is then.
     `tells_pauses`: its account asks to be told of pauses. `dunning` is the plan by which a failing
     charge is tried again, known where a failure is written down; None: as usual.
     """
@@ -97,6 +86,12 @@ class Subscription:
         if self.paused and change is not None and change.due_at is not None:
             return resumed(self, at=change.due_at).date_next
         return self.date_next
+
+    @property
+    def as_charged_next(self) -> Subscription:
+        """It as the next charge finds it: on another plan, if that is to come."""
+        package = self.change.package if self.change is not None else None
+        return self if package is None else on_plan(self, package)
 
     @property
     def paused(self) -> bool:
@@ -283,8 +278,36 @@ def _waiting(subscription: Subscription, change: Change) -> Subscription:
     return replace(subscription, change=change, date_next=None, date_end=None, revision=revision)
 
 
+def changing_plan(subscription: Subscription, package: Package, *, by: Canceller, at: datetime) -> Subscription:
+    """It goes on as another package once the period is over that is paid, or the trial."""
+    then = on_plan(subscription, package).date_next
+    change = Change(ChangeType.PLAN, then, at, by, package)
+    return replace(_waiting(subscription, change), date_next=then)
+
+
+def on_plan(subscription: Subscription, package: Package) -> Subscription:
+    """It is charged for its next period by the terms of another package.
+
+    Periods of the same length go on by the same calendar; of another length they are counted from
+    the end of the one that is paid. Its payments count on, and the trial that it had stays its own.
+    """
+    calendar = replace(subscription.schedule, terms=package.terms)
+    if package.terms.period != subscription.package.terms.period:
+        calendar = calendar.beginning(subscription.next_period, subscription.paid_until)
+    one_more = int(package.id != subscription.package.id)
+    return replace(
+        subscription,
+        package=replace(package, subscriptions_count=package.subscriptions_count + one_more),
+        change=None,
+        anchor=calendar.anchor,
+        skipped=calendar.skipped,
+        date_next=calendar.due(subscription.next_period),
+        revision=subscription.revision + 1,
+    )
+
+
 def kept(subscription: Subscription) -> Subscription:
-    """It does not end after all: all is as it was before that was asked for."""
+    """It neither ends nor changes after all: all is as it was before that was asked for."""
     due = subscription.schedule.due(subscription.next_period)
     return replace(subscription, change=None, date_next=due, revision=subscription.revision + 1)
 

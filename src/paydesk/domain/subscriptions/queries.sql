@@ -27,8 +27,18 @@ with known as (
 )
 select id from known union all select id from fresh;
 
+-- name: find_version(merchant_id, live, sku_id, name, currency, price, period_length, period_unit, trial_price, trial_length, trial_unit, payment_limit)^
+-- The version of a package with exactly these terms, if there is one.
+select *
+  from package_terms
+ where merchant_id = :merchant_id and live = :live and sku_id = :sku_id
+   and package_name = :name and currency = :currency and price = :price
+   and period_length = :period_length and period_unit = :period_unit
+   and trial_price = :trial_price and trial_length = :trial_length and trial_unit = :trial_unit
+   and payment_limit = :payment_limit;
+
 -- name: find(merchant_id, live, id)^
-select * from subscription_standing where merchant_id = :merchant_id and live = :live and id = :id;
+select * from subscription_planned where merchant_id = :merchant_id and live = :live and id = :id;
 
 -- name: end_subscription(subscriptions, event, payload, send_to, pingback_format, now)$
 -- The version given is written if nobody else wrote one first, together with the pingback that reports it; the number
@@ -87,7 +97,7 @@ select w.*, a.id as attempt_id, a.card_id as attempt_card_id,
   from unnest(:merchant_ids::bigint[], :lives::boolean[], :attempt_ids::bigint[]) as asked (merchant_id, live, id)
   join payment_attempt a on a.merchant_id = asked.merchant_id and a.live = asked.live and a.id = asked.id
   join payment p on p.merchant_id = a.merchant_id and p.live = a.live and p.id = a.payment_id
-  join subscription_standing w on w.merchant_id = p.merchant_id and w.live = p.live and w.id = p.subscription_id
+  join subscription_planned w on w.merchant_id = p.merchant_id and w.live = p.live and w.id = p.subscription_id
   join subscription s on s.merchant_id = w.merchant_id and s.live = w.live and s.id = w.id
   join merchant m on m.id = a.merchant_id;
 
@@ -203,14 +213,14 @@ select w.*, coalesce(:at::timestamptz, :real_now::timestamptz + side_clock(w.liv
        m.pingback_url as account_url, m.test_pingback_url, m.went_live_at, m.pingback_format, m.extra_events
   from over
   join merchant m on m.id = over.merchant_id
-  join subscription_standing w on w.merchant_id = over.merchant_id and w.live = over.live and w.id = over.id
+  join subscription_planned w on w.merchant_id = over.merchant_id and w.live = over.live and w.id = over.id
  order by over.date_end
  limit :most;
 
 -- name: find_many(merchant_ids, lives, ids)
 select w.*
   from unnest(:merchant_ids::bigint[], :lives::boolean[], :ids::bigint[]) as asked (merchant_id, live, id)
-  join subscription_standing w on w.merchant_id = asked.merchant_id and w.live = asked.live and w.id = asked.id;
+  join subscription_planned w on w.merchant_id = asked.merchant_id and w.live = asked.live and w.id = asked.id;
 
 -- name: find_packages(merchant_ids, lives, version_ids)
 select t.*

@@ -12,7 +12,7 @@ from datetime import datetime
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
-from paydesk.domain.subscriptions.lifecycle import Package, Subscription, begin, paid
+from paydesk.domain.subscriptions.lifecycle import Subscription, begin, paid
 from paydesk.domain.subscriptions.rows import (
     OrderReport,
     PackageRow,
@@ -23,6 +23,7 @@ from paydesk.domain.subscriptions.rows import (
     package_of,
     subscription_of,
 )
+from paydesk.domain.subscriptions.subscription_terms import Package
 
 queries = load_statements(__package__ or "")
 

@@ -1,4 +1,4 @@
-"""Between rows and what they mean: reading `subscription_standing` and `package_terms`,
+"""Between rows and what they mean: reading `subscription_planned` and `package_terms`,
 writing versions as JSON.
 """
 
@@ -16,9 +16,9 @@ from paydesk.domain.merchants.customer_links import Link, LinkTo
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.pingbacks.destinations import Addressed
 from paydesk.domain.subscriptions.changes import Change, ChangeType
-from paydesk.domain.subscriptions.lifecycle import Package, Subscription
+from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.states import SubscriptionState
-from paydesk.domain.subscriptions.subscription_terms import Terms, Trial
+from paydesk.domain.subscriptions.subscription_terms import Package, Terms, Trial
 
 _KEPT = (
     "merchant_id", "live", "id", "init_payment_id", "init_merchant_order_id", "time_zone", "anchor", "next_period",
@@ -50,7 +50,7 @@ class PackageRow(msgspec.Struct, frozen=True):
 
 
 class SubscriptionRow(PackageRow, frozen=True):
-    """A row of `subscription_standing`."""
+    """A row of `subscription_planned`."""
 
     id: int
     state: SubscriptionState
@@ -90,6 +90,7 @@ class SubscriptionRow(PackageRow, frozen=True):
     change_due_at: datetime | None
     change_since: datetime | None
     change_by: str | None
+    change_terms: str | None
     tells_pauses: bool
 
     @property
@@ -97,7 +98,10 @@ class SubscriptionRow(PackageRow, frozen=True):
         """The open change."""
         if self.change_type is None or self.change_since is None:
             return None
-        return Change(self.change_type, self.change_due_at, self.change_since, self.change_by or "")
+        package = None
+        if self.change_terms is not None:
+            package = package_of(msgspec.json.decode(self.change_terms, type=PackageRow))
+        return Change(self.change_type, self.change_due_at, self.change_since, self.change_by or "", package)
 
 
 class Report(Addressed, frozen=True):
@@ -226,10 +230,14 @@ def subscription_of(row: SubscriptionRow | RenewalRow) -> Subscription:
     """The subscription in a row."""
     values = {name: getattr(row, name) for name in _KEPT}
     whole = Subscription(**values, state=row.state, package=package_of(row), email=row.email)
-    if isinstance(row, RenewalRow) or (row.change is None and not row.tells_pauses):
+    if isinstance(row, RenewalRow):
         # What is being charged has no open change.
         return whole
-    return replace(whole, change=row.change, tells_pauses=row.tells_pauses)
+    change = row.change
+    if change is None and not row.tells_pauses:
+        return whole
+    due = change.due_at if change is not None and change.type is ChangeType.PLAN else whole.date_next
+    return replace(whole, change=change, date_next=due, tells_pauses=row.tells_pauses)
 
 
 def link_of(row: SubscriptionRow) -> Link:

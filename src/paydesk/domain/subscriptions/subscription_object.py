@@ -8,7 +8,8 @@ from typing import Any
 
 from paydesk.core.money import minor_digits
 from paydesk.domain.subscriptions.changes import Change, ChangeType
-from paydesk.domain.subscriptions.lifecycle import Package, Subscription
+from paydesk.domain.subscriptions.lifecycle import Subscription
+from paydesk.domain.subscriptions.subscription_terms import Package
 
 PAUSED = "Paused"
 """The `status` of a paused subscription, for accounts that ask to be told of pauses."""
@@ -64,15 +65,17 @@ def change_object(subscription: Subscription, change: Change | None) -> dict[str
     """A change that is to come, as `change_request` shows it; None without one."""
     if change is None:
         return None
-    terms = subscription.package.terms
-    return {
+    package = change.package or subscription.package
+    terms = package.terms
+    shown = {
         "type": str(change.type),
         "at": _seconds(change.due_at),
-        "package_version_id": subscription.package.version_id,
+        "package_version_id": package.version_id,
         "price": price_text(terms.price, terms.currency),
         "since": _seconds(change.since),
         "requested_by": change.by,
     }
+    return shown if change.package is None else shown | {"package": package_object(package)}
 
 
 def _cancel_delay(change: Change | None) -> int:

@@ -66,6 +66,18 @@ class Terms:
         return self.price if self.trial is None else self.trial.price
 
 
+@dataclass(frozen=True, slots=True)
+class Package:
+    """What is sold: `version_id` names the terms, `subscriptions_count` says how many subscriptions
+    it has had.
+    """
+
+    id: int
+    version_id: int
+    terms: Terms
+    subscriptions_count: int
+
+
 def read_terms(given: RecurringFields, price: Decimal, currency: str) -> Terms | None:
     """The terms that a form's recurring fields state, or None for a one-time payment;
     `price` is the form's amount.
@@ -78,18 +90,32 @@ def read_terms(given: RecurringFields, price: Decimal, currency: str) -> Terms |
     for name, text in zip(REQUIRED, texts, strict=True):
         if not text.strip():
             raise Malformed(f"{name} is missing; a subscription needs {', '.join(REQUIRED)}", name)
-    refuse_card_number(given.recurring_sku_id, "recurring_sku_id")
+    sku_id = sku_of(given.recurring_sku_id, "recurring_sku_id")
     period = parse_period(given.recurring_period, "recurring_period")
     return Terms(
-        name=masked(_text(" ".join(given.recurring_name.split()), "recurring_name")),
-        # To the character: pingbacks echo it.
-        sku_id=_text(given.recurring_sku_id, "recurring_sku_id"),
+        name=named(given.recurring_name, "recurring_name"),
+        sku_id=sku_id,
         currency=currency,
         price=price,
         period=period,
         trial=_trial(given.recurring_trial_period, given.recurring_trial_amount, currency),
         limit=_limit(given.recurring_duration, period),
     )
+
+
+def named(text: str, field: str) -> str:
+    """The name of a package. Raises: Malformed."""
+    if not text.strip():
+        raise Malformed(f"{field} is empty; say what the subscription is to", field)
+    return masked(_text(" ".join(text.split()), field))
+
+
+def sku_of(text: str, field: str) -> str:
+    """What the shop calls a package, to the character: pingbacks echo it. Raises: Malformed."""
+    if not text.strip():
+        raise Malformed(f"{field} is empty; say what your shop calls the package", field)
+    refuse_card_number(text, field)
+    return _text(text, field)
 
 
 def _text(text: str, field: str) -> str:

@@ -64,6 +64,8 @@ class What(StrEnum):
     EXPIRED = "subscription_expired"
     CANCELLED = "subscription_cancelled"
     """A subscription that was to end with its period has ended."""
+    CHANGED = "subscription_changed"
+    """The next period of a subscription is of another plan."""
     RESUMED = "subscription_resumed"
     """A pause is over."""
     CHARGEBACK = "chargeback"

@@ -99,7 +99,9 @@ with event as (
       from subscription s
      where s.merchant_id = :merchant_id and s.live = false and s.date_expired between :since and :until
      union all
-    select c.due_at, 2, case c.type when 'cancel' then 'subscription_cancelled' else 'subscription_resumed' end,
+    select c.due_at, case c.type when 'change' then 0 else 2 end,
+           case c.type when 'cancel' then 'subscription_cancelled' when 'change' then 'subscription_changed'
+                       else 'subscription_resumed' end,
            c.subscription_id, null, null
       from subscription_change c
      where c.merchant_id = :merchant_id and c.live = false and c.state = 'done' and c.finished_at >= c.due_at

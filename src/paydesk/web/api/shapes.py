@@ -190,8 +190,9 @@ class Subscription(msgspec.Struct, frozen=True):
     change_request: Annotated[
         dict[str, Any] | None,
         Meta(
-            description="What is to come: `type` is `cancel` (it ends `at`) or `resume` (it is paused until `at`, 0 "
-            "until it is resumed), with `since` and `requested_by`; null without."
+            description="What is to come: `type` is `cancel` (it ends `at`), `change` (its next period, `at`, is of "
+            "this `package` and `price`) or `resume` (it is paused until `at`, 0 until it is resumed), with `since` "
+            "and `requested_by`; null without."
         ),
     ]
     package: Package

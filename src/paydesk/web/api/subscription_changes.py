@@ -1,4 +1,6 @@
-"""`/api/v1/subscriptions/{id}/cancel`, `undo`, `pause` and `resume`: changes that come later."""
+"""`/api/v1/subscriptions/{id}/change`, `cancel`, `undo`, `pause` and `resume`:
+changes that come later.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +18,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from paydesk.core.errors import Malformed
-from paydesk.core.paging import read_moment
+from paydesk.core.paging import LARGEST_ID, read_moment
 from paydesk.domain.merchants.callers import Caller
 from paydesk.domain.subscriptions.changing import Changed, cancel_later, cancel_now, pause, resume, undo
+from paydesk.domain.subscriptions.changing_plans import Plan, change_plan
 from paydesk.domain.subscriptions.for_api import SeenSubscription, find_subscription_for_api
 from paydesk.domain.subscriptions.subscription_object import change_object, price_text
 from paydesk.web.api.answers import answer, described
@@ -40,6 +43,22 @@ _WHEN = {
     "enum": [*_AT],
     "default": _AT[0],
     "description": "With the period that is paid, which can be undone until then, or at once.",
+}
+_PERIOD_END = {
+    "type": "string",
+    "enum": [_AT[0]],
+    "default": _AT[0],
+    "description": "With the next period, which can be undone until then.",
+}
+_PLAN = {
+    "package_version_id": {
+        "type": "integer",
+        "description": "The `package_version_id` of a subscription that was sold before; left out: its own.",
+    },
+    "sku_id": {"type": "string", "description": "Another package, with its `name` and `price`."},
+    "name": {"type": "string", "description": "What the package is called."},
+    "price": {"type": "string", "description": "What a period costs then.", "examples": ["30.00"]},
+    "period": {"type": "string", "description": "How long a period is then, as in the form.", "examples": ["1m"]},
 }
 _UNTIL = {
     "type": ["string", "integer"],
@@ -128,8 +147,30 @@ async def post_cancel(
 
 
 @router.post(
+    f"{_ONE}/change",
+    summary="Change the plan",
+    operation_id="change_subscription_plan",
+    responses=_ANSWERS,
+    openapi_extra=_taking(when=_PERIOD_END, **_PLAN),
+)
+async def post_change(
+    request: Request, caller: ByPrivateKey, services: Services, once: ByIdempotencyKey, subscription_id: _Id
+) -> Response:
+    """Have a subscription go on as another package, or at another price or rhythm, from its next
+    period on; nothing is charged before that.
+
+    Until then `change_request` says what comes and when, and it can be undone. The trial that it
+    had stays its own, its payments count on, and a calendar of other periods begins when the one
+    that is paid ends. It takes the place of an end that was to come. 409 while a charge is at the
+    bank or failing, while it is paused, if it runs out by itself, and if it has had as many
+    payments as the plan has.
+    """
+    return await _once(once, request, caller, services, subscription_id, _plan, "when", *_PLAN)
+
+
+@router.post(
     f"{_ONE}/undo",
-    summary="Undo a cancellation",
+    summary="Undo a change that is to come",
     operation_id="undo_subscription_change",
     responses=_ANSWERS,
     openapi_extra=_taking(),
@@ -137,7 +178,8 @@ async def post_cancel(
 async def post_undo(
     request: Request, caller: ByPrivateKey, services: Services, once: ByIdempotencyKey, subscription_id: _Id
 ) -> Response:
-    """Have a subscription go on that was to end with its period: it is charged as before.
+    """Have a subscription go on that was to end with its period, or to change its plan: it is
+    charged as before.
 
     Without a change that is open nothing happens. 409 if it has ended or is paused.
     """
@@ -222,6 +264,18 @@ async def _cancel(asked: _Asked) -> Changed:
     return await act(asked.subscription_id, by="api", **asked.named)
 
 
+async def _plan(asked: _Asked) -> Changed:
+    if asked.fields.get("when", _AT[0]) != _AT[0]:
+        raise Malformed(f"when is not {_AT[0]}", "when")
+    given = {name: asked.fields[name] for name in _PLAN if name in asked.fields}
+    version = given.pop("package_version_id", None)
+    if not given and version is None:
+        raise Malformed(f"nothing says what it is to become; send {', '.join(_PLAN)}", "package_version_id")
+    plan = Plan(_version_id(version), **{name: _text(value, name) for name, value in given.items()})
+    act = partial(change_plan, asked.services.desk.database, asked.caller.shop)
+    return await act(asked.subscription_id, plan, by="api", **asked.named)
+
+
 async def _undo(asked: _Asked) -> Changed:
     return await undo(asked.services.desk.database, asked.caller.shop, asked.subscription_id, **asked.named)
 
@@ -245,6 +299,23 @@ def _flag(value: object) -> bool:
     return known[text]
 
 
+def _version_id(value: object) -> int | None:
+    """The id of a package version, or None if none was given. Raises: Malformed."""
+    if value is None:
+        return None
+    text = str(value)
+    if isinstance(value, bool) or not isinstance(value, int | str) or not (text.isascii() and text.isdigit()):
+        raise Malformed("package_version_id is not a whole number", "package_version_id")
+    return min(int(text[:20]), LARGEST_ID)
+
+
+def _text(value: object, name: str) -> str:
+    """A text. Raises: Malformed."""
+    if not isinstance(value, str):
+        raise Malformed(f"{name} is not text; write it in quotes", name)
+    return value
+
+
 def _moment(value: object) -> datetime | None:
     """A moment, or None if none was given. Raises: Malformed."""
     if value is None or value == "":
@@ -259,7 +330,7 @@ def _moment(value: object) -> datetime | None:
 
 def _shape(asked: _Asked, seen: SeenSubscription, changed: Changed) -> ChangedSubscription:
     version = changed.subscription
-    terms = version.package.terms
+    terms = version.as_charged_next.package.terms
     at = version.charged_next_at
     shape = subscription_shape(replace(seen, subscription=version), asked.services.portal_url(seen.portal))
     return ChangedSubscription(

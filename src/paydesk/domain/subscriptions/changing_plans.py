@@ -1,0 +1,154 @@
+"""The wish that a subscription goes on as another package, or at another price or rhythm."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+
+from paydesk.core.errors import Conflict, Malformed
+from paydesk.core.money import parse_amount
+from paydesk.core.periods import parse_period
+from paydesk.database.pool import Database
+from paydesk.database.records import records_of
+from paydesk.database.statements import load_statements
+from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.subscriptions.changes import ChangeState
+from paydesk.domain.subscriptions.changing import Changed, Step, change, require_running
+from paydesk.domain.subscriptions.ending import find_row
+from paydesk.domain.subscriptions.lifecycle import Canceller, Subscription, changing_plan
+from paydesk.domain.subscriptions.packages import agree_package, find_version
+from paydesk.domain.subscriptions.rows import PackageRow, package_of, subscription_of
+from paydesk.domain.subscriptions.subscription_terms import Package, Terms, named, sku_of
+
+queries = load_statements(__package__ or "")
+
+NEW = 0
+"""The ids of a package version that does not exist yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a subscription is to become: a version that was sold before (else its own), with what is
+    given in its place. Prices and periods are written as in the form.
+    """
+
+    version_id: int | None = None
+    sku_id: str | None = None
+    name: str | None = None
+    price: str | None = None
+    period: str | None = None
+
+
+async def change_plan(
+    database: Database,
+    shop: Shop,
+    subscription_id: int,
+    plan: Plan,
+    *,
+    by: Canceller,
+    now: datetime,
+    preview: bool = False,
+) -> Changed:
+    """Have a subscription go on by other terms once the period is over that is paid, or the trial;
+    until then that can be undone. Moves no money.
+
+    Args: now is the shop's time, UTC; a `preview` changes nothing.
+    Raises: NotFound; Malformed for terms that can't be; Conflict if it has ended, is paused, runs
+        out by itself, its charge is due or failing, or it has had as many payments as the plan has;
+        Busy while it is charged.
+    """
+    current = subscription_of(await find_row(database, shop, subscription_id))
+    terms = await _terms(database, shop, current, plan)
+    known = await find_version(database, shop, terms)
+    seen = await _change_to(database, shop, current, known or Package(NEW, NEW, terms, 0), by=by, now=now, preview=True)
+    if preview or not seen.moved:
+        return seen
+    if known is None:
+        await agree_package(database, shop, terms, now=now)
+        known = await find_version(database, shop, terms)
+        assert known is not None, "it was agreed just now"
+    return await _change_to(database, shop, current, known, by=by, now=now, preview=False)
+
+
+async def _change_to(
+    database: Database, shop: Shop, seen: Subscription, package: Package, *, by: Canceller, now: datetime, preview: bool
+) -> Changed:
+    choose = partial(_choose, package, seen.package.version_id, by=by, now=now)
+    return await change(database, shop, seen.id, choose, now=now, preview=preview)
+
+
+def _choose(package: Package, version_id: int, current: Subscription, *, by: Canceller, now: datetime) -> Step | None:
+    """The step to another package; None if it is on it, or will be.
+
+    Raises: Conflict, also if it is no longer of the version that the terms were made from.
+    """
+    require_running(current)
+    if current.paused:
+        raise Conflict(f"subscription {current.id} is paused: resume it first")
+    coming = current.change.package if current.change is not None else None
+    goes_on = current.change is None or coming is not None
+    if goes_on and package.terms == (coming or current.package).terms:
+        return None
+    if package.terms == current.package.terms:
+        raise Conflict(f"subscription {current.id} is on that plan: undo what is to come")
+    _require_possible(current, package, version_id, now)
+    try:
+        version = changing_plan(current, package, by=by, at=now)
+    except (OverflowError, ValueError) as error:
+        raise Conflict(
+            f"subscription {current.id} has had too many payments for a calendar in such periods; begin another one"
+        ) from error
+    return Step(version, ChangeState.REPLACED)
+
+
+def _require_possible(current: Subscription, package: Package, version_id: int, now: datetime) -> None:
+    """Raises: Conflict."""
+    if current.package.version_id != version_id:
+        raise Conflict(f"the plan of subscription {current.id} has changed just now; try again")
+    if current.date_end is not None:
+        raise Conflict(f"subscription {current.id} is not charged again, so no period is left to be of another plan")
+    if current.paid_until <= now:
+        raise Conflict(
+            f"the charge of subscription {current.id} for the period that has begun is not paid yet; change it then"
+        )
+    limit = package.terms.limit
+    if limit and current.next_period > limit:
+        raise Conflict(
+            f"subscription {current.id} has had {current.counter} payments, and that plan has {limit} in all"
+        )
+
+
+async def _terms(database: Database, shop: Shop, current: Subscription, plan: Plan) -> Terms:
+    """The terms that are wanted. The trial is the one that the subscription had.
+
+    Raises: Malformed.
+    """
+    own = current.package.terms
+    base = own if plan.version_id is None else await _version(database, shop, plan.version_id)
+    if base.currency != own.currency:
+        raise Malformed(
+            f"package version {plan.version_id} is in {base.currency}, the subscription in {own.currency}; "
+            "a subscription keeps its currency",
+            "package_version_id",
+        )
+    if plan.sku_id is not None and (plan.name is None or plan.price is None):
+        raise Malformed("sku_id names another package; give its name and price with it", "sku_id")
+    return replace(
+        base,
+        sku_id=base.sku_id if plan.sku_id is None else sku_of(plan.sku_id, "sku_id"),
+        name=base.name if plan.name is None else named(plan.name, "name"),
+        price=base.price if plan.price is None else parse_amount(plan.price, own.currency, "price"),
+        period=base.period if plan.period is None else parse_period(plan.period, "period"),
+        trial=own.trial,
+    )
+
+
+async def _version(database: Database, shop: Shop, version_id: int) -> Terms:
+    """The terms of a version. Raises: Malformed if the shop has none such."""
+    found = queries.find_packages(
+        database, merchant_ids=[shop.merchant_id], lives=[shop.live], version_ids=[version_id]
+    )
+    for row in await records_of(PackageRow, found):
+        return package_of(row).terms
+    raise Malformed(f"there is no package version {version_id}", "package_version_id")
