@@ -1,7 +1,9 @@
 """What a merchant's server does with subscriptions (interface.md §8.4)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 from urllib.parse import quote
 from uuid import uuid4
@@ -47,10 +49,43 @@ class Subscriptions:
         """
         return self._change(subscription_id, "cancel", {"at": "period_end"}, preview, idempotency_key)
 
+    def change(
+        self,
+        subscription_id: int | str,
+        *,
+        package_version_id: int | None = None,
+        price: str | Decimal | None = None,
+        period: str | None = None,
+        sku_id: str | None = None,
+        name: str | None = None,
+        preview: bool = False,
+        idempotency_key: str | None = None,
+    ) -> dict[str, Any]:
+        """Have a subscription go on as another package, or at another price or rhythm,
+        from its next period on; until then `undo` takes it back. Nothing is charged before that.
+
+        Args: package_version_id is that of a subscription that was sold before (left out: its own);
+            what else is given takes the place of what that says. `period` is written as in the
+            form, `sku_id` needs `name` and `price`.
+        Returns: as `cancel_later`.
+        Raises: ApiError, with status 409 while it is charged, failing or paused, and if it runs out
+            by itself; and as `cancel` does.
+        """
+        given: dict[str, str | int | None] = {
+            "package_version_id": package_version_id,
+            "price": None if price is None else str(price),
+            "period": period,
+            "sku_id": sku_id,
+            "name": name,
+        }
+        fields = {name: value for name, value in given.items() if value is not None}
+        return self._change(subscription_id, "change", {"when": "period_end", **fields}, preview, idempotency_key)
+
     def undo(
         self, subscription_id: int | str, *, preview: bool = False, idempotency_key: str | None = None
     ) -> dict[str, Any]:
-        """Have a subscription go on that was to end with its period; it is charged as before.
+        """Have a subscription go on that was to end with its period, or to change its plan;
+        it is charged as before.
 
         Returns: as `cancel_later`.
         Raises: ApiError, with status 409 if it has ended or is paused; and as `cancel` does.
@@ -89,7 +124,7 @@ class Subscriptions:
         return self._change(subscription_id, "resume", {}, preview, idempotency_key)
 
     def _change(
-        self, subscription_id: int | str, wish: str, fields: dict[str, str], preview: bool, key: str | None
+        self, subscription_id: int | str, wish: str, fields: Mapping[str, str | int], preview: bool, key: str | None
     ) -> dict[str, Any]:
         """Call once for a key, which is drawn if none is given."""
         path = f"/api/v1/subscriptions/{quote(str(subscription_id), safe='')}/{wish}"

@@ -133,3 +133,18 @@ async def test_a_pause_ends_when_somebody_wants_it(paydesk: Any, subscription: i
     assert "is Active, and next charged" in (await paydesk("subscription", "resume", subscription)).out
     refused = await paydesk("subscription", "pause", subscription, "--until", "soon")
     assert refused.status == 2
+
+
+async def test_it_goes_on_by_another_plan_with_its_next_period(
+    paydesk: Any, subscription: int, account: dict[str, Any]
+) -> None:
+    assert (await paydesk("subscription", "change", subscription)).status == 2
+    seen = await paydesk("subscription", "change", subscription, "--price", "30.00", "--preview")
+    assert "30.00 USD every 1 month" in seen.out
+    assert "this is a preview" in seen.err
+    changed = (await paydesk("subscription", "change", subscription, "--price", "30.00", "--json")).result
+    assert (changed["price"], changed["change_request"]["price"]) == ("10.00", "30.00")
+    assert "30.00 USD" in (await paydesk("subscription", "show", subscription)).out
+    await paydesk("clock", "advance", account["id"], "1m")
+    shown = (await paydesk("subscription", "show", subscription, "--json")).result
+    assert (shown["price"], shown["counter"], shown["change_request"]) == ("30.00", 2, None)

@@ -4,6 +4,7 @@ import asyncio
 import socket
 from dataclasses import replace
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -55,6 +56,11 @@ class TestTheRealService:
         assert paused["change_request"]["at"] == kept["date_next"]
         resumed = await asyncio.to_thread(subscriptions.resume, subscription_id)
         assert (resumed["change_request"], resumed["next_charge_amount"]) == (None, "10.00")
+        changed = await asyncio.to_thread(
+            subscriptions.change, subscription_id, sku_id="pro", name="Pro", price=Decimal("30.00"), period="1y"
+        )
+        assert (changed["price"], changed["change_request"]["price"]) == ("10.00", "30.00")
+        assert (changed["next_charge_amount"], changed["replaced"]) == ("30.00", None)
         with pytest.raises(ValueError, match="time zone"):
             subscriptions.pause(subscription_id, datetime(2030, 1, 1))
 

@@ -16,19 +16,23 @@ from paydesk.commands.printing import AsJson, note, show_facts, show_json, show_
 from paydesk.core.clock import utc_now
 from paydesk.core.money import written
 from paydesk.core.paging import read_moment
+from paydesk.database.pool import Database
 from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.merchants.merchant import find_merchant, shop_of
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.merchants.test_clock import shop_time
 from paydesk.domain.operations.missed_periods import charge_all_missed, missed_periods
 from paydesk.domain.operations.subscriptions_for_operator import newest_subscriptions, shop_of_subscription
 from paydesk.domain.subscriptions.changes import ChangeType
 from paydesk.domain.subscriptions.changing import Changed, cancel_later, cancel_now, pause, resume, undo
+from paydesk.domain.subscriptions.changing_plans import Plan, change_plan
 from paydesk.domain.subscriptions.for_api import SeenSubscription, find_subscription_for_api
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.states import SubscriptionState
 from paydesk.domain.subscriptions.subscription_object import change_object, price_text, subscription_object
+from paydesk.domain.subscriptions.subscription_terms import Terms
 
-app = typer.Typer(help="See, cancel and pause subscriptions.", no_args_is_help=True)
+app = typer.Typer(help="See, change, cancel and pause subscriptions.", no_args_is_help=True)
 
 SubscriptionId = Annotated[int, typer.Argument(metavar="ID", min=1, max=2**53 - 1, help="The subscription's id.")]
 
@@ -99,10 +103,38 @@ async def cancel(
     await _change(subscription_id, partial(act, by="merchant"), preview=preview, as_json=as_json)
 
 
+@app.command("change", epilog="Example: paydesk subscription change 17 --price 30.00 --period 1m")
+@command
+async def change_(
+    subscription_id: SubscriptionId,
+    version: Annotated[
+        int | None,
+        typer.Option(min=1, max=2**53 - 1, metavar="ID", help="A package_version_id sold before; else its own."),
+    ] = None,
+    price: Annotated[str | None, typer.Option(help="What a period costs then, in its currency.")] = None,
+    period: Annotated[str | None, typer.Option(help="How long a period is then: 30d, 2w, 6m, 1y.")] = None,
+    sku: Annotated[str | None, typer.Option(help="Another package, with its --name and --price.")] = None,
+    name: Annotated[str | None, typer.Option(help="What the package is called.")] = None,
+    preview: Preview = False,
+    as_json: AsJson = False,
+) -> None:
+    """Let a subscription go on as another package, or at another price, from its next period on;
+    until then: undo.
+    """
+    if (version, price, period, sku, name) == (None,) * 5:
+        raise typer.BadParameter("say what it is to become: --version, --price, --period, --sku or --name")
+    plan = Plan(version, sku_id=sku, name=name, price=price, period=period)
+
+    async def wish(database: Database, shop: Shop, subscription_id: int, *, now: datetime, preview: bool) -> Changed:
+        return await change_plan(database, shop, subscription_id, plan, by="merchant", now=now, preview=preview)
+
+    await _change(subscription_id, wish, preview=preview, as_json=as_json)
+
+
 @app.command("undo", epilog="Example: paydesk subscription undo 17")
 @command
 async def undo_(subscription_id: SubscriptionId, preview: Preview = False, as_json: AsJson = False) -> None:
-    """Let a subscription go on that was to end with its period."""
+    """Let a subscription go on as it was that was to end with its period, or to change its plan."""
     await _change(subscription_id, undo, preview=preview, as_json=as_json)
 
 
@@ -150,7 +182,11 @@ async def _change(
         note("this is a preview: nothing was changed")
 
 
-_CHANGES = {ChangeType.CANCEL: "it was to end with its period", ChangeType.RESUME: "it was paused"}
+_CHANGES = {
+    ChangeType.CANCEL: "it was to end with its period",
+    ChangeType.PLAN: "it was to change its plan with its next period",
+    ChangeType.RESUME: "it was paused",
+}
 
 
 def _said(subscription: Subscription) -> str:
@@ -162,6 +198,8 @@ def _said(subscription: Subscription) -> str:
         return f"{named} is {subscription.state}, and next charged {shown(subscription.date_next)}"
     if change.type is ChangeType.CANCEL:
         return f"{named} ends {shown(change.due_at)}; nothing is charged any more"
+    if change.package is not None:
+        return f"{named} goes on {shown(change.due_at)} as {change.package.terms.name}, {_price(change.package.terms)}"
     if change.due_at is None:
         return f"{named} is paused until it is resumed"
     return f"{named} is paused until {shown(change.due_at)}, and next charged {shown(subscription.charged_next_at)}"
@@ -236,7 +274,7 @@ def _row(subscription: Subscription) -> tuple[object, ...]:
         _mode(subscription),
         subscription.state,
         subscription.package.terms.sku_id,
-        _price(subscription),
+        _price(subscription.package.terms),
         subscription.email,
         subscription.paid_number_counter,
         subscription.failures,
@@ -253,7 +291,7 @@ def _facts(seen: SeenSubscription, here: Deployment) -> list[tuple[str, object]]
         ("mode", _mode(subscription)),
         ("state", subscription.state),
         ("package", f"{terms.name} ({terms.sku_id})"),
-        ("price", _price(subscription)),
+        ("price", _price(terms)),
         ("trial", f"{terms.trial.period.length} {terms.trial.period.unit}" if terms.trial else None),
         ("payments at most", terms.limit or None),
         ("customer", subscription.email),
@@ -278,7 +316,6 @@ def _mode(subscription: Subscription) -> str:
     return "live" if subscription.live else "test"
 
 
-def _price(subscription: Subscription) -> str:
-    terms = subscription.package.terms
+def _price(terms: Terms) -> str:
     price = price_text(terms.price, terms.currency)
     return f"{price} {terms.currency} every {terms.period.length} {terms.period.unit}"

@@ -54,6 +54,17 @@ CHANGE = (
     " select merchant_id, live, id, '{type}', '{state}', now(), 'api', '2000-01-01', '2000-01-01', {end} from s"
     " returning id) select {named} from s cross join c"
 )
+PLAN = (
+    "with s as (select * from subscription where merchant_id = $1), v as (insert into package_version"
+    " (merchant_id, live, package_id, name, currency, price, period_length, period_unit, created_at)"
+    " select merchant_id, live, package_id, name, currency, price + 1, period_length, period_unit, created_at"
+    " from package_version where merchant_id = $1 returning id), c as (insert into subscription_change"
+    " (merchant_id, live, subscription_id, type, state, due_at, asked_by, since, created_at, finished_at,"
+    " package_version_id, period_number)"
+    " select s.merchant_id, s.live, s.id, 'change', 'done', now(), 'api', now(), now(), now(), {plan}, {period}"
+    " from s cross join v returning id) select id from c"
+)
+"""A change of plan that was carried out, to one that costs more."""
 CORRUPTIONS = (
     *(
         Corruption("periods_paid", "subscription", PAYMENT_OF.format(change=change, period=period))
@@ -117,6 +128,15 @@ CORRUPTIONS = (
         "subscription_change",
         CHANGE.format(type="cancel", state="undone", end="timestamptz '2100-01-01'", named="c.id"),
     ),
+    Corruption("changes_agree", "subscription_change", PLAN.format(plan="v.id", period=9)),
+    Corruption(
+        "changes_agree",
+        "subscription_change",
+        PLAN.format(plan="s.package_version_id", period=2).replace(
+            "with s", "with p as (update payment set amount = 11 where merchant_id = $1 and period_number = 2), s"
+        ),
+    ),
+    Corruption("changes_agree", "subscription_change", PLAN.format(plan="0", period=9)),
     Corruption(
         "numbers_needed", "card", "update subscription set date_next = null where merchant_id = $1 returning card_id"
     ),

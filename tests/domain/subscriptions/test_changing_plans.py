@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -52,7 +53,7 @@ async def renewed(till: Till, subscription: Subscription) -> Subscription:
     """What workers do when its next period begins."""
     at = due(subscription)
     await carried_out(till, at)
-    assert await till.charge(at) == 1
+    assert await till.charge(at) > 0
     return await till.now(subscription)
 
 
@@ -86,7 +87,7 @@ async def test_it_is_charged_by_its_plan_until_the_period_is_over_then_by_the_ot
     after = await subscriber.now(begun)
     assert amounts(charges) == [Decimal(10), Decimal(30)]
     assert (after.package.terms.sku_id, after.counter, after.change, after.anchor) == ("pro", 2, None, begun.anchor)
-    body = (await subscriber.told("payment"))[-1]["subscription"]
+    body = (await subscriber.told())[-1]["subscription"]
     assert (body["price"], body["package"]["sku_id"], body["change_request"]) == ("30.00", "pro", None)
     assert body["package_version_id"] == coming["package_version_id"]
     assert await subscriber.events() == ["payment", "payment"]
@@ -184,7 +185,7 @@ class TestWhatBecomesOfTheRest:
         paid = await renewed(subscriber, begun)
         assert (paid.package.id, paid.package.terms.trial, paid.counter) == (tried.package.id, None, 2)
         assert paid.package.version_id != tried.package.version_id
-        assert charges()[-1].amount == Decimal(30)
+        assert Decimal(30) in amounts(charges)
         assert await subscriber.problems() == []
 
     async def test_its_payments_count_on_and_the_limit_is_of_all_of_them(self, subscriber: Till) -> None:
@@ -226,9 +227,7 @@ class TestWhatBecomesOfTheRest:
             await to(subscriber, begun, Plan(euros.package.version_id))
 
 
-async def test_a_declined_first_charge_of_the_plan_is_tried_again_at_its_price(
-    subscriber: Till, charges: Charges
-) -> None:
+async def test_a_declined_first_charge_of_the_plan_is_tried_again_at_its_price(subscriber: Till) -> None:
     begun = await subscriber.subscribe(number="4000000000000341")
     await to(subscriber, begun)
     failing = await renewed(subscriber, begun)
@@ -236,7 +235,7 @@ async def test_a_declined_first_charge_of_the_plan_is_tried_again_at_its_price(
     with pytest.raises(Conflict, match="not paid yet"):
         await to(subscriber, begun, Plan(price="20.00"), due(failing) - timedelta(minutes=1))
     assert await subscriber.charge(due(failing)) == 1
-    assert [charge.amount for charge in charges()][1:] in ([], [Decimal(30)] * 2)
+    assert [row["amount"] for row in await subscriber.attempts()] == [Decimal(10), Decimal(30), Decimal(30)]
     assert await subscriber.problems() == []
 
 
@@ -249,7 +248,7 @@ async def test_while_it_is_charged_nothing_changes(subscriber: Till) -> None:
 
 async def test_what_is_not_there_is_said(subscriber: Till) -> None:
     begun = await subscriber.subscribe()
-    with pytest.raises(Malformed, match="no package version 99"):
+    with pytest.raises(Malformed, match="no package_version_id 99"):
         await to(subscriber, begun, Plan(99))
     with pytest.raises(Malformed, match="give its name and price"):
         await to(subscriber, begun, Plan(sku_id="pro"))
@@ -273,18 +272,17 @@ async def test_code_that_knows_no_plans_leaves_it_alone(subscriber: Till) -> Non
     assert await subscriber.charge(due(begun)) == 0
 
 
-EXAMPLES = [
-    ("2027-01-31", "1m", "1m", ["2027-02-28", "2027-03-31", "2027-04-30"]),
-    ("2027-01-31", "1m", "1y", ["2027-02-28", "2028-02-28", "2029-02-28"]),
-    ("2028-02-29", "1y", "1m", ["2029-02-28", "2029-03-28", "2029-04-28"]),
-    ("2027-01-31", "1m", "30d", ["2027-02-28", "2027-03-30", "2027-04-29"]),
-    ("2027-05-10", "1w", "10y", ["2027-05-17", "2037-05-17", "2047-05-17"]),
-]
+def examples() -> list[list[str]]:
+    """The rows of the guide's table, cell by cell."""
+    text = (Path(__file__).parents[3] / "docs" / "integrate.md").read_text()
+    table = text.split("| begun | periods | changed to | is charged for these |\n|---|---|---|---|\n")[1]
+    rows = table.split("\n\n")[0].splitlines()
+    return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
 
 
-@pytest.mark.parametrize(("begins", "before", "after", "charged"), EXAMPLES)
+@pytest.mark.parametrize(("begins", "before", "after", "charged"), examples())
 async def test_the_calendar_goes_on_from_the_end_of_the_period(
-    subscriber: Till, begins: str, before: str, after: str, charged: list[str]
+    subscriber: Till, begins: str, before: str, after: str, charged: str
 ) -> None:
     lengths = {"1m": Period(1, "month"), "1y": Period(1, "year"), "1w": Period(1, "week")}
     begun = await subscriber.subscribe(replace(MONTHLY, period=lengths[before]))
@@ -300,7 +298,7 @@ async def test_the_calendar_goes_on_from_the_end_of_the_period(
     begun = await subscriber.now(begun)
     await to(subscriber, begun, Plan(price="30.00", period=after), moment + DAY)
     days = []
-    for _ in charged:
+    for _ in charged.split(", "):
         days.append(f"{due(await subscriber.now(begun)):%Y-%m-%d}")
         await renewed(subscriber, await subscriber.now(begun))
-    assert days == charged
+    assert ", ".join(days) == charged

@@ -28,13 +28,14 @@ from paydesk.database.pool import Database
 from paydesk.domain.merchants.merchant import change_merchant, create_merchant, shop_of
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.subscriptions.changing import cancel_later, carry_out_due, pause, resume, undo
+from paydesk.domain.subscriptions.changing_plans import Plan, change_plan
 from paydesk.domain.subscriptions.ending import cancel, expire_due
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.subscription_terms import Terms, Trial
 
 REFUSALS = (None, None, DeclineReason.INSUFFICIENT_FUNDS, DeclineReason.STOLEN_CARD, DeclineReason.TOO_LATE)
 
-WISHES = ("cancel later", "undo", "pause", "pause until", "resume")
+WISHES = ("cancel later", "undo", "pause", "pause until", "plan", "resume")
 
 steps = st.one_of(
     st.tuples(
@@ -146,6 +147,11 @@ class World:
                     await pause(*named, by="customer", now=self.now)
                 case "pause until":
                     await pause(*named, until=self.now + timedelta(days=20), by="api", now=self.now)
+                case "plan":
+                    # In turn: another price, another rhythm, and back.
+                    seen = (await self.subscriber.now(self.subscriptions[number])).package.terms
+                    price, period = f"{seen.price % 30 + 10:.2f}", ("1m", "2m", "1w")[int(seen.price // 10) % 3]
+                    await change_plan(*named, Plan(price=price, period=period), by="api", now=self.now)
                 case "resume":
                     await resume(*named, now=self.now)
 

@@ -176,3 +176,49 @@ async def test_nobody_elses(web: httpx.AsyncClient, headers: dict[str, str]) -> 
     for wish in ("cancel", "undo", "pause", "resume"):
         response = await web.post(f"/api/v1/subscriptions/18/{wish}", headers=headers)
         assert response.status_code == 404
+
+
+async def test_a_change_of_plan_is_previewed_made_and_taken_back(
+    web: httpx.AsyncClient, member: Subscription, headers: dict[str, str], club: Till
+) -> None:
+    plan = {"sku_id": "pro", "name": "Pro", "price": "30.00", "period": "1y", "when": "period_end"}
+    seen = await ask(web, member, "change", headers, preview=True, **plan)
+    assert (seen["preview"], seen["price"], seen["change_request"]["price"]) == (True, "10.00", "30.00")
+    assert (seen["charged_now"], seen["next_charge_amount"]) == ("0.00", "30.00")
+    assert seen["next_charge_at"] == seen["date_next"] == seconds(member.date_next)
+    assert (await club.now(member)).change is None
+    done = await ask(web, member, "change", headers, **plan)
+    coming = done["change_request"]
+    assert (coming["type"], coming["requested_by"], coming["package"]["period_type"]) == ("change", "api", "year")
+    assert coming["package_version_id"] != done["package_version_id"]
+    shown = (await web.get(f"/api/v1/subscriptions/{member.id}", headers=headers)).json()["data"]
+    assert shown["change_request"] == coming
+    kept = await ask(web, member, "undo", headers)
+    assert (kept["change_request"], kept["date_next"]) == (None, seconds(member.date_next))
+    named = await ask(web, member, "change", headers, package_version_id=coming["package_version_id"])
+    assert named["change_request"]["package"]["sku_id"] == "pro"
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "package_version_id"),
+        ({"preview": True}, "package_version_id"),
+        ({"price": 30}, "price"),
+        ({"price": "30.001"}, "price"),
+        ({"price": "30.00", "when": "now"}, "when"),
+        ({"package_version_id": "club"}, "package_version_id"),
+        ({"package_version_id": True}, "package_version_id"),
+        ({"package_version_id": 99}, "package_version_id"),
+        ({"sku_id": "pro", "price": "30.00"}, "sku_id"),
+        ({"name": " ", "price": "30.00"}, "name"),
+        ({"period": "1"}, "period"),
+        ({"amount": "30.00"}, "amount"),
+    ],
+)
+async def test_a_change_of_plan_says_which_field_is_wrong(
+    web: httpx.AsyncClient, member: Subscription, headers: dict[str, str], body: dict[str, Any], field: str
+) -> None:
+    response = await web.post(path(member, "change"), json=body, headers=headers)
+    assert response.status_code == 400
+    assert field in response.json()["message"]

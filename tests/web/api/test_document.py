@@ -21,7 +21,10 @@ CALLS = {
     ("get", "/api/v1/pingbacks/{pingback_id}"),
     ("post", "/api/v1/pingbacks/{pingback_id}/resend"),
     ("post", "/api/subscription/{subscription_id}/cancel"),
-    *(("post", f"/api/v1/subscriptions/{{subscription_id}}/{wish}") for wish in ("cancel", "undo", "pause", "resume")),
+    *(
+        ("post", f"/api/v1/subscriptions/{{subscription_id}}/{wish}")
+        for wish in ("change", "cancel", "undo", "pause", "resume")
+    ),
     ("post", "/api/v1/test_clock"),
     ("get", "/api/v1/balance"),
     ("get", "/api/v1/ledger"),

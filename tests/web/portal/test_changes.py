@@ -13,6 +13,7 @@ from paydesk.core.clock import utc_now
 from paydesk.domain.merchants.customer_ways import PortalCancels
 from paydesk.domain.merchants.merchant import change_merchant
 from paydesk.domain.subscriptions.changing import cancel_later, carry_out_due, pause
+from paydesk.domain.subscriptions.changing_plans import Plan, change_plan
 
 
 async def let(subscriber: Any, cancels: PortalCancels = PortalCancels.NOW, *, pauses: bool = False) -> None:
@@ -166,3 +167,25 @@ async def test_undoing_and_pausing_are_never_a_get(subscriber: Any) -> None:
     for below in ("/pause?months=1", "/undo"):
         await subscriber.web.get(subscriber.path + below)
     assert (await subscriber.now()).change is None
+
+
+async def test_another_plan_is_announced_and_then_shown(subscriber: Any) -> None:
+    await let(subscriber, PortalCancels.PERIOD_END, pauses=True)
+    before = await subscriber.now()
+    plan = Plan(sku_id="pro", name="Pro", price="30.00")
+    database, shop = subscriber.desk.database, subscriber.shop
+    await change_plan(database, shop, before.id, plan, by="merchant", now=utc_now())
+    page = await subscriber.page()
+    announced = f"From {day(before.date_next)} on it is: Pro, 30.00\xa0USD every month until you cancel"
+    assert announced in page
+    assert f"30.00\xa0USD on {day(before.date_next)}" in page
+    assert "This subscription ends" not in page
+    # What its merchant has asked for the customer does not take back; the rest they may do.
+    assert "/undo" not in page
+    assert "/cancel" in page
+    assert "/pause" in page
+    await carry_out_due(database, real_now=utc_now(), merchant_id=shop.merchant_id, at=before.date_next)
+    assert await subscriber.charge(before.date_next) == 1
+    page = await subscriber.page()
+    assert "30.00\xa0USD every month until you cancel" in page
+    assert "today" not in page

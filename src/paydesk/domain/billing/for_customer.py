@@ -46,7 +46,8 @@ class Holding:
 
     `now` is the shop's time when it was read (a test clock may run ahead), UTC; `charging` says
     that a charge is in flight; `change` is the last change of the card; `agreed` is the wording
-    that the customer agreed to. `cancels` and `pauses` say what its merchant lets customers do.
+    that the customer agreed to, and `plan_changed` whether other terms hold now. `cancels` and
+    `pauses` say what its merchant lets customers do.
     """
 
     shop: Shop
@@ -59,6 +60,7 @@ class Holding:
     now: datetime
     cancels: PortalCancels = PortalCancels.NOW
     pauses: bool = False
+    plan_changed: bool = False
 
     @property
     def paid_until(self) -> datetime:
@@ -69,7 +71,7 @@ class Holding:
     def ends_later(self) -> bool:
         """Whether the customer may have it end with its period: there is one, and it was paid."""
         subscription = self.subscription
-        open_end = subscription.running and subscription.change is None and subscription.date_end is None
+        open_end = self._goes_on and subscription.date_end is None
         return open_end and self.cancels is not PortalCancels.NOW and self.paid_until > self.now
 
     @property
@@ -86,7 +88,13 @@ class Holding:
     @property
     def may_pause(self) -> bool:
         """Whether the customer may pause it."""
-        return self.pauses and self.subscription.running and self.subscription.change is None
+        return self.pauses and self._goes_on
+
+    @property
+    def _goes_on(self) -> bool:
+        """Whether it is charged again as it stands, if nobody asks for anything else."""
+        change = self.subscription.change
+        return self.subscription.running and (change is None or change.type is ChangeType.PLAN)
 
     @property
     def may_undo(self) -> bool:
@@ -128,6 +136,7 @@ class _Holding(SubscriptionRow, frozen=True):
     merchant_name: str
     portal_cancels: PortalCancels
     portal_pauses: bool
+    plan_changed: bool
     clock: timedelta
     brand: str
     last4: str
@@ -169,6 +178,7 @@ async def find_holding(database: Database, link: Link | OpenedLink, *, now: date
         now=now + row.clock,
         cancels=row.portal_cancels,
         pauses=row.portal_pauses,
+        plan_changed=row.plan_changed,
     )
 
 

@@ -10,7 +10,11 @@ select id from subscription where merchant_id = :merchant_id and live = :live an
 select w.*, m.name as merchant_name, m.portal_cancels, m.portal_pauses, side_clock(w.live, m.test_clock) as clock,
        d.brand, d.last4, d.holder, d.exp_month, d.exp_year,
        c.id as change_id, c.state as change_state, c.idempotency_key, c.acquirer as change_acquirer, c.not_after,
-       c.challenge_url, c.decline_reason, c.page_reference, c.page_currency, c.page_ends_at
+       c.challenge_url, c.decline_reason, c.page_reference, c.page_currency, c.page_ends_at,
+       exists (select
+                 from subscription_change g
+                where g.merchant_id = w.merchant_id and g.live = w.live and g.subscription_id = w.id
+                  and g.type = 'change' and g.state = 'done') as plan_changed
   from subscription_planned w
   join merchant m on m.id = w.merchant_id
   join card d on d.merchant_id = w.merchant_id and d.live = w.live and d.id = w.card_id

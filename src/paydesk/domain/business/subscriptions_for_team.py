@@ -167,9 +167,10 @@ def charges_ahead(subscription: Subscription, most: int = CHARGES_AHEAD) -> list
     """
     if subscription.date_next is None or not subscription.running:
         return []
-    price, number = subscription.package.terms.price, subscription.next_period
+    then, number = subscription.as_charged_next, subscription.next_period
+    price = then.package.terms.price
     ahead = [ChargeAhead(number, subscription.date_next, price, retry=subscription.failures > 0)]
-    while len(ahead) < most and (due := subscription.schedule.due(number := number + 1)) is not None:
+    while len(ahead) < most and (due := then.schedule.due(number := number + 1)) is not None:
         ahead.append(ChargeAhead(number, due, price))
     return ahead
 

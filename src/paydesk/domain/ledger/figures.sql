@@ -20,8 +20,12 @@ with running as (
            count(*) filter (where state = 'Active') as active,
            count(*) filter (where state = 'Trial') as trials,
            count(*) filter (where failures > 0) as failing,
-           count(*) filter (where date_next is not null) as charged_again
-      from subscription
+           count(*) filter (where date_next is not null
+                               or exists (select
+                                            from subscription_change c
+                                           where c.merchant_id = s.merchant_id and c.id = s.change_id
+                                             and c.type = 'change')) as charged_again
+      from subscription s
      where merchant_id = :merchant_id and live = :live and state in ('Trial', 'Active')
      group by package_version_id
 )

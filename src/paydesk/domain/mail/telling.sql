@@ -135,7 +135,12 @@ with place as materialized (
           limit 1
      ) c on true
       left join lateral (
-         select s.terms_agreed, s.date_next, v.name as package_name,
+         -- Of another plan than that was agreed to the shop has told its customer.
+         select case when not exists (select
+                                        from subscription_change g
+                                       where g.merchant_id = s.merchant_id and g.live = s.live
+                                         and g.subscription_id = s.id and g.type = 'change' and g.state = 'done')
+                     then s.terms_agreed end as terms_agreed, s.date_next, v.name as package_name,
                 case when s.portal_seed is null then s.portal_token end as portal_token,
                 jsonb_build_object('id', s.id, 'seed', s.portal_seed) as portal
            from subscription s

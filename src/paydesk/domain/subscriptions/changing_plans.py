@@ -151,4 +151,4 @@ async def _version(database: Database, shop: Shop, version_id: int) -> Terms:
     )
     for row in await records_of(PackageRow, found):
         return package_of(row).terms
-    raise Malformed(f"there is no package version {version_id}", "package_version_id")
+    raise Malformed(f"there is no package_version_id {version_id}", "package_version_id")

@@ -48,7 +48,7 @@ async def _carried_out(visit: Visit, wish: acting.Wish) -> Subscription:
 
 def _charged(visit: Visit, subscription: Subscription) -> dict[str, str]:
     """What is charged next, and when, for a sentence."""
-    terms, at = subscription.package.terms, subscription.charged_next_at
+    terms, at = subscription.as_charged_next.package.terms, subscription.charged_next_at
     return {"price": visit.money(terms.price, terms.currency), "moment": visit.moment(at) if at else "–"}
 
 

@@ -54,6 +54,10 @@ def change_words(visit: Visit, subscription: Subscription) -> str:
     when = visit.moment(change.due_at) if change.due_at else ""
     if change.type is ChangeType.CANCEL:
         said = visit.texts.get("It ends on %(moment)s, and is not charged any more: that was asked %(by)s.")
+    elif change.package is not None:
+        said = visit.texts.get("From %(moment)s on it is %(plan)s: that was asked %(by)s.")
+        terms = change.package.terms
+        return said % {"moment": when, "by": by, "plan": f"{terms.name}, {price_words(visit, terms)}"}
     elif when:
         said = visit.texts.get("Paused %(by)s until %(moment)s: nothing is charged, and nothing is owed.")
     else:

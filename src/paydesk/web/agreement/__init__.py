@@ -33,6 +33,13 @@ def terms_in_words(terms: Terms, texts: Texts) -> str:
     }
 
 
+def renewals_in_words(terms: Terms, texts: Texts) -> str:
+    """What is charged again and again, and until when: `10.00 USD every 6 months until you cancel`,
+    as `terms_in_words` says it, for one that has begun.
+    """
+    return _later(terms, texts.money_with_code(terms.price, terms.currency), _words(texts))
+
+
 def consent_in_words(terms: Terms, merchant_name: str, texts: Texts, *, on_page: bool = False) -> str:
     """The sentence that a customer agrees to before subscribing; it names who charges, what for,
     how much and when. `on_page`: what is charged they choose later, on a page of the acquirer's.

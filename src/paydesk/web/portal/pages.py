@@ -20,7 +20,7 @@ from paydesk.domain.payments.states import PAGE_LEFT
 from paydesk.domain.shoppers.for_customer import SavedAtShop
 from paydesk.domain.subscriptions.lifecycle import kept, resumed
 from paydesk.domain.subscriptions.states import SubscriptionState
-from paydesk.web.agreement import terms_in_words
+from paydesk.web.agreement import renewals_in_words, terms_in_words
 from paydesk.web.decline_words import FIELD_OF_DECLINE, notice_for
 from paydesk.web.portal import wording
 from paydesk.web.rendering import DoorTemplates, secured
@@ -64,14 +64,26 @@ class PortalView:
 
     @property
     def terms(self) -> str:
-        """What was agreed, as it was said on the day when it was agreed."""
+        """What was agreed, as it was said on the day when it was agreed; of another plan than that
+        what is charged.
+        """
+        if self.holding.plan_changed:
+            return renewals_in_words(self.holding.subscription.package.terms, self.texts)
         return terms_in_words(self.holding.subscription.package.terms, self.texts)
 
     @property
     def price(self) -> str:
         """What the next charge takes."""
-        terms = self.holding.subscription.package.terms
+        terms = self.holding.subscription.as_charged_next.package.terms
         return self.texts.money_with_code(terms.price, terms.currency)
+
+    @property
+    def plan_to_come(self) -> str:
+        """What the subscription is from its next period on, or nothing."""
+        change = self.holding.subscription.change
+        if change is None or change.package is None:
+            return ""
+        return f"{change.package.terms.name}, {renewals_in_words(change.package.terms, self.texts)}"
 
     @property
     def failing(self) -> bool:
