@@ -50,7 +50,7 @@ _PERIOD_END = {
     "default": _AT[0],
     "description": "With the next period, which can be undone until then.",
 }
-_PLAN = {
+_PLAN: Mapping[str, Mapping[str, object]] = {
     "package_version_id": {
         "type": "integer",
         "description": "The `package_version_id` of a subscription that was sold before; left out: its own.",
