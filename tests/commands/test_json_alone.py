@@ -74,6 +74,7 @@ WORDS: dict[str, str] = {
     "subscription list": "",
     "subscription show": "{subscription}",
     "subscription missed": "{merchant}",
+    "subscription change": "{subscription} --price 12.00",
     "subscription pause": "{subscription}",
     "subscription resume": "{subscription}",
     "subscription undo": "{subscription}",

@@ -98,6 +98,7 @@ async def test_every_page_can_be_used_by_everybody(sign_up: SignUp, desk: Desk, 
         "payments", "payments?q=nobody", f"payments/{ids['tale']}", f"payments/{ids['poor']}",
         f"payments/{ids['held']}", "subscriptions", f"subscriptions/{ids['subscription']}",
         f"subscriptions/{ids['subscription']}/cancel", f"subscriptions/{ids['subscription']}/pause",
+        f"subscriptions/{ids['subscription']}/change",
         f"subscriptions/{ids['subscription']}/end", "subscriptions/packages",
         f"subscriptions/packages/{ids['package']}", "deliveries", "deliveries/confirmed", f"deliveries/{ids['held']}",
     ):  # fmt: skip

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.breaking import say
 from tests.shopfront import MONTHLY
 from tests.till import Till
 
@@ -241,7 +242,7 @@ async def test_a_declined_first_charge_of_the_plan_is_tried_again_at_its_price(s
 
 async def test_while_it_is_charged_nothing_changes(subscriber: Till) -> None:
     begun = await subscriber.subscribe()
-    await subscriber.database.execute("update subscription set charging_attempt_id = 1 where id = $1", begun.id)
+    await say(subscriber.database, "subscription", {"id": begun.id}, charging_attempt_id=1)
     with pytest.raises(Busy):
         await to(subscriber, begun)
 
@@ -268,7 +269,7 @@ async def test_code_that_knows_no_plans_leaves_it_alone(subscriber: Till) -> Non
     )
     assert seen is not None
     assert tuple(seen) == (None, None)
-    await subscriber.database.execute("update subscription set date_next = $2 where id = $1", begun.id, due(begun))
+    await say(subscriber.database, "subscription", {"id": begun.id}, date_next=due(begun))
     assert await subscriber.charge(due(begun)) == 0
 
 
@@ -288,12 +289,15 @@ async def test_the_calendar_goes_on_from_the_end_of_the_period(
     begun = await subscriber.subscribe(replace(MONTHLY, period=lengths[before]))
     moment = datetime.fromisoformat(begins).replace(hour=12, tzinfo=UTC)
     first = replace(begun, anchor=moment, time_zone="UTC")
-    await subscriber.database.execute(
-        "update subscription set anchor = $2, time_zone = 'UTC', date_next = $3, date_start = $2, date_paid = $2"
-        " where id = $1",
-        begun.id,
-        moment,
-        first.schedule.due(2),
+    await say(
+        subscriber.database,
+        "subscription",
+        {"id": begun.id},
+        anchor=moment,
+        time_zone="UTC",
+        date_next=first.schedule.due(2),
+        date_start=moment,
+        date_paid=moment,
     )
     begun = await subscriber.now(begun)
     await to(subscriber, begun, Plan(price="30.00", period=after), moment + DAY)

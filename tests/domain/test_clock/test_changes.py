@@ -23,6 +23,7 @@ from paydesk.database.pool import Database
 from paydesk.domain.merchants.test_clock import shop_time
 from paydesk.domain.pingbacks.sending import PingbackSender
 from paydesk.domain.subscriptions.changing import cancel_later, pause, resume, undo
+from paydesk.domain.subscriptions.changing_plans import Plan, change_plan
 from paydesk.domain.subscriptions.subscription_terms import Trial
 from paydesk.domain.test_clock.advancing import Summary, What, advance
 from paydesk.domain.test_clock.resetting import reset_test_side
@@ -91,6 +92,24 @@ async def test_a_trial_that_is_paused_for_a_year_becomes_a_yearly_one_on_its_day
     assert abs(resumed.date_next - at - timedelta(days=10)) < timedelta(minutes=1)
     summary = await run(3, "year")
     assert summary.counts[What.PAYMENT] == 3
+    assert await subscriber.problems() == []
+
+
+async def test_a_yearly_trial_becomes_a_dearer_monthly_plan_and_a_yearly_one_again(
+    subscriber: Till, run: Advance, charges: Callable[[], list[Standing]]
+) -> None:
+    begun, named = await subscriber.subscribe(YEARLY), (subscriber.database, subscriber.shop)
+    monthly = Plan(price="30.00", period="1m")
+    await change_plan(*named, begun.id, monthly, by="api", now=await now_of(subscriber))
+    summary = await run(3)
+    assert (summary.counts[What.CHANGED], summary.counts[What.PAYMENT]) == (1, 3)
+    order = [one.what for one in summary.events if one.what in (What.CHANGED, What.PAYMENT)]
+    assert order[0] is What.CHANGED
+    assert [one.at for one in summary.events if one.what is What.CHANGED] == [begun.anchor]
+    await change_plan(*named, begun.id, Plan(price="99.00", period="1y"), by="api", now=await now_of(subscriber))
+    summary = await run(14)
+    assert summary.counts[What.PAYMENT] == 2
+    assert [charge.amount for charge in charges()] == [30, 30, 30, 99, 99]
     assert await subscriber.problems() == []
 
 

@@ -172,6 +172,28 @@ async def test_it_ends_with_its_period_or_is_kept(owner: Visitor, seller: Seller
     assert "Let it end with its period" in (await owner.see(page)).text
 
 
+async def test_its_plan_is_changed_after_a_look_at_what_comes_of_it(owner: Visitor, seller: Seller) -> None:
+    await subscribe(seller, "S-2", replace(MONTHLY, name="Tea club", sku_id="tea", price=Decimal("20.00")))
+    page = url(owner, f"/{await subscribe(seller)}")
+    asked = await owner.see(f"{page}/change")
+    (version,) = re.findall(r'<option value="(\d+)">Tea club, 20.00', asked.text)
+    wrong = await press(owner, f"{page}/change", version=version, price="0")
+    assert wrong.status_code == 400
+    assert "greater than 0" in text_of(wrong)
+    seen = await press(owner, f"{page}/change", version=version, price="15.00", period="1Y")
+    assert seen.status_code == 200
+    assert "Its next period is of Tea club, 15.00 USD / 1 year: 15.00 USD is charged on" in text_of(seen)
+    assert "it is Tea club" not in text_of(await owner.see(page))
+    named = {"version": version, "price": "15.00", "period": "1y", "agreed": "1"}
+    assert leads_to(await press(owner, f"{page}/change", **named)) == page
+    shown = text_of(await owner.see(page))
+    assert "on it is Tea club, 15.00 USD / 1 year: that was asked by your team" in shown
+    assert shown.count("15.00 USD") > 5
+    assert "15.00 USD" not in text_of(await owner.see(f"{page}/undo"))
+    assert leads_to(await press(owner, f"{page}/undo")) == page
+    assert "Tea club" not in text_of(await owner.see(page))
+
+
 async def test_it_is_paused_until_a_day_and_resumed(owner: Visitor, seller: Seller) -> None:
     one = await subscribe(seller)
     page = url(owner, f"/{one}")
@@ -194,6 +216,6 @@ async def test_changes_are_for_those_who_may_cancel(owner: Visitor, seller: Sell
     page = url(owner, f"/{await subscribe(seller)}")
     member = await join(owner, Role.viewer)
     csrf = fields_of((await member.see(page)).text, "/account/logout")
-    for wish in ("end", "undo", "pause", "resume"):
+    for wish in ("change", "end", "undo", "pause", "resume"):
         assert (await member.see(f"{page}/{wish}")).status_code == 403
         assert (await member.web.post(f"{page}/{wish}", data=csrf)).status_code == 403

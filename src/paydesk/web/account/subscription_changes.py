@@ -1,4 +1,6 @@
-"""Changes of a subscription that come later: ending with its period, pausing, and back."""
+"""Changes of a subscription that come later: another plan, ending with its period, pausing,
+and back.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +13,24 @@ from starlette.responses import Response
 from paydesk.core.errors import Malformed
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.business import acting
-from paydesk.domain.business.subscriptions_for_team import SubscriptionForTeam, find_subscription_for_team
+from paydesk.domain.business.subscriptions_for_team import (
+    SubscriptionForTeam,
+    find_subscription_for_team,
+    list_packages,
+)
 from paydesk.domain.subscriptions.changing import Changed, cancel_later, pause, resume, undo
+from paydesk.domain.subscriptions.changing_plans import Plan, change_plan
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.web.account.face import FACE
+from paydesk.web.account.subscription_words import price_words
 from paydesk.web.console.guards import Section, field_errors
 from paydesk.web.console.visit import Visit
 
 section = Section(FACE)
 _ONE = "/account/{merchant_id}/subscriptions/{subscription_id}"
 _NEEDS = Permission.cancel_subscription
+_MOST_PACKAGES = 200
+"""How many packages there are to choose from, the newest."""
 
 
 async def _seen(visit: Visit) -> SubscriptionForTeam:
@@ -93,6 +103,61 @@ async def end(visit: Visit) -> Response:
     """Let it end with its period."""
     await _carried_out(visit, partial(cancel_later, by="merchant"))
     return visit.go(_page(visit), visit.texts.get("It is not charged any more. Your server is told when it has ended."))
+
+
+@section.page(f"{_ONE}/change", needs=_NEEDS)
+async def ask_for_plan(visit: Visit) -> Response:
+    """What its next period shall be of."""
+    seen = await _seen(visit)
+    if not seen.subscription.running:
+        return visit.go(_page(visit), visit.texts.get("This subscription has ended already."), "info")
+    return await _plan_page(visit, seen)
+
+
+async def _plan_page(
+    visit: Visit,
+    seen: SubscriptionForTeam,
+    planned: Subscription | None = None,
+    errors: dict[str, str] | None = None,
+    status: int = 200,
+) -> Response:
+    """The form, or what would come of it: `planned`, to be agreed to."""
+    terms = seen.subscription.package.terms
+    listed = await list_packages(visit.database, visit.shop, most=_MOST_PACKAGES)
+    offered = [one.package for one in listed if one.package.terms.currency == terms.currency]
+    return visit.page(
+        "subscription_change.html",
+        status=status,
+        subscription=seen.subscription,
+        page=_page(visit),
+        now_is=price_words(visit, terms),
+        packages=[(one.version_id, f"{one.terms.name}, {price_words(visit, one.terms)}") for one in offered],
+        typed={name: visit.form.text(name, 40) for name in ("version", "price", "period")},
+        planned=planned,
+        charged=_charged(visit, planned) if planned else {},
+        plan=price_words(visit, planned.as_charged_next.package.terms) if planned else "",
+        errors=errors or {},
+    )
+
+
+@section.action(f"{_ONE}/change", needs=_NEEDS)
+async def change_its_plan(visit: Visit) -> Response:
+    """Show what would come of another plan, and have it come once that is agreed to."""
+    seen, form = await _seen(visit), visit.form
+    plan = Plan(
+        form.number("version"), price=form.text("price", 40) or None, period=form.text("period", 40).lower() or None
+    )
+    wish = partial(change_plan, plan=plan, by="merchant")
+    try:
+        if not form.text("agreed", 1):
+            changed = await _previewed(visit, wish)
+            if not changed.moved:
+                return visit.go(_page(visit), visit.texts.get("That is its plan already."), "info")
+            return await _plan_page(visit, seen, changed.subscription)
+        await _carried_out(visit, wish)
+    except Malformed as error:
+        return await _plan_page(visit, seen, None, field_errors(error, "version", "price", "period"), error.status)
+    return visit.go(_page(visit), visit.texts.get("Its next period is of the other plan."))
 
 
 @section.page(f"{_ONE}/undo", needs=_NEEDS)
