@@ -21,7 +21,8 @@ from paydesk.adapters.acquirers.interface import DeclineReason
 from paydesk.core.errors import Malformed
 from paydesk.domain.merchants.merchant import change_merchant
 from paydesk.domain.subscriptions.dunning import LONGEST_WAIT, Dunning, dunning_of, parse_delays
-from paydesk.domain.subscriptions.lifecycle import Package, Subscription, begin, failed, tried_at_once
+from paydesk.domain.subscriptions.lifecycle import Subscription, begin, failed, tried_at_once
+from paydesk.domain.subscriptions.subscription_terms import Package
 
 DOCS = (Path(__file__).parents[3] / "docs" / "integrate.md").read_text()
 EXAMPLES = [
