@@ -30,7 +30,9 @@ from starlette.types import Receive, Scope, Send
 from tests.databases import drop_database
 from tests.lengths import WHOLE
 from tests.standings import standings
+from tests.together import scope_of
 from tests.warm_connections import WarmConnections, warm_connections
+from xdist.scheduler import LoadFileScheduling
 
 from paydesk.adapters.acquirers.simulator import Bank, Record, SimulatedAcquirer
 from paydesk.adapters.acquirers.simulator.purchase_state import Standing
@@ -416,6 +418,17 @@ def count_rows(database: Database, merchant: Merchant) -> CountRows:
     return count
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Hand out the tests by file, and files that share something together."""
+    if config.option.dist != "loadfile":
+        return None
+    scheduler = LoadFileScheduling(config, log)
+    file_of = scheduler._split_scope
+    scheduler._split_scope = lambda nodeid: scope_of(file_of(nodeid))
+    return scheduler
+
+
 def pytest_collection_finish() -> None:
     """What is loaded by now stays: the garbage collector need not look through it again during
     the tests.
@@ -478,6 +491,9 @@ def pytest_terminal_summary(config: pytest.Config, terminalreporter: pytest.Term
 
 
 def _skipped(config: pytest.Config) -> int:
-    """How many tests were skipped where none may be."""
+    """How many tests were skipped where none may be;
+    the workers of pytest-xdist leave the counting to their master.
+    """
     reporter = config.pluginmanager.get_plugin("terminalreporter")
-    return len(reporter.stats.get("skipped", [])) if os.environ.get("CI") and reporter is not None else 0
+    must_run = bool(os.environ.get("CI")) and not hasattr(config, "workerinput")
+    return len(reporter.stats.get("skipped", [])) if must_run and reporter is not None else 0

@@ -1,4 +1,6 @@
-"""Files that share what is dear to start: one process plays them, one after the other."""
+"""Files that share what is dear to start: one process of pytest-xdist plays them,
+one after the other.
+"""
 
 from __future__ import annotations
 
