@@ -346,8 +346,10 @@ async def submit_profile(database: Database, merchant_id: int) -> None:
     """A merchant has filled in its business profile and asks to go live."""
     await database.execute(
         """
-        insert into business_profile (merchant_id, status, legal_name, country, changed_at, submitted_at)
-        values ($1, 'submitted', 'Corner Shop Ltd', 'GB', now(), now())
+        insert into business_profile (merchant_id, status, legal_name, street, postal_code, city, country, website,
+               support_email, description, goods, account_holder, iban_last4, changed_at, submitted_at)
+        values ($1, 'submitted', 'Corner Shop Ltd', 'High Street 1', 'N1', 'London', 'GB', 'https://shop.example',
+                'help@shop.example', 'We sell mugs', 'Mugs, by post', 'Corner Shop Ltd', '3000', now(), now())
         """,
         merchant_id,
     )

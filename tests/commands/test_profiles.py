@@ -31,6 +31,19 @@ async def test_a_profile_waits_is_shown_and_accepted(
     assert (await paydesk("profile", "accept", account["id"])).status == 1
 
 
+async def test_an_incomplete_profile_is_accepted_with_a_reason_alone(
+    paydesk: Any, account: dict[str, Any], environment: dict[str, str], database: Database
+) -> None:
+    environment |= LIVE
+    await submit_profile(database, account["id"])
+    await database.execute("update business_profile set city = '' where merchant_id = $1", account["id"])
+    said = await paydesk("profile", "accept", account["id"])
+    assert (said.status, "lacks city" in said.err, "--despite" in said.err) == (1, True, True)
+    assert account["id"] in await waiting(paydesk)
+    accepted = (await paydesk("profile", "accept", account["id"], "--despite", "Seen", "--json")).result
+    assert accepted["status"] == "accepted"
+
+
 async def test_a_refused_profile_says_why(paydesk: Any, account: dict[str, Any], database: Database) -> None:
     await submit_profile(database, account["id"])
     said = await paydesk("profile", "refuse", account["id"], "--reason", "The website is empty", "--json")

@@ -73,9 +73,18 @@ async def show(merchant_id: MerchantId, as_json: AsJson = False) -> None:
 
 @app.command(epilog="Example: paydesk profile accept 1")
 @command
-async def accept(merchant_id: MerchantId, seen: Seen = "", as_json: AsJson = False) -> None:
+async def accept(
+    merchant_id: MerchantId,
+    seen: Seen = "",
+    despite: Annotated[
+        str, typer.Option(help="Why a profile is accepted of which something is missing; the audit log keeps it.")
+    ] = "",
+    as_json: AsJson = False,
+) -> None:
     """Accept what waits: a profile, so that the merchant may leave test mode,
     or a change of an accepted one.
+
+    A profile of which something is missing is named so, and only accepted with --despite.
 
     Payouts to a new bank account wait for PAYDESK_IBAN_WAIT_DAYS days.
     """
@@ -86,6 +95,7 @@ async def accept(merchant_id: MerchantId, seen: Seen = "", as_json: AsJson = Fal
             COMMAND_LINE,
             merchant_id,
             seen=await _seen(here.database, merchant_id, seen),
+            despite=despite,
             iban_wait=here.settings.iban_wait,
             now=utc_now(),
         )

@@ -87,7 +87,7 @@ async def test_the_bank_account_is_kept_sealed_and_shown_by_its_end(
     owner: Visitor, database: Database, vault: Vault
 ) -> None:
     await save(owner)
-    shown = (await owner.see(settings(owner, "profile"))).text
+    shown = (await owner.see(settings(owner, "profile?step=bank"))).text
     assert "3000" in shown
     assert "0532" not in shown
     await save(owner, iban="")
@@ -141,6 +141,38 @@ async def test_a_refusal_says_why(confirmed: Visitor, database: Database) -> Non
     assert "The website <b>shows nothing</b>." in text_of(shown).replace("&lt;", "<") or "&lt;b&gt;" in shown.text
     assert "<b>shows" not in shown.text
     assert leads_to(await confirmed.send(page, f"{page}/submit")) == page
+
+
+def steps(answer: Any) -> dict[str, bool]:
+    """The steps of the profile, and whether each is ticked; the one that is open has a form."""
+    found = re.findall(r'\?step=(\w+)"[^>]*>(.*?)</a>', answer.text, re.S)
+    return {name: "Done:" in inside for name, inside in found}
+
+
+async def test_a_profile_is_written_in_four_steps_and_goes_on_with_what_is_missing(owner: Visitor) -> None:
+    page = settings(owner, "profile")
+    shown = await owner.see(page)
+    assert steps(shown) == {"business": False, "address": False, "support": False, "bank": False}
+    assert 'name="legal_name"' in shown.text
+    assert 'name="city"' not in shown.text
+    of_business = ("legal_name", "website", "description", "goods")
+    await owner.send(page, **{name: COMPLETE[name] for name in of_business})
+    shown = await owner.see(page)
+    assert steps(shown)["business"]
+    assert 'name="city"' in shown.text, "the next step is open"
+    assert 'value="Corner Shop Ltd"' in (await owner.see(f"{page}?step=business")).text, (
+        "the first one can be seen again"
+    )
+
+
+async def test_who_saves_one_step_loses_nothing_of_another(owner: Visitor, database: Database) -> None:
+    await save(owner)
+    page = settings(owner, "profile")
+    await owner.send(page, city="Bonn")
+    profile = await find_profile(database, merchant_id(owner))
+    assert (profile.details.city, profile.details.legal_name, profile.missing) == ("Bonn", "Corner Shop Ltd", ())
+    await owner.send(page, city="")
+    assert (await find_profile(database, merchant_id(owner))).missing == ("city",), "what is sent empty is emptied"
 
 
 async def test_an_incomplete_profile_is_not_submitted(owner: Visitor, database: Database) -> None:

@@ -45,6 +45,27 @@ async def test_an_accepted_profile_lets_the_merchant_go_live(
     assert again.status_code == 409
 
 
+async def test_what_is_missing_is_named_and_accepted_with_a_reason_alone(
+    operator: Visitor, owner: Visitor, database: Database
+) -> None:
+    merchant_id = await submit(owner, database)
+    await database.execute("update business_profile set city = '', website = '' where merchant_id = $1", merchant_id)
+    page = f"/operator/profiles/{merchant_id}"
+    assert "Still missing: City, Website" in text_of(await operator.see(page))
+    refused = await operator.send(page, f"{page}/accept", despite=" ")
+    assert refused.status_code == 400
+    assert "the profile lacks city, website" in text_of(refused).lower()
+    live = "select went_live_at is not null from merchant where id = $1"
+    assert not await database.fetchval(live, merchant_id)
+    assert await database.fetchval("select status from business_profile where merchant_id = $1", merchant_id) == (
+        "submitted"
+    )
+    assert leads_to(await operator.send(page, f"{page}/accept", despite="Seen at the register")) == "/operator/profiles"
+    assert await database.fetchval(live, merchant_id)
+    said = "select details::text from audit_entry where merchant_id = $1 and action = 'go_live_approved'"
+    assert "Seen at the register" in await database.fetchval(said, merchant_id)
+
+
 async def test_a_refused_profile_comes_back_with_the_reason(
     operator: Visitor, owner: Visitor, database: Database
 ) -> None:

@@ -8,12 +8,7 @@ select id, public_key, created_at, valid_until, scopes, moves_live
 
 -- name: unseen_key(merchant_id)$
 -- The first pair of a shop that was opened in the account, while nobody has seen its private key.
-select k.id
-  from merchant_key k
- where k.merchant_id = :merchant_id
-   and not exists (select from merchant_key other where other.merchant_id = k.merchant_id and other.id <> k.id)
-   and exists (select from audit_entry a where a.merchant_id = k.merchant_id and a.action = 'merchant_opened')
-   and not exists (select from audit_entry a where a.merchant_id = k.merchant_id and a.action = 'key_shown');
+select unseen_first_key(:merchant_id);
 
 -- name: lock_key(merchant_id, id)$
 -- Who sees it first is settled one after the other.

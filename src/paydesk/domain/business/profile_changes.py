@@ -4,7 +4,8 @@ and only then in force.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -18,7 +19,7 @@ from paydesk.domain.accounts.notices import warn_owners
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.accounts.sessions import Session, require, require_recent
 from paydesk.domain.business import profiles
-from paydesk.domain.business.profile_details import REQUIRED, Details, DetailsRow, parse_iban, parse_reason
+from paydesk.domain.business.profile_details import Details, DetailsRow, parse_iban, parse_reason, unsaid
 from paydesk.domain.business.profiles import Profile, ProfileStatus, find_profile, record_profile
 from paydesk.domain.mail.kinds import MailKind
 from paydesk.domain.mail.notifying import tell_owners
@@ -92,9 +93,11 @@ async def waiting_change(database: Database, merchant_id: int) -> ProfileChange 
     return newest if newest is not None and newest.waits else None
 
 
-async def keep_profile(gate: Gate, session: Session, details: Details, *, iban: str = "", now: datetime) -> bool:
-    """Keep what a merchant says: as a draft, or beside an accepted profile as a proposed change;
-    tells which.
+async def keep_profile(
+    gate: Gate, session: Session, details: Mapping[str, str], *, iban: str = "", now: datetime
+) -> bool:
+    """Keep what a merchant says of the details that are named: as a draft, or beside an accepted
+    profile as a proposed change; tells which.
 
     Raises: as `save_profile` and `propose_change`.
     """
@@ -103,7 +106,8 @@ async def keep_profile(gate: Gate, session: Session, details: Details, *, iban: 
     if accepted.status != ProfileStatus.accepted:
         await profiles.save_profile(gate, session, details, iban=iban, now=now)
         return False
-    await propose_change(gate, session, accepted, details, iban=iban, now=now)
+    wanted = replace(accepted.details, **details)
+    await propose_change(gate, session, accepted, wanted, iban=iban, now=now)
     return True
 
 
@@ -156,8 +160,7 @@ async def _another_iban(gate: Gate, session: Session, merchant_id: int, iban: st
 
 def _require_complete(details: Details) -> None:
     """Raises: Malformed, naming what is missing: who is live has to stay known."""
-    missing = [name for name in REQUIRED if not getattr(details, name)]
-    if missing:
+    if missing := unsaid(details):
         raise Malformed("this can't be empty while you may take real payments", *missing)
 
 
@@ -171,19 +174,30 @@ async def withdraw_change(gate: Gate, session: Session, *, now: datetime) -> Non
 
 
 async def accept(
-    database: Database, actor: Actor, merchant_id: int, *, seen: datetime, iban_wait: timedelta, now: datetime
+    database: Database,
+    actor: Actor,
+    merchant_id: int,
+    *,
+    seen: datetime,
+    despite: str = "",
+    iban_wait: timedelta,
+    now: datetime,
 ) -> None:
     """Accept what waits of a merchant, a request to go live or a change;
     `seen` is since when it waits.
 
+    `despite` says why a profile is accepted of which something is missing; a change is complete.
     Payouts to another bank account wait for `iban_wait` from now on.
-    Raises: Conflict if nothing waits any more, or something else than was looked at.
+    Raises: Conflict if nothing waits any more, or something else than was looked at; Malformed,
+        naming what is missing, without such a reason.
     """
     async with database.acquire() as connection, connection.transaction():
         parts = {"merchant_id": merchant_id, "seen": seen, "person_id": actor.person_id, "wait": iban_wait, "now": now}
         accepted = record_if_any(_Accepted, await queries.accept(connection, **parts))
         if accepted is None:
-            await profiles.accept_profile(connection, actor, merchant_id, seen=seen, iban_wait=iban_wait, now=now)
+            await profiles.accept_profile(
+                connection, actor, merchant_id, seen=seen, despite=despite, iban_wait=iban_wait, now=now
+            )
             return
         await record_profile(connection, actor, Action.profile_change_approved, merchant_id, now)
         from_then = accepted.payouts_from

@@ -5,7 +5,7 @@ operator's reason to send them back.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from stdnum import iban as iban_numbers
@@ -53,6 +53,15 @@ REQUIRED = (
 )
 """The details without which nobody goes live; besides them the bank account
 and a confirmed e-mail address."""
+
+
+STEPS: Mapping[str, tuple[str, ...]] = {
+    "business": ("legal_name", "website", "registration", "vat_number", "description", "goods"),
+    "address": ("street", "postal_code", "city", "country"),
+    "support": ("support_email", "support_phone"),
+    "bank": ("account_holder", "iban"),
+}
+"""The parts in which a profile is filled in and saved, with their fields."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +142,24 @@ def parse_iban(text: str) -> str:
         return str(iban_numbers.validate(text))
     except ValidationError:
         raise Malformed("this is no IBAN: check its letters and digits", "iban") from None
+
+
+def unsaid(details: Details) -> tuple[str, ...]:
+    """The names of what is required, and not said."""
+    return tuple(name for name in REQUIRED if not getattr(details, name))
+
+
+def parse_despite(reason: str, missing: Sequence[str]) -> str:
+    """Why an operator accepts what is not complete.
+
+    Raises: Malformed, naming what is missing, if nothing is said.
+    """
+    words = reason.strip()[:_TEXT]
+    if not words:
+        raise Malformed(
+            f"the profile lacks {', '.join(missing)}; send it back, or say why it is accepted all the same (--despite)", "despite"
+        )
+    return words
 
 
 def parse_reason(reason: str) -> str:

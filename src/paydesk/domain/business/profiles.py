@@ -5,7 +5,7 @@ and the operator's answer.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -19,7 +19,13 @@ from paydesk.domain.accounts.audit import Action, Actor, record
 from paydesk.domain.accounts.notices import warn_owners
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.accounts.sessions import Session, require, require_recent
-from paydesk.domain.business.profile_details import REQUIRED, Details, DetailsRow, parse_iban
+from paydesk.domain.business.profile_details import (
+    Details,
+    DetailsRow,
+    parse_despite,
+    parse_iban,
+    unsaid,
+)
 from paydesk.domain.mail.kinds import MailKind
 from paydesk.domain.mail.notifying import tell_owners
 
@@ -57,9 +63,8 @@ class Profile:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """The names of what has still to be said before it can be submitted."""
-        unsaid = [name for name in REQUIRED if not getattr(self.details, name)]
-        return (*unsaid, *(() if self.iban_last4 else ("iban",)))
+        """The names of what has still to be said before it can be submitted, and accepted."""
+        return (*unsaid(self.details), *(() if self.iban_last4 else ("iban",)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +101,7 @@ class _BankAccount:
     iban_sealed: bytes = field(repr=False)
 
 
-async def find_profile(database: Database, merchant_id: int) -> Profile:
+async def find_profile(database: Connection, merchant_id: int) -> Profile:
     """A merchant's profile; an empty draft if nothing was said yet.
 
     Raises: NotFound if there is no such merchant.
@@ -120,9 +125,11 @@ async def find_profile(database: Database, merchant_id: int) -> Profile:
     )
 
 
-async def save_profile(gate: Gate, session: Session, details: Details, *, iban: str = "", now: datetime) -> None:
-    """Keep what was said, as a draft; an empty IBAN keeps the one that is there.
-    An accepted profile stays as it is.
+async def save_profile(
+    gate: Gate, session: Session, details: Mapping[str, str], *, iban: str = "", now: datetime
+) -> None:
+    """Keep what was said of the details that are named, as a draft; the others stay,
+    and without an IBAN the bank account. An accepted profile stays as it is.
 
     Raises: Forbidden; Malformed for the IBAN; ConfirmationNeeded for another bank account than
     before; Conflict while the operator looks at the profile, and once it is accepted
@@ -138,7 +145,7 @@ async def save_profile(gate: Gate, session: Session, details: Details, *, iban: 
         saved = await queries.save(
             connection,
             merchant_id=merchant_id,
-            **asdict(details),
+            **{name: details.get(name) for name in Details.__slots__},
             iban_sealed=sealed.blob if sealed else None,
             vault_key_id=sealed.key_id if sealed else "",
             iban_last4=number[-4:],
@@ -184,19 +191,31 @@ async def withdraw_profile(gate: Gate, session: Session, *, now: datetime) -> No
 
 
 async def accept_profile(
-    connection: Connection, actor: Actor, merchant_id: int, *, seen: datetime, iban_wait: timedelta, now: datetime
+    connection: Connection,
+    actor: Actor,
+    merchant_id: int,
+    *,
+    seen: datetime,
+    despite: str,
+    iban_wait: timedelta,
+    now: datetime,
 ) -> None:
     """Let a merchant go live, on a transaction: from now on its team may leave test mode.
 
-    `seen` is when it was submitted; payouts to its bank account wait for `iban_wait`.
-    Raises: Conflict if it is not submitted, or again since.
+    `seen` is when it was submitted; `despite` says why, where something is missing; payouts to its
+    bank account wait for `iban_wait`.
+    Raises: Conflict if it is not submitted, or again since; Malformed if something is missing and
+        nothing is said of it.
     """
     accepted = await queries.accept(
         connection, merchant_id=merchant_id, seen=seen, person_id=actor.person_id, wait=iban_wait, now=now
     )
     if accepted is None:
         raise not_waiting(merchant_id)
-    await record_profile(connection, actor, Action.go_live_approved, merchant_id, now)
+    # Nobody changes it any more; without a reason the transaction takes the acceptance back.
+    missing = (await find_profile(connection, merchant_id)).missing
+    facts = {"missing": list(missing), "despite": parse_despite(despite, missing)} if missing else None
+    await record_profile(connection, actor, Action.go_live_approved, merchant_id, now, facts)
     await tell_owners(connection, merchant_id, MailKind.profile_accepted, now=now)
 
 

@@ -14,20 +14,24 @@ select account_holder, vault_key_id, iban_sealed
  where merchant_id = :merchant_id and status = 'accepted' and iban_sealed is not null;
 
 -- name: save(merchant_id, legal_name, street, postal_code, city, country, registration, vat_number, website, support_email, support_phone, description, goods, account_holder, iban_sealed, vault_key_id, iban_last4, now)$
--- What waits for the operator stays as it was handed in, and what was accepted as it is: no row. A null IBAN keeps the
--- one that is there.
+-- What waits for the operator stays as it was handed in, and what was accepted as it is: no row. A null keeps what is
+-- there, so that two people who save different steps lose nothing of each other's.
 insert into business_profile as p
        (merchant_id, status, legal_name, street, postal_code, city, country, registration, vat_number, website,
         support_email, support_phone, description, goods, account_holder, iban_sealed, vault_key_id, iban_last4, changed_at)
-values (:merchant_id, 'draft', :legal_name, :street, :postal_code, :city, :country, :registration, :vat_number, :website,
-        :support_email, :support_phone, :description, :goods, :account_holder, :iban_sealed, :vault_key_id, :iban_last4,
-        :now)
+values (:merchant_id, 'draft', coalesce(:legal_name, ''), coalesce(:street, ''), coalesce(:postal_code, ''),
+        coalesce(:city, ''), coalesce(:country, ''), coalesce(:registration, ''), coalesce(:vat_number, ''),
+        coalesce(:website, ''), coalesce(:support_email, ''), coalesce(:support_phone, ''), coalesce(:description, ''),
+        coalesce(:goods, ''), coalesce(:account_holder, ''), :iban_sealed, :vault_key_id, :iban_last4, :now)
     on conflict (merchant_id) do update
-   set status = 'draft', legal_name = excluded.legal_name, street = excluded.street,
-       postal_code = excluded.postal_code, city = excluded.city, country = excluded.country,
-       registration = excluded.registration, vat_number = excluded.vat_number, website = excluded.website,
-       support_email = excluded.support_email, support_phone = excluded.support_phone,
-       description = excluded.description, goods = excluded.goods, account_holder = excluded.account_holder,
+   set status = 'draft', legal_name = coalesce(:legal_name, p.legal_name), street = coalesce(:street, p.street),
+       postal_code = coalesce(:postal_code, p.postal_code), city = coalesce(:city, p.city),
+       country = coalesce(:country, p.country), registration = coalesce(:registration, p.registration),
+       vat_number = coalesce(:vat_number, p.vat_number), website = coalesce(:website, p.website),
+       support_email = coalesce(:support_email, p.support_email),
+       support_phone = coalesce(:support_phone, p.support_phone),
+       description = coalesce(:description, p.description), goods = coalesce(:goods, p.goods),
+       account_holder = coalesce(:account_holder, p.account_holder),
        iban_sealed = coalesce(excluded.iban_sealed, p.iban_sealed),
        vault_key_id = case when excluded.iban_sealed is null then p.vault_key_id else excluded.vault_key_id end,
        iban_last4 = case when excluded.iban_sealed is null then p.iban_last4 else excluded.iban_last4 end,

@@ -17,6 +17,9 @@ from starlette.responses import Response
 
 from paydesk.core.money import minor_digits
 from paydesk.domain.accounts.roles import Permission
+from paydesk.domain.business.first_day import Step, find_first_day, put_first_day_away
+from paydesk.domain.business.profiles import ProfileStatus
+from paydesk.domain.business.test_checkouts import open_test_checkout
 from paydesk.domain.ledger.figures import (
     CurrencySales,
     Days,
@@ -37,6 +40,7 @@ from paydesk.web.console.visit import Visit
 from paydesk.web.texts import mark
 
 section = Section(FACE)
+_OVERVIEW = "/account/{merchant_id}/overview"
 
 SPANS = {
     Span.TODAY: mark("Today"),
@@ -61,7 +65,7 @@ class Bar:
     sales: Sales
 
 
-@section.page("/account/{merchant_id}/overview", needs=Permission.view)
+@section.page(_OVERVIEW, needs=Permission.view)
 async def show_overview(visit: Visit) -> Response:
     """The figures of the period asked for, else of 30 days;
     days are those of the merchant's time zone.
@@ -77,6 +81,9 @@ async def show_overview(visit: Visit) -> Response:
     return visit.page(
         "overview.html",
         new=not await has_payments(visit.database, visit.shop),
+        day=await find_first_day(visit.database, visit.merchant_id),
+        steps=Step,
+        profile_states=ProfileStatus,
         views=[(list_address(path, {"period": one}), visit.texts.get(name)) for one, name in SPANS.items()],
         current=list_address(path, {"period": span}),
         period=period,
@@ -92,6 +99,26 @@ async def show_overview(visit: Visit) -> Response:
         listed=partial(_listed, visit, period),
         other_zone=visit.zone.key != clock.time_zone,
     )
+
+
+@section.action(f"{_OVERVIEW}/test-checkout", needs=Permission.manage_integration)
+async def test_checkout(visit: Visit) -> Response:
+    """Open a checkout of the test side, as customers see it; who has paid comes back here."""
+    token = await open_test_checkout(
+        visit.gate,
+        visit.session,
+        description=visit.texts.get("Your first test order"),
+        success_url=visit.services.address + visit.url("overview"),
+        now=visit.now,
+    )
+    return visit.go(f"/checkout/{token}")
+
+
+@section.action(f"{_OVERVIEW}/first-day", needs=Permission.manage_integration)
+async def put_away(visit: Visit) -> Response:
+    """Show the list of a first day no more."""
+    await put_first_day_away(visit.gate, visit.session, now=visit.now)
+    return visit.go(visit.url("overview"), visit.texts.get("The list is put away, for all of your team."))
 
 
 def bars_of(sold: CurrencySales) -> Sequence[Bar]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from babel import Locale
 from starlette.responses import Response
 
@@ -10,8 +12,8 @@ from paydesk.domain.accounts.access_needs import ConfirmationNeeded
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.business import profile_changes, profiles
 from paydesk.domain.business.profile_changes import ChangeStatus
-from paydesk.domain.business.profile_details import REQUIRED, Details, parse_details
-from paydesk.domain.business.profiles import ProfileStatus
+from paydesk.domain.business.profile_details import REQUIRED, STEPS, Details, parse_details
+from paydesk.domain.business.profiles import Profile, ProfileStatus
 from paydesk.web.account.face import FACE
 from paydesk.web.console.guards import Section
 from paydesk.web.console.problems import sentence
@@ -21,6 +23,16 @@ from paydesk.web.texts import mark
 
 section = Section(FACE)
 _PROFILE = "/account/{merchant_id}/settings/profile"
+_WRITTEN = (ProfileStatus.draft, ProfileStatus.refused)
+"""While it is being written a profile is saved step by step;
+what is accepted is changed as a whole."""
+TITLES = {
+    "business": mark("The business"),
+    "address": mark("Address"),
+    "support": mark("Support for your customers"),
+    "bank": mark("Bank account for payouts"),
+}
+"""What the steps of `STEPS` are called."""
 _SAVED = mark("Saved.")
 _PROPOSED = mark("Your change waits for us. Until we have looked at it, what is accepted stays in force.")
 
@@ -38,6 +50,8 @@ async def _page(
     change = await profile_changes.newest_change(visit.database, visit.merchant_id)
     missing = [visit.texts.get(NAMES[name]) for name in profile.missing]
     waits = change is not None and change.waits
+    locked = waits or profile.status == ProfileStatus.submitted
+    step = _step(visit, profile)
     return visit.part(
         "profile.html",
         "standing",
@@ -46,7 +60,12 @@ async def _page(
         change=change,
         changes=ChangeStatus,
         differences=change.differences(profile) if change is not None and waits else [],
-        locked=waits or profile.status == ProfileStatus.submitted,
+        locked=locked,
+        steps=_steps(visit, profile),
+        step=step,
+        shown=({name for name, fields in STEPS.items() if any(map(visit.form.has, fields))} or {step})
+        if profile.status in _WRITTEN
+        else set(STEPS),
         details=details or profile.details,
         names={name: visit.texts.get(text) for name, text in NAMES.items()},
         missing=missing,
@@ -55,6 +74,22 @@ async def _page(
         errors=errors or {},
         states=ProfileStatus,
     )
+
+
+def _step(visit: Visit, profile: Profile) -> str:
+    """The step that is asked for or was sent, else the first of which something is missing,
+    else the first.
+    """
+    asked = visit.form.text("step", 20)
+    unfinished = [name for name, fields in STEPS.items() if set(fields) & set(profile.missing)]
+    return asked if asked in STEPS else next(iter([*unfinished, *STEPS]))
+
+
+def _steps(visit: Visit, profile: Profile) -> list[tuple[str, str, bool]]:
+    """Each step's name and title, and whether all that it must have is said."""
+    return [
+        (name, visit.texts.get(TITLES[name]), not set(fields) & set(profile.missing)) for name, fields in STEPS.items()
+    ]
 
 
 def _countries(language: str) -> list[tuple[str, str]]:
@@ -71,19 +106,20 @@ _NO_COUNTRY = {"EU", "EZ", "UN", "XA", "XB", "ZZ", "QO"}
 
 @section.action(_PROFILE, needs=Permission.manage_settings)
 async def save(visit: Visit) -> Response:
-    """Keep what is right, or propose it if a profile is accepted;
+    """Keep what the form has, or propose it if a profile is accepted;
     what is wrong stands in the form with the reason.
     """
-    typed = {name: visit.form.text(name, 3000) for name in NAMES}
+    typed = {name: visit.form.text(name, 3000) for name in NAMES if visit.form.has(name)}
     # Some countries' account numbers look like a card's; it rests sealed.
     iban = visit.form.raw("iban").strip()[:3000]
-    details, errors = parse_details({**typed, "iban": iban})
+    details, errors = parse_details(typed)
     if details.country and details.country not in dict(_countries("en")):
         errors["country"] = "choose a country of the list"
     if errors:
         return await _page(visit, details, {name: sentence(text) for name, text in errors.items()}, 400)
+    said = {name: text for name, text in asdict(details).items() if name in typed}
     try:
-        proposed = await profile_changes.keep_profile(visit.gate, visit.session, details, iban=iban, now=visit.now)
+        proposed = await profile_changes.keep_profile(visit.gate, visit.session, said, iban=iban, now=visit.now)
     except ConfirmationNeeded:
         raise
     except Malformed as error:

@@ -61,14 +61,19 @@ async def _page(visit: Visit, errors: dict[str, str] | None = None, status: int 
 @section.action(f"{_ONE}/accept", needs=Access.operator, recent=True)
 async def accept(visit: Visit) -> Response:
     """Let the merchant go live, or take its change; only what this operator has looked at."""
-    await profile_changes.accept(
-        visit.database,
-        visit.session.operator,
-        visit.number("merchant_id"),
-        seen=_seen(visit),
-        iban_wait=visit.services.iban_wait,
-        now=visit.now,
-    )
+    seen, despite = _seen(visit), visit.form.text("despite", 5000)
+    try:
+        await profile_changes.accept(
+            visit.database,
+            visit.session.operator,
+            visit.number("merchant_id"),
+            seen=seen,
+            despite=despite,
+            iban_wait=visit.services.iban_wait,
+            now=visit.now,
+        )
+    except Malformed as error:
+        return await _page(visit, field_errors(error, "despite"), error.status)
     return visit.go(_PROFILES, visit.texts.get("Accepted. The merchant's owners are told."))
 
 
