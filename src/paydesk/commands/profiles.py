@@ -90,15 +90,19 @@ async def accept(
     """
     async with deployment() as here:
         await require_live_acquirer(here, await find_merchant(here.database, merchant_id))
-        await profile_changes.accept(
-            here.database,
-            COMMAND_LINE,
-            merchant_id,
-            seen=await _seen(here.database, merchant_id, seen),
-            despite=despite,
-            iban_wait=here.settings.iban_wait,
-            now=utc_now(),
-        )
+        waiting = await _seen(here.database, merchant_id, seen)
+        try:
+            await profile_changes.accept(
+                here.database,
+                COMMAND_LINE,
+                merchant_id,
+                seen=waiting,
+                despite=despite,
+                iban_wait=here.settings.iban_wait,
+                now=utc_now(),
+            )
+        except Malformed as error:
+            raise Malformed(f"{error.message}, with --despite", *error.fields) from error
         await _print(here.database, merchant_id, as_json)
 
 

@@ -157,7 +157,7 @@ def parse_despite(reason: str, missing: Sequence[str]) -> str:
     words = reason.strip()[:_TEXT]
     if not words:
         raise Malformed(
-            f"the profile lacks {', '.join(missing)}; send it back, or say why it is accepted all the same (--despite)", "despite"
+            f"the profile lacks {', '.join(missing)}; send it back, or say why it is accepted all the same", "despite"
         )
     return words
 
