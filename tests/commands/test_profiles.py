@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests import breaking
 from tests.conftest import propose_change, submit_profile
 
 from paydesk.database.pool import Database
@@ -36,7 +37,7 @@ async def test_an_incomplete_profile_is_accepted_with_a_reason_alone(
 ) -> None:
     environment |= LIVE
     await submit_profile(database, account["id"])
-    await database.execute("update business_profile set city = '' where merchant_id = $1", account["id"])
+    await breaking.say(database, "business_profile", {"merchant_id": account["id"]}, city="")
     said = await paydesk("profile", "accept", account["id"])
     assert (said.status, "lacks city" in said.err, "--despite" in said.err) == (1, True, True)
     assert account["id"] in await waiting(paydesk)

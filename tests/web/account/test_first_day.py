@@ -6,12 +6,13 @@ import re
 
 import httpx
 import pytest
-from tests import set_back
+from tests import breaking, set_back
 from tests.conftest import accept_waiting, submit_profile
 from tests.web.account.conftest import Join, Visitor, fields_of, leads_to, text_of
 from tests.web.account.selling import POOR, Seller, seller_of
 from tests.web.account.test_branding import save as save_branding
 from tests.web.account.test_settings import merchant_id, settings
+from tests.web.account.test_settings import save as save_profile
 
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
@@ -131,7 +132,7 @@ async def test_a_shop_that_takes_real_money_has_its_first_day_behind_it(desk: De
     seller = seller_of(desk, owner)
     assert "Your first day" in text_of(await owner.see(overview(owner)))
     payment = await seller.sell("A-1")
-    await desk.database.execute("update payment set live = true where merchant_id = $1 and id = $2", shop, payment)
+    await breaking.say(desk.database, "payment", {"merchant_id": shop, "id": payment}, live=True)
     assert "Your first day" not in text_of(await owner.see(overview(owner)))
 
 
@@ -143,8 +144,9 @@ async def test_the_live_side_says_what_is_missing_instead_of_a_test_card(owner: 
     assert "Profile: 2 of 11." in text_of(shown)
     assert "buy something with a test card" not in text_of(shown)
     assert f'href="{settings(owner, "profile")}"' in shown.text
-    await database.execute("delete from business_profile where merchant_id = $1", merchant_id(owner))
-    await submit_profile(database, merchant_id(owner))
+    of_shop = {"merchant_id": merchant_id(owner)}
+    await save_profile(owner)
+    await breaking.say(database, "business_profile", of_shop, status="submitted", submitted_at=utc_now())
     assert "We look at your business profile" in text_of(await owner.see(page))
     await accept_waiting(database, merchant_id(owner), now=utc_now())
     assert "still count as test" in text_of(await owner.see(page))

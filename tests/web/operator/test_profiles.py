@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests import set_back
+from tests import breaking, set_back
 from tests.web.account.conftest import Visitor, fields_of, leads_to, text_of
 from tests.web.operator.test_merchants import merchant_id_of
 
@@ -49,7 +49,7 @@ async def test_what_is_missing_is_named_and_accepted_with_a_reason_alone(
     operator: Visitor, owner: Visitor, database: Database
 ) -> None:
     merchant_id = await submit(owner, database)
-    await database.execute("update business_profile set city = '', website = '' where merchant_id = $1", merchant_id)
+    await breaking.say(database, "business_profile", {"merchant_id": merchant_id}, city="", website="")
     page = f"/operator/profiles/{merchant_id}"
     assert "Still missing: City, Website" in text_of(await operator.see(page))
     refused = await operator.send(page, f"{page}/accept", despite=" ")
