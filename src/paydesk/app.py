@@ -21,6 +21,7 @@ from starlette.routing import Mount, Route
 
 from paydesk.adapters.acquirers.interface import Acquirer
 from paydesk.adapters.acquirers.simulator import Notifier, SimulatedAcquirer, challenge_app
+from paydesk.adapters.outbound import OutboundClient
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.database.migrating import require_current_schema
@@ -30,6 +31,8 @@ from paydesk.database.waiting import LONGEST_STATEMENT
 from paydesk.domain.accounts.access_needs import Gate
 from paydesk.domain.operations.clocks import ClockWatch
 from paydesk.domain.payments.desk import Desk
+from paydesk.domain.payments.fetching_pictures import LARGEST_ANSWER
+from paydesk.domain.payments.fetching_pictures import TIMEOUT as PICTURE_TIMEOUT
 from paydesk.domain.payments.hold_gate import MoneyGate
 from paydesk.domain.payments.receiving import Reception
 from paydesk.domain.pingbacks.sending import PingbackSender
@@ -234,7 +237,18 @@ def api_services(settings: Settings, desk: Desk) -> ApiServices:
         **_of_every_door(settings, desk),
         calls_per_minute=settings.calls_per_minute,
         sender=partial(sender_for_a_call, settings, desk),
+        pictures=partial(pictures_for_a_call, settings, desk),
     )
+
+
+@asynccontextmanager
+async def pictures_for_a_call(settings: Settings, desk: Desk) -> AsyncIterator[OutboundClient]:
+    """What fetches pictures for one call: more is read than of the answer to a pingback."""
+    outbound = await outbound_client(settings, desk.database, timeout=PICTURE_TIMEOUT, max_answer=LARGEST_ANSWER)
+    try:
+        yield outbound
+    finally:
+        await outbound.close()
 
 
 @asynccontextmanager

@@ -242,14 +242,17 @@ def needs_standby(settings: Settings) -> bool:
     return bool(settings.live_acquirer) and not settings.allow_async
 
 
-async def outbound_client(settings: Settings, database: Database) -> OutboundClient:
+async def outbound_client(
+    settings: Settings, database: Database, *, timeout: float | None = None, max_answer: int = 4096
+) -> OutboundClient:
     """What calls merchants' URLs; in a copy it reaches nothing but the networks that are named
-    for that.
+    for that. Without a `timeout` of its own it waits as pingbacks do.
     """
     copy = await is_a_copy(database)
     return OutboundClient(
         allow=settings.copy_networks() if copy else settings.outbound_networks(),
-        timeout=settings.pingback_timeout,
+        timeout=timeout or settings.pingback_timeout,
+        max_answer=max_answer,
         public=not copy,
         keep=Bounds(settings.pingbacks_in_flight, settings.pingbacks_per_endpoint),
     )

@@ -3,6 +3,7 @@ with the standard library alone.
 """
 
 from paydesk_client.calls import ApiError
+from paydesk_client.checkouts import Checkouts
 from paydesk_client.deliveries import Deliveries
 from paydesk_client.gateway import Gateway
 from paydesk_client.parameters import MalformedForm, Parameters, Value
@@ -14,6 +15,7 @@ from paydesk_client.subscriptions import Subscriptions
 
 __all__ = [
     "ApiError",
+    "Checkouts",
     "Deliveries",
     "Gateway",
     "InvalidPingback",

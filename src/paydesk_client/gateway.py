@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from paydesk_client.calls import Calls
+from paydesk_client.checkouts import Checkouts
 from paydesk_client.deliveries import Deliveries
 from paydesk_client.payment_form import PaymentForm
 from paydesk_client.payments import Payments
@@ -68,6 +69,10 @@ class Gateway:
     def pingback(self) -> Pingback:
         """Verify and read the notifications that the service sends (interface.md §4.7)."""
         return Pingback(self.private_key, self.header_prefix, self.clock)
+
+    def checkouts(self) -> Checkouts:
+        """Make checkouts without a form."""
+        return Checkouts(Calls(self.api_url, self.private_key, self.timeout))
 
     def payments(self) -> Payments:
         """Give money back, and charge saved cards."""

@@ -72,6 +72,7 @@ WRITERS: dict[str, str] = {
     "invitation": "accounts",
     # A posting is written by the statement that does what it is about.
     "kept_release": "payments shoppers",  # what is removed is asked for in the statement that removes it
+    "item_picture": "payments test_clock",  # goes with the test side
     "ledger_entry": "chargebacks ledger payments test_clock",
     "ledger_horizon": "ledger",
     # Queued by the statement that does what it is about; operators send it again or set it aside.
@@ -95,6 +96,7 @@ WRITERS: dict[str, str] = {
     "person_device": "accounts",
     "person_token": "accounts",
     # Recorded by the statement that does what it tells; a copy sends none.
+    "picture_source": "payments test_clock",  # goes with the test side
     "pingback": "chargebacks operations payments pingbacks privacy subscriptions test_clock",
     "pingback_attempt": "pingbacks privacy test_clock",  # erased with its customer, or with the test side
     "proceeds_finding": "operations proceeds",  # an operator accepts one

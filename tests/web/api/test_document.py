@@ -12,6 +12,8 @@ from paydesk.web.api import shapes
 
 CALLS = {
     ("post", "/api/v1/charges"),
+    ("post", "/api/v1/checkouts"),
+    ("get", "/api/v1/checkouts/{checkout_id}"),
     ("get", "/api/v1/instruments"),
     ("get", "/api/v1/payments"),
     ("get", "/api/v1/payments/{payment_id}"),

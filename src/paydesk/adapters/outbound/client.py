@@ -64,7 +64,7 @@ def parse_endpoint(url: str) -> URL:
 
 
 class OutboundClient:
-    """Posts to merchants' URLs.
+    """Posts to merchants' URLs, and gets from them.
 
     Args: allow are networks that may be reached besides the public internet, or if that is not
     `public`, instead of it; timeout (seconds) is for a whole call, name look-up to last byte;
@@ -96,12 +96,19 @@ class OutboundClient:
         A connection is used again for the same `whose` (a merchant in one mode) alone; for nobody's
         call it is not kept.
         """
+        return await self._answer("POST", url, body, headers, whose)
+
+    async def get(self, url: str, headers: Mapping[str, str] | None = None) -> Answer:
+        """Get the start of what is at `url`, over a connection that is not kept; else as `post`."""
+        return await self._answer("GET", url, b"", headers or {}, None)
+
+    async def _answer(self, method: str, url: str, body: bytes, headers: Mapping[str, str], whose: Hashable) -> Answer:
         started = time.monotonic()
         heard, problem, sent = Heard(), None, dict(headers)
         try:
             endpoint = parse_endpoint(url)
-            sent = _all_headers(endpoint, body, headers)
-            request = _request(endpoint, sent, body)
+            sent = _all_headers(endpoint, body if method == "POST" else None, headers)
+            request = _request(method, endpoint, sent, body)
         except ValueError as error:
             words = str(error) if str(error).startswith("not a usable URL") else in_words(error, self.timeout)
             return Answer(None, b"", False, words, 0.0, sent)
@@ -152,7 +159,7 @@ class OutboundClient:
                 self._kept.keep(place, connection)
 
 
-def _all_headers(endpoint: URL, body: bytes, headers: Mapping[str, str]) -> dict[str, str]:
+def _all_headers(endpoint: URL, body: bytes | None, headers: Mapping[str, str]) -> dict[str, str]:
     """All that the request will carry, so that it can be recorded as it was sent;
     nothing is added behind it.
     """
@@ -162,13 +169,13 @@ def _all_headers(endpoint: URL, body: bytes, headers: Mapping[str, str]) -> dict
         "Accept": "*/*",
         "Accept-Encoding": "identity",
         **headers,
-        "Content-Length": str(len(body)),
+        **({} if body is None else {"Content-Length": str(len(body))}),
     }
 
 
-def _request(endpoint: URL, headers: Mapping[str, str], body: bytes) -> bytes:
+def _request(method: str, endpoint: URL, headers: Mapping[str, str], body: bytes) -> bytes:
     """The request, byte for byte. Raises: ValueError if it could be read as another one."""
-    lines = [f"POST {endpoint.raw_path_qs} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items())]
+    lines = [f"{method} {endpoint.raw_path_qs} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items())]
     head = "\r\n".join(lines)
     if head.count("\r") != len(headers) or head.count("\n") != len(headers) or "\0" in head:
         raise ValueError("a header contains a line break")

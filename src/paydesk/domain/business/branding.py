@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from paydesk.core.errors import Malformed, NotFound
+from paydesk.core.errors import NotFound
+from paydesk.core.pictures import Largest, require_picture
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any
 from paydesk.database.statements import load_statements
@@ -14,7 +15,6 @@ from paydesk.domain.accounts.audit import Action, record
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.accounts.sessions import Session, require
 from paydesk.domain.business.colours import parse_accent
-from paydesk.domain.business.pictures import read_picture
 
 queries = load_statements(__package__ or "", "branding.sql")
 
@@ -22,8 +22,6 @@ LARGEST_LOGO = 200 * 1024
 LONGEST_SIDE = 4096
 MOST_PIXELS = 4_000_000
 """A customer's phone unpacks these to 16 MB."""
-MOST_PASSES = 100
-"""A progressive JPEG has about ten; a hostile one has thousands, each over all of its pixels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,22 +48,9 @@ class Logo:
 def parse_logo(content: bytes) -> Logo:
     """A PNG, JPEG or WebP picture that any phone can draw.
 
-    Raises: Malformed for anything else (an SVG is a program, so it is not taken), and for one of
-        absurd size.
+    Raises: Malformed for anything else, and for one of absurd size.
     """
-    if len(content) > LARGEST_LOGO:
-        raise Malformed(f"the logo has {len(content) // 1024} kB; at most {LARGEST_LOGO // 1024} kB are taken", "logo")
-    picture = read_picture(content)
-    if picture is None:
-        raise Malformed("the logo must be a PNG, JPEG or WebP picture", "logo")
-    size = f"the logo is {picture.width} × {picture.height} pixels"
-    if max(picture.width, picture.height) > LONGEST_SIDE:
-        raise Malformed(f"{size}; at most {LONGEST_SIDE} each way are taken, so make it smaller", "logo")
-    if picture.width * picture.height > MOST_PIXELS:
-        millions = MOST_PIXELS // 1_000_000
-        raise Malformed(f"{size}; at most {millions} million in all are taken, so make it smaller", "logo")
-    if picture.passes > MOST_PASSES:
-        raise Malformed(f"the logo is drawn in {picture.passes} passes; save it as a PNG, or not progressively", "logo")
+    picture = require_picture(content, Largest(LARGEST_LOGO, LONGEST_SIDE, MOST_PIXELS), "logo")
     return Logo(content, picture.media_type)
 
 

@@ -23,12 +23,13 @@ queries = load_statements(__package__ or "", "callers.sql")
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The side of the merchant that a call is about, and its time, UTC
-    (a test clock may run ahead).
+    """The side of the merchant that a call is about, its time, UTC (a test clock may run ahead),
+    and the key pair that the call was made with.
     """
 
     shop: Shop
     now: datetime
+    key_id: int
     scopes: frozenset[KeyScope] = ALL_SCOPES
 
 
@@ -39,6 +40,7 @@ class _Found:
     """
 
     merchant_id: int | None
+    key_id: int
     scopes: Sequence[str]
     moves_live: bool
     test_mode: bool
@@ -80,7 +82,7 @@ async def identify(
     live = not sandbox and not found.test_mode and found.went_live_at is not None
     refuse_in_a_copy(live=live, in_a_copy=found.in_a_copy)
     scopes = scopes_there(found.scopes, live=live, moves_live=found.moves_live)
-    return Caller(Shop(found.merchant_id, live), now if live else now + found.test_clock, scopes)
+    return Caller(Shop(found.merchant_id, live), now if live else now + found.test_clock, found.key_id, scopes)
 
 
 async def identify_signer(
@@ -120,7 +122,7 @@ async def identify_signer(
     live = not sandbox and not signer.test_mode and signer.went_live_at is not None
     refuse_in_a_copy(live=live, in_a_copy=signer.in_a_copy)
     scopes = scopes_there(signer.scopes, live=live, moves_live=signer.moves_live)
-    return Caller(Shop(signer.merchant_id, live), now if live else now + signer.test_clock, scopes)
+    return Caller(Shop(signer.merchant_id, live), now if live else now + signer.test_clock, signer.key_id, scopes)
 
 
 def _refuse_too_many(calls: int, calls_per_minute: int, now: datetime) -> None:

@@ -2,7 +2,7 @@
 -- The merchant that a private key belongs to, and how many calls this client has made in this minute. Finding and
 -- counting are one statement; calls with a wrong key count together, under merchant 0.
 with found as (
-    select k.merchant_id, k.scopes, k.moves_live, m.test_mode, m.went_live_at, m.test_clock
+    select k.merchant_id, k.id as key_id, k.scopes, k.moves_live, m.test_mode, m.went_live_at, m.test_clock
       from merchant_key k
       join merchant m on m.id = k.merchant_id
      where k.private_key_lookup = :private_key_lookup and (k.valid_until is null or k.valid_until > :now)

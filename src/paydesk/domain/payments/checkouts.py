@@ -5,14 +5,15 @@ from its order's payment.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
 from enum import StrEnum
 
 import msgspec
 
+from paydesk.core.errors import NotFound
 from paydesk.core.periods import Unit
 from paydesk.core.storable import masked_json
 from paydesk.database.pool import Database
@@ -21,6 +22,7 @@ from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.customer_links import Link, LinkTo, OpenedLink, wrong_link
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.asking_pages import OpenedPage
+from paydesk.domain.payments.line_items import LineItem, LineItems, stored
 from paydesk.domain.payments.requests import CheckoutRequest, prefill
 from paydesk.domain.payments.states import REVERSED, PaymentState
 from paydesk.domain.shoppers.instruments import LaterCharges
@@ -153,6 +155,13 @@ class Checkout:
     later: LaterCharges | None = None
     test_mail: str = ""
     suspended: bool = False
+    items: tuple[LineItem, ...] = ()
+    seed: str = field(default="", repr=False)
+
+    @property
+    def link(self) -> Link:
+        """What leads a customer to it."""
+        return Link(LinkTo.CHECKOUT, self.shop, self.id, self.seed)
 
     @property
     def captures(self) -> bool:
@@ -168,11 +177,15 @@ async def open_checkout(
     form: Mapping[str, Value],
     key_id: int,
     now: datetime,
+    digest: bytes | None = None,
+    items: Sequence[LineItem] = (),
 ) -> Link:
     """Store a verified request and return its checkout's link; the same request gets the same one.
     Moves no money.
+
+    Requests are told apart by their `digest`, that of the form if none is given.
     """
-    digest = _digest(form, key_id)
+    digest = digest or _digest(form, key_id)
     row_id = await queries.open_checkout(
         database,
         merchant_id=shop.merchant_id,
@@ -193,6 +206,7 @@ async def open_checkout(
         country=request.country,
         package_version_id=await agree_package(database, shop, request.terms, now=now) if request.terms else None,
         first_amount=request.terms.first_amount if request.terms else None,
+        line_items=stored(items),
         now=now,
         expires_at=now + LIFETIME,
     )
@@ -221,6 +235,7 @@ class CheckoutRow(msgspec.Struct, frozen=True):
     currency: str
     description: str
     success_url: str
+    line_items: LineItems | None
     email: str
     first_name: str
     last_name: str
@@ -283,14 +298,27 @@ async def find_checkout(database: Database, link: Link | OpenedLink, *, now: dat
 
     Raises: NotFound.
     """
-    shop = link.shop
     checkout_id = await _old_link(database, link) if link.row_id is None else link.row_id
-    row = record_if_any(
-        CheckoutRow,
-        await queries.find_checkout(database, merchant_id=shop.merchant_id, live=shop.live, checkout_id=checkout_id),
-    )
+    row = await _row(database, link.shop, checkout_id)
     if row is None or not link.fits(row.seed):
         raise wrong_link()
+    return _checkout(row, link.shop, now)
+
+
+async def find_own_checkout(database: Database, shop: Shop, checkout_id: int, *, now: datetime) -> Checkout:
+    """A shop's own checkout, by its id; `now` is real time. Raises: NotFound."""
+    row = await _row(database, shop, checkout_id)
+    if row is None:
+        raise NotFound(f"there is no checkout {checkout_id}")
+    return _checkout(row, shop, now)
+
+
+async def _row(database: Database, shop: Shop, checkout_id: int | None) -> CheckoutRow | None:
+    side = {"merchant_id": shop.merchant_id, "live": shop.live}
+    return record_if_any(CheckoutRow, await queries.find_checkout(database, **side, checkout_id=checkout_id))
+
+
+def _checkout(row: CheckoutRow, shop: Shop, now: datetime) -> Checkout:
     return Checkout(
         shop=shop,
         id=row.id,
@@ -319,6 +347,8 @@ async def find_checkout(database: Database, link: Link | OpenedLink, *, now: dat
         attempt=_attempt(row),
         entered=_entered(row),
         terms=package_in(row).terms if row.package_version_id is not None else None,
+        items=row.line_items.items if row.line_items is not None else (),
+        seed=row.seed,
     )
 
 

@@ -1,11 +1,11 @@
--- name: open_checkout(merchant_id, live, request_digest, merchant_order_id, amount, currency, description, success_url, pingback_url, sign_version, key_id, parameters, email, first_name, last_name, country, package_version_id, first_amount, now, expires_at)$
+-- name: open_checkout(merchant_id, live, request_digest, merchant_order_id, amount, currency, description, success_url, pingback_url, sign_version, key_id, parameters, email, first_name, last_name, country, package_version_id, first_amount, line_items, now, expires_at)$
 -- The same signed request gets the same checkout; one that has expired opens again, for the shop asked anew.
 insert into checkout as c (merchant_id, live, request_digest, merchant_order_id, amount, currency, description,
                            success_url, pingback_url, sign_version, key_id, parameters, email, first_name, last_name,
-                           country, package_version_id, first_amount, created_at, expires_at)
+                           country, package_version_id, first_amount, line_items, created_at, expires_at)
 values (:merchant_id, :live, :request_digest, :merchant_order_id, :amount, :currency, :description,
         :success_url, :pingback_url, :sign_version, :key_id, :parameters, :email, :first_name, :last_name,
-        :country, :package_version_id, :first_amount, :now, :expires_at)
+        :country, :package_version_id, :first_amount, :line_items, :now, :expires_at)
     on conflict (merchant_id, live, request_digest) do update
        set expires_at = case when c.expires_at <= :now then excluded.expires_at else c.expires_at end
 returning id;
@@ -21,7 +21,7 @@ select id from checkout where merchant_id = :merchant_id and live = :live and to
 -- A checkout with all that a page needs. Its order's payment may have been made through another checkout, or (0) without any:
 -- by a saved card that the shop charged.
 select c.merchant_id, c.live, c.id, encode(c.request_digest, 'hex') as seed, c.merchant_order_id,
-       coalesce(c.first_amount, c.amount) as amount, c.currency, c.description, c.success_url,
+       coalesce(c.first_amount, c.amount) as amount, c.currency, c.description, c.success_url, c.line_items,
        c.email, c.first_name, c.last_name, c.country, c.created_at, c.expires_at, m.name as merchant_name,
        m.app_schemes, merchant_confirmed(m.id) as merchant_confirmed,
        case when jsonb_typeof(c.parameters -> 'city') = 'string' then c.parameters ->> 'city' end as city,

@@ -30,6 +30,7 @@ from paydesk.domain.merchants.keys import (
     require_scope,
 )
 from paydesk.domain.merchants.refused_forms import WrongHash, log_rejected_form
+from paydesk.domain.merchants.sellers import Selling
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.merchants.verifying import is_genuine
 from paydesk.domain.payments.checkouts import open_checkout
@@ -176,13 +177,13 @@ async def _verify(
     raise WrongHash(found.hashed, found.suspect)
 
 
-def refuse_beyond_pages(request: CheckoutRequest, signer: Signer, acquirers: Sequence[Acquirer]) -> None:
+def refuse_beyond_pages(request: CheckoutRequest, seller: Selling, acquirers: Sequence[Acquirer]) -> None:
     """Refuse what none of those that serve can take: on their own pages not everything can be paid
     that can be with a card typed on ours.
 
     Raises: Conflict, saying why.
     """
-    reasons = [_beyond(request, signer, acquirer) for acquirer in acquirers]
+    reasons = [_beyond(request, seller, acquirer) for acquirer in acquirers]
     if reasons and all(reasons):
         # The last one is that of the settings.
         raise Conflict(
@@ -191,29 +192,29 @@ def refuse_beyond_pages(request: CheckoutRequest, signer: Signer, acquirers: Seq
         )
 
 
-def _beyond(request: CheckoutRequest, signer: Signer, acquirer: Acquirer) -> str:
-    """What keeps a form from being paid on an acquirer's own page; empty if nothing does."""
+def _beyond(request: CheckoutRequest, seller: Selling, acquirer: Acquirer) -> str:
+    """What keeps an order from being paid on an acquirer's own page; empty if nothing does."""
     if acquirer.capabilities.cards:
         return ""
     if request.terms is not None:
         return "" if acquirer.capabilities.stored else "keeps nothing to charge a subscription by"
-    holds = not signer.shipped_goods or acquirer.hold_period >= TIME_TO_SHIP
+    holds = not seller.shipped_goods or acquirer.hold_period >= TIME_TO_SHIP
     return "" if holds else "holds no money for goods that are shipped"
 
 
-def refuse_live(signer: Signer) -> None:
+def refuse_live(seller: Selling) -> None:
     """Refuse a live checkout of a merchant that has not gone live, or is suspended,
     or whose database is a copy.
 
     Raises: Conflict, saying how to test instead.
     """
-    refuse_in_a_copy(live=True, in_a_copy=signer.in_a_copy)
-    if signer.suspended:
+    refuse_in_a_copy(live=True, in_a_copy=seller.in_a_copy)
+    if seller.suspended:
         raise Conflict(
             "this shop can't take payments at the moment: the account is suspended, see the reason in the business "
             "account; tests go on at the sandbox base"
         )
-    if signer.went_live_at is None:
+    if seller.went_live_at is None:
         raise Conflict(
             "this merchant is not live yet: live payments need an accepted business profile and a live acquirer; "
             "switch test mode on, or post the form to the sandbox base"

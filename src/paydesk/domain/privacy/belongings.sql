@@ -58,7 +58,8 @@ with customers as (
     select c.id
       from checkout c
      where c.merchant_id = :merchant_id and c.live = :live
-       and (lower(c.email) = any(:emails::text[]) or lower(c.parameters::text) like any(:patterns::text[]))
+       and (lower(c.email) = any(:emails::text[]) or lower(c.parameters::text) like any(:patterns::text[])
+            or lower(c.line_items::text) like any(:patterns::text[]))
 ), shoppers as (
     select id
       from shopper

@@ -64,6 +64,7 @@ update checkout c
                                                                   else '"erased"' end)
                                 from jsonb_each(c.parameters) f), '{}'),
        description = case when lower(c.description) like any(:patterns::text[]) then 'erased' else c.description end,
+       line_items = case when not lower(c.line_items::text) like any(:patterns::text[]) then c.line_items end,
        success_url = case when lower(c.success_url) like any(:patterns::text[])
                           then substring(c.success_url from '^https?://[^/?#]+') || '/' else c.success_url end,
        pingback_url = case when lower(c.pingback_url) like any(:patterns::text[])

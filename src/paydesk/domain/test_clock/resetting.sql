@@ -128,6 +128,16 @@ delete from subscription
  where merchant_id = :merchant_id and live = false
    and id in (select id from subscription where merchant_id = :merchant_id and live = false limit :most);
 
+-- name: delete_picture_sources(merchant_id, most)!
+delete from picture_source
+ where merchant_id = :merchant_id and live = false
+   and url_digest in (select url_digest from picture_source where merchant_id = :merchant_id and live = false limit :most);
+
+-- name: delete_item_pictures(merchant_id, most)!
+delete from item_picture
+ where merchant_id = :merchant_id and live = false
+   and digest in (select digest from item_picture where merchant_id = :merchant_id and live = false limit :most);
+
 -- name: delete_checkouts(merchant_id, most)!
 delete from checkout
  where merchant_id = :merchant_id and live = false

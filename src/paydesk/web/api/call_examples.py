@@ -30,6 +30,7 @@ _VALUES: Mapping[str, object] = {
     "status": "order_shipped",
     "text": "Delivered on 20 November, see the carrier's confirmation.",
     "time_zone": "UTC",
+    "unit_price": "4.00",
     "country": "GB",
 }
 """What fields hold in examples, by name; others have a value of their type."""

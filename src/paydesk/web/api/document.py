@@ -13,12 +13,21 @@ from starlette.routing import BaseRoute
 from paydesk.web.api.answers import REFERENCE
 from paydesk.web.api.balance_shapes import BALANCE_ANSWERS
 from paydesk.web.api.charges import CHARGE_ANSWERS
+from paydesk.web.api.checkouts import CHECKOUT_ANSWERS
 from paydesk.web.api.delivery_shapes import DELIVERY_ANSWERS
 from paydesk.web.api.refund_shapes import REFUND_ANSWERS
 from paydesk.web.api.shapes import ANSWERS
 from paydesk.web.api.subscription_changes import CHANGE_ANSWERS
 
-_SHAPES = (*ANSWERS, *DELIVERY_ANSWERS, *REFUND_ANSWERS, *CHARGE_ANSWERS, *CHANGE_ANSWERS, *BALANCE_ANSWERS)
+_SHAPES = (
+    *ANSWERS,
+    *DELIVERY_ANSWERS,
+    *REFUND_ANSWERS,
+    *CHARGE_ANSWERS,
+    *CHECKOUT_ANSWERS,
+    *CHANGE_ANSWERS,
+    *BALANCE_ANSWERS,
+)
 
 INTRODUCTION = (
     "For the merchant's server. Each call carries the private key in the header `X-ApiKey`. Below `/sandbox`, and "

@@ -7,6 +7,7 @@ from fastapi import APIRouter
 from paydesk.web.api import (
     chargebacks,
     charges,
+    checkouts,
     deliveries,
     docs_page,
     ledger,
@@ -20,6 +21,7 @@ from paydesk.web.api import (
 
 router = APIRouter()
 for part in (
+    checkouts,
     subscriptions,
     subscription_changes,
     payments,

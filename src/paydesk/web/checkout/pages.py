@@ -26,6 +26,7 @@ from starlette.responses import HTMLResponse, JSONResponse
 
 from paydesk.core.cards import BRAND_RULES, Brand
 from paydesk.core.urls import source_of
+from paydesk.domain.payments.line_items import LineItem
 from paydesk.domain.payments.states import PAGE_LEFT
 from paydesk.domain.shoppers.counting import CODES_A_DAY
 from paydesk.domain.shoppers.instruments import SavedInstrument
@@ -70,6 +71,14 @@ class Customer:
     city: str = ""
     postal_code: str = ""
     asks_place: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of an order, with the address of its picture, empty if it has none."""
+
+    item: LineItem
+    picture: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +133,8 @@ class CheckoutView:
     page_keep: str = ""
     page_charge: str = ""
     ticked: Sequence[str] = ()
+    lines: Sequence[Line] = ()
+    """What the order is made of, where its shop says so."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from paydesk.domain.merchants.customer_links import LinkTo, open_link
 from paydesk.domain.payments.checkouts import Checkout, Standing, find_checkout
 from paydesk.domain.payments.hosting import give_back_older, go_to_page, offers_to_keep, require_pages, takes_page
 from paydesk.domain.payments.hurrying import REST, may_look
+from paydesk.domain.payments.line_items import LineItem
 from paydesk.domain.payments.paying import (
     ConfirmWithBank,
     Paid,
@@ -42,11 +43,12 @@ from paydesk.domain.payments.returning import Way, leads_by_itself, way_back
 from paydesk.domain.payments.states import PAGE_LEFT
 from paydesk.web.brands import brand_address
 from paydesk.web.card_fields import WrongFields
-from paydesk.web.checkout import branding, card_form, pages, payment_form, sample
+from paydesk.web.checkout import branding, card_form, item_pictures, pages, payment_form, sample
 from paydesk.web.checkout.card_form import Typed
 from paydesk.web.checkout.consents import charge_in_words, keep_in_words, read_agreed
 from paydesk.web.checkout.known import Known, cookies_of, find_known
 from paydesk.web.checkout.services import CheckoutServices
+from paydesk.web.item_pictures import picture_address
 from paydesk.web.texts import Texts
 from paydesk.web.visits import base_path, client_address, in_sandbox, read_form_body, wants_json
 
@@ -186,6 +188,7 @@ class CheckoutVisit:
             ),
             page_charge=charge_in_words(merchant, checkout.later, self.texts, on_page=True) if asks_page else "",
             ticked=typed.ticked if typed else (),
+            lines=tuple(_line(checkout, item) for item in checkout.items),
         )
 
     async def thank(self, *, leads_back: bool = False) -> Response:
@@ -221,6 +224,10 @@ class CheckoutVisit:
         if wants_json(self.request) and self.request.method == "POST":
             return pages.payment_problem(self.texts, field_errors=errors, notice=notice, status=status)
         return pages.payment_page(self.view(typed), self.texts, field_errors=errors, notice=notice, status=status)
+
+
+def _line(checkout: Checkout, item: LineItem) -> pages.Line:
+    return pages.Line(item, picture_address(checkout.shop, item.picture) if item.picture else "")
 
 
 async def find_visit(request: Request, *, renew: bool = False) -> CheckoutVisit:
@@ -468,6 +475,7 @@ comparing lengths (BREACH); a page of somebody who is logged in must not be comp
 routes = [
     *payment_form.routes,
     *branding.routes,
+    *item_pictures.routes,
     Route(sample.SAMPLE, sample.show_sample, methods=["GET"], middleware=compressed),
     Route("/checkout/{token}", show, methods=["GET"], middleware=compressed),
     Route("/checkout/{token}/pay", submit, methods=["POST"], middleware=compressed),

@@ -11,12 +11,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from paydesk.core.errors import Malformed
+
 _PNG, _JPEG = b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff"
 _FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 """The JPEG markers that begin a frame, with its size; the other three of the row are tables."""
 _BARE = frozenset({0x01, *range(0xD0, 0xD9)})
 """The JPEG markers that stand alone, without a length."""
 _SCAN, _END = 0xDA, 0xD9
+
+MOST_PASSES = 100
+"""A progressive JPEG has about ten; a hostile one has thousands, each over all of its pixels."""
+
+
+@dataclass(frozen=True, slots=True)
+class Largest:
+    """How large a picture may be: in bytes, along a side, and in pixels altogether."""
+
+    content: int
+    side: int
+    pixels: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +43,30 @@ class Picture:
     width: int
     height: int
     passes: int = 1
+
+
+def require_picture(content: bytes, largest: Largest, field: str) -> Picture:
+    """The header of a picture that any phone can draw.
+
+    Raises: Malformed for anything but a PNG, JPEG or WebP file (an SVG is a program, so it is not
+        taken), and for one of absurd size, naming the `field` that it came in.
+    """
+    if len(content) > largest.content:
+        most = largest.content // 1024
+        raise Malformed(f"the {field} has {len(content) // 1024} kB; at most {most} kB are taken", field)
+    picture = read_picture(content)
+    if picture is None:
+        raise Malformed(f"the {field} must be a PNG, JPEG or WebP picture", field)
+    size = f"the {field} is {picture.width} × {picture.height} pixels"
+    if max(picture.width, picture.height) > largest.side:
+        raise Malformed(f"{size}; at most {largest.side} each way are taken, so make it smaller", field)
+    if picture.width * picture.height > largest.pixels:
+        millions = largest.pixels // 1_000_000
+        raise Malformed(f"{size}; at most {millions} million in all are taken, so make it smaller", field)
+    if picture.passes > MOST_PASSES:
+        said = f"the {field} is drawn in {picture.passes} passes; save it as a PNG, or not progressively"
+        raise Malformed(said, field)
+    return picture
 
 
 def read_picture(content: bytes) -> Picture | None:

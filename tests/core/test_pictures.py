@@ -4,8 +4,8 @@ from hypothesis import strategies as st
 from tests.domain.merchants.drawing import jpeg, png, segment, webp
 
 from paydesk.core.errors import Malformed
+from paydesk.core.pictures import Picture, read_picture
 from paydesk.domain.business.branding import LONGEST_SIDE, parse_logo
-from paydesk.domain.business.pictures import Picture, read_picture
 
 PREVIEW = segment(0xE1, b"Exif\0\0" + jpeg(9, 9))
 
