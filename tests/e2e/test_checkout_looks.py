@@ -19,12 +19,13 @@ from tests.e2e.looks import Look, violations
 from tests.lengths import long, one_of
 
 from paydesk.core.periods import Period
+from paydesk.domain.payments.line_items import LineItem
 from paydesk.domain.shoppers.instruments import LaterCharges, SavedInstrument
 from paydesk.domain.subscriptions.subscription_terms import Terms, Trial
 from paydesk.web.assets import static_app
 from paydesk.web.checkout import pages, wording
 from paydesk.web.checkout.consents import charge_in_words, keep_in_words
-from paydesk.web.checkout.pages import CheckoutView, Customer, texts_for
+from paydesk.web.checkout.pages import CheckoutView, Customer, Line, texts_for
 from paydesk.web.texts import Texts
 
 pytestmark = pytest.mark.browser
@@ -42,6 +43,7 @@ VIEW = CheckoutView(
     expires_at=datetime(2030, 1, 1, tzinfo=UTC),
     entered=Customer("ada@example.com", "Ada Lovelace", ""),
 )
+DOT = "data:image/gif;base64,R0lGODlhAQABAIAAAAUEBAAAACwAAAAAAQABAAACAkQBADs="
 PLACED = replace(VIEW.entered, city="London", postal_code="SW1A 1AA", asks_place=True)
 WORD = "Donaudampfschifffahrtsgesellschaft" * 8
 WIDE = replace(VIEW, merchant_name=WORD, description=WORD, merchant_order_id=WORD, amount=Decimal(999999999999))
@@ -69,8 +71,15 @@ def known(view: CheckoutView, texts: Texts) -> CheckoutView:
     )
 
 
+def itemized(view: CheckoutView) -> CheckoutView:
+    """The view of an order of many things, some of which have a picture."""
+    lines = [LineItem(view.description, view.amount, number + 1) for number in range(8)]
+    return replace(view, lines=[Line(line, DOT if line.quantity % 2 else "") for line in lines])
+
+
 STATES: dict[str, Callable[[CheckoutView, Texts], Response]] = {
     "payment": pages.payment_page,
+    "items": lambda view, texts: pages.payment_page(itemized(view), texts),
     "live": lambda view, texts: pages.payment_page(replace(view, live=True, entered=Customer()), texts),
     "errors": lambda view, texts: pages.payment_page(
         view, texts, field_errors=dict.fromkeys(wording.FIELDS, "invalid"), status=400

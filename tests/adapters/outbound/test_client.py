@@ -21,6 +21,7 @@ from tests.adapters.outbound.receivers import (
     response,
 )
 from tests.certificates import own_certificate
+from tests.servers import answering as answering_all
 
 from paydesk.adapters.outbound import parse_endpoint
 
@@ -36,6 +37,15 @@ async def test_what_is_recorded_as_sent_is_what_was_sent() -> None:
     assert answer.sent["Host"] == f"127.0.0.1:{receiver.port}"
     assert body == b'{"a":1}'
     assert (answer.status, answer.body_start, answer.complete, answer.error) == (200, b"ok", True, None)
+
+
+async def test_what_is_got_is_asked_for_without_a_body() -> None:
+    with answering_all(body=b"a picture") as (server, seen):
+        async with client() as outbound:
+            answer = await outbound.get(f"{server}/mug.png?x=1#part", {"Accept": "image/png"})
+    assert (answer.status, answer.body_start, answer.complete, answer.error) == (200, b"a picture", True, None)
+    assert [(one.path, one.body, one.headers["accept"]) for one in seen] == [("/mug.png?x=1", b"", "image/png")]
+    assert "content-length" not in seen[0].headers
 
 
 async def test_redirects_are_not_followed() -> None:

@@ -20,11 +20,14 @@ from tests.shopfront import press_pay
 from tests.till import Till
 
 from paydesk.adapters.acquirers.simulator.purchase_state import Standing
+from paydesk.core.clock import utc_now
 from paydesk.core.pictures import read_picture
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.merchant import Merchant
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.line_items import MOST_ITEMS, MOST_PICTURES
+from paydesk.domain.privacy.belongings import Subject
+from paydesk.domain.privacy.erasing import erase
 from paydesk.domain.test_clock.resetting import reset_test_side
 from paydesk_client import Gateway
 
@@ -270,6 +273,25 @@ class TestLineItems:
     ) -> None:
         page = (await web.post("/payment/form", data=signed_form(line_items='[{"name": "A"}]'))).headers["location"]
         assert 'class="items"' not in (await web.get(page)).text
+
+    async def test_one_that_names_who_is_erased_is_erased_with_them(
+        self,
+        web: httpx.AsyncClient,
+        body: dict[str, Any],
+        headers: dict[str, str],
+        database: Database,
+        merchant: Merchant,
+    ) -> None:
+        engraved = {**MUG, "name": "Mug for Ada@Example.com"}
+        for key, line in (("a", engraved), ("b", MUG)):
+            asked = {**body, "merchant_order_id": key, "line_items": [line, TEA]}
+            await web.post(PATH, json=asked, headers={**headers, "Idempotency-Key": key})
+        await erase(database, Subject(merchant.id, email="ada@example.com"), now=utc_now())
+        left = await database.fetch(
+            "select line_items::text, email from checkout where merchant_id = $1 order by merchant_order_id",
+            merchant.id,
+        )
+        assert [(row["line_items"] is None, row["email"]) for row in left] == [(True, "erased"), (False, "")]
 
     async def test_fifty_of_them_with_pictures_keep_the_first_view_light(
         self, open_web: OpenWeb, body: dict[str, Any], headers: dict[str, str]
