@@ -28,12 +28,12 @@ _HEADERS = {
 
 async def show_picture(request: Request) -> Response:
     """A picture, drawn by us; a browser that opens it alone runs nothing."""
-    given = request.path_params
-    shop = Shop(min(int(given["merchant_id"]), LARGEST_ID), live=given["side"] == "live")
-    if given["side"] not in ("live", "test") or not _NAME.fullmatch(given["name"]):
+    merchant_id, side, name = map(request.path_params.get, ("merchant_id", "side", "name"))
+    if side not in ("live", "test") or not _NAME.fullmatch(str(name)):
         return PlainTextResponse("Not Found", 404)
+    shop = Shop(min(int(merchant_id or 0), LARGEST_ID), live=side == "live")
     try:
-        picture = await find_picture(CheckoutServices.of(request).desk.database, shop, given["name"])
+        picture = await find_picture(CheckoutServices.of(request).desk.database, shop, str(name))
     except NotFound:
         return PlainTextResponse("Not Found", 404)
     return Response(picture.content, media_type=MEDIA_TYPE, headers=_HEADERS)
