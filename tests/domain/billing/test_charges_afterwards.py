@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 from datetime import timedelta
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from tests import breaking, set_back
@@ -29,6 +30,7 @@ from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.checkouts import Standing, find_checkout
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.janitor import settle_due
+from paydesk.domain.privacy import belongings
 from paydesk.domain.privacy.belongings import Subject
 from paydesk.domain.privacy.erasing import erase
 from paydesk.domain.shoppers.for_api import list_instruments
@@ -198,3 +200,28 @@ async def test_who_is_erased_while_a_charge_begins_is_waited_for_and_told_of_it(
     await erase(desk.database, subject, now=utc_now())
     kept = "select count(*) from customer where merchant_id = $1 and email <> 'erased'"
     assert await desk.database.fetchval(kept, shop.merchant_id) == 0, "the charge's own customer is erased with them"
+
+
+async def test_who_is_erased_while_a_charge_is_written_down_is_told_of_it(
+    desk: Desk, shop: Shop, card: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await breaking.say(desk.database, "pingback", {"merchant_id": shop.merchant_id}, state="acknowledged")
+    answered, may_be_told = asyncio.Event(), asyncio.Event()
+    honest_record, honest_look = charging_saved.record_approvals, belongings.queries.standing_in_the_way
+
+    async def recorded_late(*given: Any, **asked: Any) -> Any:
+        answered.set()
+        await may_be_told.wait()
+        return await honest_record(*given, **asked)
+
+    async def looked_at_late(*given: Any, **asked: Any) -> Any:
+        may_be_told.set()
+        await charging
+        return await honest_look(*given, **asked)
+
+    monkeypatch.setattr(charging_saved, "record_approvals", recorded_late)
+    charging = asyncio.create_task(charge(desk, shop, power(card)))
+    await answered.wait()
+    monkeypatch.setattr(belongings.queries, "standing_in_the_way", looked_at_late)
+    with pytest.raises(Conflict, match="pingbacks still to be sent: 1"):
+        await erase(desk.database, Subject(shop.merchant_id, email="ada@example.com"), now=utc_now())

@@ -5,7 +5,7 @@ by e-mail address or by an order.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from urllib.parse import quote, quote_plus
 
 from paydesk.core.errors import Malformed
@@ -80,6 +80,10 @@ class Ids:
     movements: Sequence[int]
     shoppers: Sequence[int]
     instruments: Sequence[int]
+
+    def has_same_rows(self, other: Ids) -> bool:
+        """Whether both name the same rows, in whatever order."""
+        return all(set(getattr(self, each.name)) == set(getattr(other, each.name)) for each in fields(Ids))
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,8 +97,7 @@ async def erase(
     async with database.acquire() as connection, connection.transaction():
         sides = await _held(connection, subject)
         if not again:
-            for found in sides:
-                await _refuse_open(connection, found)
+            sides = await _at_rest(connection, subject, sides)
         remember()
         counts: dict[str, int] = {}
         left: set[str] = set()
@@ -166,6 +165,22 @@ async def _refuse_open(connection: Connection, found: Found) -> None:
         raise Conflict("the outcome of a payment, refund or change of card is not known yet; try again when it is")
     if there.due:
         raise Conflict(f"pingbacks still to be sent: {there.due}; try again when they are acknowledged or exhausted")
+
+
+async def _at_rest(connection: Connection, subject: Subject, sides: list[Found]) -> list[Found]:
+    """Somebody's rows, when nothing of theirs is going on.
+
+    An outcome that comes between finding rows and looking at them brings a pingback with true
+    values, which is not among what was found: they are found again until nothing was added.
+
+    Raises: Conflict, saying what has to be over first.
+    """
+    while True:
+        for found in sides:
+            await _refuse_open(connection, found)
+        before, sides = sides, await find_person(connection, subject)
+        if all(now.has_same_rows(then) for now, then in zip(sides, before, strict=True)):
+            return sides
 
 
 async def _orders_left(connection: Connection, found: Found) -> set[str]:
