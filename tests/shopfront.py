@@ -33,13 +33,15 @@ from paydesk.domain.merchants.customer_links import Link, OpenedLink
 from paydesk.domain.merchants.merchant import change_merchant
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.merchants.test_clock import shop_time
+from paydesk.domain.payments.challenges import settle_challenge
 from paydesk.domain.payments.checkouts import find_checkout, open_checkout
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.hosting import Guest, go_to_page
-from paydesk.domain.payments.paying import ConfirmWithBank, Paid, Payer, Result, settle_challenge
+from paydesk.domain.payments.paying import Payer
 from paydesk.domain.payments.paying import pay as pay_at
 from paydesk.domain.payments.refunding import Refund, refund
 from paydesk.domain.payments.requests import CheckoutRequest
+from paydesk.domain.payments.results import ConfirmWithBank, Paid, Result
 from paydesk.domain.shoppers.instruments import Agreed, LaterCharges
 from paydesk.domain.shoppers.proving import ask_for_code, prove
 from paydesk.domain.shoppers.sessions import Shopper, find_shopper

@@ -33,8 +33,8 @@ from paydesk.domain.payments.checkouts import Checkout, find_checkout
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.janitor import settle_due
 from paydesk.domain.payments.movements import finish_movements
-from paydesk.domain.payments.paying import Result
 from paydesk.domain.payments.refunding import Refund
+from paydesk.domain.payments.results import Result
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.subscription_terms import Terms
 

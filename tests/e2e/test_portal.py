@@ -27,8 +27,8 @@ from paydesk.domain.billing.charging import BillingRun
 from paydesk.domain.merchants.merchant import Merchant
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.payments.paying import Paid
 from paydesk.domain.payments.receiving import Reception, receive_form
+from paydesk.domain.payments.results import Paid
 from paydesk.settings import Settings
 from paydesk_client.signature import encode_form
 

@@ -35,7 +35,7 @@ from paydesk.domain.operations.acquirer_rules import add_rule, remove_rule
 from paydesk.domain.operations.reconciling import reconcile
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.hold_periods import require_one_holds
-from paydesk.domain.payments.paying import Paid, Refused, Unsettled
+from paydesk.domain.payments.results import Paid, Refused, Unsettled
 
 DECLINED = "4000000000000002"
 LOST = OutcomeUnknown("the answer was lost")

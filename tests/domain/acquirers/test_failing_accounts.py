@@ -37,7 +37,7 @@ from paydesk.domain.acquirers.health import list_out_of_turn
 from paydesk.domain.acquirers.routing import Rule
 from paydesk.domain.operations.acquirer_rules import add_rule
 from paydesk.domain.operations.reconciling import reconcile
-from paydesk.domain.payments.paying import Paid, Refused, Unsettled
+from paydesk.domain.payments.results import Paid, Refused, Unsettled
 
 __all__ = ["accounts", "database", "database_url"]
 

@@ -21,7 +21,7 @@ from paydesk.domain.acquirers import health
 from paydesk.domain.acquirers.health import LEAST, Health, list_out_of_turn
 from paydesk.domain.acquirers.routing import Order, Rule
 from paydesk.domain.operations.acquirer_rules import add_rule
-from paydesk.domain.payments.paying import ConfirmWithBank, Paid, Refused, Unsettled
+from paydesk.domain.payments.results import ConfirmWithBank, Paid, Refused, Unsettled
 
 __all__ = ["accounts", "database", "database_url"]
 

@@ -30,6 +30,7 @@ from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.checkouts import Standing, find_checkout
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.janitor import settle_due
+from paydesk.domain.payments.outcomes import record_approvals
 from paydesk.domain.privacy import belongings
 from paydesk.domain.privacy.belongings import Subject
 from paydesk.domain.privacy.erasing import erase
@@ -207,7 +208,7 @@ async def test_who_is_erased_while_a_charge_is_written_down_is_told_of_it(
 ) -> None:
     await breaking.say(desk.database, "pingback", {"merchant_id": shop.merchant_id}, state="acknowledged")
     answered, may_be_told = asyncio.Event(), asyncio.Event()
-    honest_record, honest_look = charging_saved.record_approvals, belongings.queries.standing_in_the_way
+    honest_record, honest_look = record_approvals, belongings.queries.standing_in_the_way
 
     async def recorded_late(*given: Any, **asked: Any) -> Any:
         answered.set()

@@ -29,11 +29,7 @@ from paydesk.domain.billing.replacing_cards import NewCard, replace_card, settle
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.card_guard import Limits
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.payments.paying import (
-    ConfirmWithBank,
-    Refused,
-    Unsettled,
-)
+from paydesk.domain.payments.results import ConfirmWithBank, Refused, Unsettled
 from paydesk.domain.subscriptions.ending import cancel
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.states import CARD_CHANGE_TRANSITIONS, OPEN_CHANGES, CardChangeState

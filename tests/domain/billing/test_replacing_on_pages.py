@@ -34,7 +34,7 @@ from paydesk.domain.merchants.customer_links import Link
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.hurrying import REST, hurry_named, hurry_noticed, named
-from paydesk.domain.payments.paying import ConfirmWithBank, Refused, Unsettled
+from paydesk.domain.payments.results import ConfirmWithBank, Refused, Unsettled
 from paydesk.domain.privacy.belongings import Subject
 from paydesk.domain.privacy.erasing import erase
 from paydesk.domain.subscriptions.ending import cancel

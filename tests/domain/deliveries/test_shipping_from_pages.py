@@ -22,9 +22,10 @@ from paydesk.adapters.acquirers.simulator.record import Kind
 from paydesk.adapters.acquirers.wrapping import PassingAcquirer
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Unavailable
+from paydesk.domain.payments.challenges import settle_challenge
 from paydesk.domain.payments.hold_periods import TIME_TO_SHIP
-from paydesk.domain.payments.paying import ConfirmWithBank, Paid, settle_challenge
 from paydesk.domain.payments.refunding import RefundStatus
+from paydesk.domain.payments.results import ConfirmWithBank, Paid
 
 VISA = "4242424242424242"
 DAY = timedelta(days=1)

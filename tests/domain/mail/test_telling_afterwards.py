@@ -24,8 +24,8 @@ from paydesk.domain.mail.kinds import MailKind
 from paydesk.domain.mail.telling import TOLD_FOR
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.payments.paying import ConfirmWithBank
 from paydesk.domain.payments.refunding import refund
+from paydesk.domain.payments.results import ConfirmWithBank
 from paydesk.web.mails.writing import write
 
 __all__ = ["warehouse"]

@@ -31,7 +31,7 @@ from paydesk.domain.operations.giving_back import finish_given_back, give_back
 from paydesk.domain.operations.history import hold, read
 from paydesk.domain.operations.holding import accept
 from paydesk.domain.payments.idempotency_keys import pads_of
-from paydesk.domain.payments.paying import ConfirmWithBank, Paid
+from paydesk.domain.payments.results import ConfirmWithBank, Paid
 
 DECLINED, MASTERCARD = "4000000000000002", "5555555555554444"
 

@@ -40,8 +40,8 @@ from paydesk.domain.operations.merchants import resume_merchant
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.janitor import settle_due
 from paydesk.domain.payments.movements import finish_movements
-from paydesk.domain.payments.paying import Paid, Unsettled
 from paydesk.domain.payments.refunding import refund
+from paydesk.domain.payments.results import Paid, Unsettled
 from paydesk.domain.pingbacks.sending import PingbackSender
 from paydesk.equipment import outbound_client, sender_settings
 from paydesk.settings import Settings

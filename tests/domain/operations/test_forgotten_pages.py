@@ -25,7 +25,7 @@ from paydesk.core.errors import Unavailable
 from paydesk.domain.operations.differences import DifferenceKind
 from paydesk.domain.operations.history import hold, read
 from paydesk.domain.operations.holding import lift_if_whole
-from paydesk.domain.payments.paying import ConfirmWithBank, Paid
+from paydesk.domain.payments.results import ConfirmWithBank, Paid
 from paydesk.domain.test_clock.resetting import reset_test_side
 
 

@@ -22,8 +22,8 @@ from paydesk.domain.operations.open_outcomes import OpenKind, OpenOutcome, ask_n
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.janitor import settle_due
 from paydesk.domain.payments.movements import finish_movements
-from paydesk.domain.payments.paying import Unsettled
 from paydesk.domain.payments.refunding import RefundStatus, refund
+from paydesk.domain.payments.results import Unsettled
 
 
 async def waiting(database: Database, shop: Shop, *, after: Place | None = None) -> list[OpenOutcome]:

@@ -16,7 +16,7 @@ from tests.shopfront import MONTHLY
 from paydesk.adapters.acquirers.simulator import Bank, SimulatedAcquirer
 from paydesk.core.clock import utc_now
 from paydesk.domain.operations.reconciling import reconcile
-from paydesk.domain.payments.paying import Paid, Result
+from paydesk.domain.payments.results import Paid, Result
 
 DECLINED, MASTERCARD = "4000000000000002", "5555555555554444"
 

@@ -33,7 +33,7 @@ from paydesk.domain.operations.remembered_accounts import (
     remember_accounts,
     say_gone,
 )
-from paydesk.domain.payments.paying import Paid
+from paydesk.domain.payments.results import Paid
 
 __all__ = ["accounts", "database", "database_url"]
 

@@ -28,8 +28,10 @@ from paydesk.domain.merchants.merchant import create_merchant
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import card_guard
 from paydesk.domain.payments.card_guard import Limits, counts_of, networks_of
+from paydesk.domain.payments.challenges import settle_challenge
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.payments.paying import ConfirmWithBank, Paid, Refused, Result, pay, settle_challenge
+from paydesk.domain.payments.paying import pay
+from paydesk.domain.payments.results import ConfirmWithBank, Paid, Refused, Result
 from paydesk.domain.subscriptions.subscription_terms import Terms, Trial
 
 VISA, DECLINED, WRONG_CVC, ASKS = "4242424242424242", "4000000000000002", "4000000000000127", "4000000000003220"

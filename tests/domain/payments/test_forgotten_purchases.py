@@ -33,8 +33,8 @@ from paydesk.adapters.acquirers.simulator.purchase_state import Standing
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict
 from paydesk.core.periods import Period
-from paydesk.domain.payments.paying import Paid, Unsettled
 from paydesk.domain.payments.refunding import refund
+from paydesk.domain.payments.results import Paid, Unsettled
 from paydesk.domain.subscriptions.subscription_terms import Terms
 
 VISA, MASTERCARD, DECLINED, CHALLENGED = "4242424242424242", "5555555555554444", "4000000000000002", "4000000000003220"

@@ -22,12 +22,13 @@ from paydesk.adapters.acquirers.simulator.record import Kind
 from paydesk.adapters.acquirers.wrapping import PassingAcquirer
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Gone, NotFound, Unavailable
+from paydesk.domain.payments.challenges import settle_challenge
 from paydesk.domain.payments.checkouts import Standing as CheckoutStanding
-from paydesk.domain.payments.hosting import give_back_older
 from paydesk.domain.payments.hurrying import REST, Notified, hurry_named
 from paydesk.domain.payments.janitor import settle_due
-from paydesk.domain.payments.paying import ConfirmWithBank, Paid, Refused, Unsettled, settle_challenge
+from paydesk.domain.payments.older_pages import give_back_older
 from paydesk.domain.payments.refunding import refund
+from paydesk.domain.payments.results import ConfirmWithBank, Paid, Refused, Unsettled
 from paydesk.domain.privacy.belongings import Subject
 from paydesk.domain.privacy.erasing import erase
 

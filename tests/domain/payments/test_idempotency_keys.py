@@ -32,8 +32,8 @@ from paydesk.domain.merchants.merchant import create_merchant, shop_of
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.idempotency_keys import pads_of
-from paydesk.domain.payments.paying import Paid
 from paydesk.domain.payments.refunding import refund
+from paydesk.domain.payments.results import Paid
 from paydesk.domain.test_clock.resetting import reset_test_side
 
 VISA, DECLINED = "4242424242424242", "4000000000000002"

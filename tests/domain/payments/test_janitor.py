@@ -26,11 +26,12 @@ from paydesk.adapters.acquirers.simulator.purchase_state import Standing
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.payments import janitor
+from paydesk.domain.payments.challenges import settle_challenge
 from paydesk.domain.payments.checkouts import Standing as CheckoutStanding
 from paydesk.domain.payments.janitor import settle_due
 from paydesk.domain.payments.lookups import Lookup
 from paydesk.domain.payments.outcomes import Approval, Ending, record_approvals, record_endings
-from paydesk.domain.payments.paying import ConfirmWithBank, Paid, Unsettled, settle_challenge
+from paydesk.domain.payments.results import ConfirmWithBank, Paid, Unsettled
 from paydesk.domain.payments.states import AttemptState
 
 Charges = Callable[[], list[Standing]]

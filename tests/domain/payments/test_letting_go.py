@@ -27,7 +27,7 @@ from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import outcomes
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.letting_go import ALARMING, ask_unneeded, let_go_due
-from paydesk.domain.payments.paying import ConfirmWithBank
+from paydesk.domain.payments.results import ConfirmWithBank
 from paydesk.domain.privacy.belongings import Subject
 from paydesk.domain.privacy.erasing import erase
 from paydesk.domain.shoppers.instruments import remove, take_back

@@ -16,11 +16,12 @@ from paydesk.adapters.acquirers.simulator.purchase_state import Standing
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Gone, Unavailable
 from paydesk.database.pool import Database
-from paydesk.domain.payments import paying
+from paydesk.domain.payments import results
 from paydesk.domain.payments.card_guard import Limits
 from paydesk.domain.payments.checkouts import LIFETIME
 from paydesk.domain.payments.checkouts import Standing as CheckoutStanding
-from paydesk.domain.payments.paying import Paid, Refused, Unsettled, pay
+from paydesk.domain.payments.paying import pay
+from paydesk.domain.payments.results import Paid, Refused, Unsettled
 
 Charges = Callable[[], list[Standing]]
 
@@ -71,7 +72,7 @@ async def test_a_database_that_is_away_when_the_bank_answers_leaves_the_attempt_
         raise asyncpg.ConnectionDoesNotExistError("connection was closed in the middle of operation")
 
     with monkeypatch.context() as patch:
-        patch.setattr(paying, "record_approvals", away)
+        patch.setattr(results, "record_approvals", away)
         assert isinstance(await till.pay(await till.order(), VISA), Unsettled)
     assert await till.attempt_states() == ["processing"]
     await till.settle(seconds=6)

@@ -27,10 +27,11 @@ from paydesk.adapters.acquirers.wrapping import PassingAcquirer
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict
 from paydesk.core.paging import Page
+from paydesk.domain.payments.challenges import settle_challenge
 from paydesk.domain.payments.checkouts import Standing as CheckoutStanding
 from paydesk.domain.payments.for_api import PaymentFilter, list_payments
 from paydesk.domain.payments.janitor import watch_open_outcomes
-from paydesk.domain.payments.paying import ConfirmWithBank, Paid, Unsettled, settle_challenge
+from paydesk.domain.payments.results import ConfirmWithBank, Paid, Unsettled
 from paydesk.domain.payments.states import PaymentState
 
 Charges = Callable[[], list[Standing]]
@@ -158,7 +159,7 @@ class TestWaiting:
         link = await slow.order()
         bank.pages.pay(page_of(await shopfront.go_on(slow.desk, link)), Way.TRANSFER, "")
         with monkeypatch.context() as dying:
-            dying.setattr("paydesk.domain.payments.paying.record_pending", ending_in(ConnectionResetError()))
+            dying.setattr("paydesk.domain.payments.results.record_pending", ending_in(ConnectionResetError()))
             with pytest.raises(ConnectionResetError):
                 await come_back(slow, link)
         assert await slow.state() == "challenged"

@@ -37,9 +37,10 @@ from paydesk.domain.chargebacks.reading_acquirers import read_disputes
 from paydesk.domain.deliveries.deadlines import act_on_due
 from paydesk.domain.merchants.customer_links import Link
 from paydesk.domain.merchants.merchant import create_merchant, shop_of
+from paydesk.domain.payments.challenges import settle_challenge
 from paydesk.domain.payments.failed_refunds import read_failed_refunds
-from paydesk.domain.payments.paying import ConfirmWithBank, settle_challenge
 from paydesk.domain.payments.refunding import refund
+from paydesk.domain.payments.results import ConfirmWithBank
 from paydesk.domain.payments.states import (
     ATTEMPT_TRANSITIONS,
     PAID,

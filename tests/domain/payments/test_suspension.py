@@ -35,7 +35,7 @@ from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.operations.merchants import resume_merchant, suspend_merchant
 from paydesk.domain.payments.checkouts import Standing
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.payments.paying import ConfirmWithBank, Paid, Refused, Result, Unsettled
+from paydesk.domain.payments.results import ConfirmWithBank, Paid, Refused, Result, Unsettled
 
 APPROVED = "4242424242424242"
 

@@ -31,8 +31,8 @@ from paydesk.domain.merchants.customer_links import Link
 from paydesk.domain.merchants.refused_forms import log_rejected_form
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.payments.paying import Paid, Refused
 from paydesk.domain.payments.refunding import refund
+from paydesk.domain.payments.results import Paid, Refused
 from paydesk.domain.pingbacks.resending_by_hand import resend
 from paydesk.domain.privacy.belongings import Subject
 from paydesk.domain.privacy.erasing import Erasure, erase

@@ -24,9 +24,10 @@ from paydesk.domain.mail.queueing import PURPOSE, open_facts, seal_fact
 from paydesk.domain.merchants.keys import pairs_of
 from paydesk.domain.merchants.merchant import Merchant
 from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.payments.challenges import leave_challenge
 from paydesk.domain.payments.checkouts import find_checkout
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.payments.paying import ConfirmWithBank, Refused, leave_challenge
+from paydesk.domain.payments.results import ConfirmWithBank, Refused
 from paydesk.domain.sealing.resealing import (
     BATCH,
     PLACES,

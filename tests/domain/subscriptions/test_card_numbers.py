@@ -32,10 +32,11 @@ from paydesk.domain.billing.for_customer import find_holding
 from paydesk.domain.billing.replacing_cards import NewCard, replace_card
 from paydesk.domain.merchants.customer_links import Link
 from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.payments.challenges import settle_challenge
 from paydesk.domain.payments.checkouts import find_checkout
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.janitor import settle_due
-from paydesk.domain.payments.paying import Paid, Refused, Unsettled, settle_challenge
+from paydesk.domain.payments.results import Paid, Refused, Unsettled
 from paydesk.domain.subscriptions.ending import cancel, expire_due
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.subscription_terms import Terms

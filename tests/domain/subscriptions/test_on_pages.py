@@ -25,8 +25,9 @@ from paydesk.adapters.acquirers.wrapping import PassingAcquirer
 from paydesk.core.clock import utc_now
 from paydesk.core.periods import Period
 from paydesk.domain.merchants.customer_links import Link
+from paydesk.domain.payments.challenges import settle_challenge
 from paydesk.domain.payments.checkouts import find_checkout
-from paydesk.domain.payments.paying import ConfirmWithBank, Paid, Result, settle_challenge
+from paydesk.domain.payments.results import ConfirmWithBank, Paid, Result
 from paydesk.domain.privacy.belongings import Subject
 from paydesk.domain.privacy.erasing import erase
 from paydesk.domain.subscriptions.lifecycle import Subscription

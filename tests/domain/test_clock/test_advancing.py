@@ -31,7 +31,7 @@ from paydesk.domain.merchants.merchant import Merchant, change_merchant
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.merchants.test_clock import held_clock, read_clock
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.payments.paying import ConfirmWithBank, Paid
+from paydesk.domain.payments.results import ConfirmWithBank, Paid
 from paydesk.domain.pingbacks.sending import PingbackSender
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.subscription_terms import Terms, Trial

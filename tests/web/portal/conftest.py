@@ -20,7 +20,7 @@ from paydesk.domain.merchants.customer_links import LinkTo, open_link
 from paydesk.domain.merchants.merchant import Merchant
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.payments.paying import Paid
+from paydesk.domain.payments.results import Paid
 from paydesk.domain.subscriptions.lifecycle import Subscription
 
 TYPED = {"expiry": "12 / 40", "cvc": "739", "holder": "Grace Hopper"}

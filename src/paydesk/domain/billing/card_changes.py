@@ -29,7 +29,7 @@ from paydesk.domain.payments import card_guard
 from paydesk.domain.payments.asking_pages import OpenedPage
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.outcomes import CHALLENGE_LOOK, PAGE_LOOK
-from paydesk.domain.payments.paying import ConfirmWithBank, Refused, Unsettled
+from paydesk.domain.payments.results import ConfirmWithBank, Refused, Unsettled
 from paydesk.domain.payments.states import PAGE_LEFT
 from paydesk.domain.payments.stored_cards import shown_brand
 from paydesk.domain.subscriptions.lifecycle import tried_at_once

@@ -39,7 +39,7 @@ from paydesk.domain.payments.lookups import (
     UNKNOWN_THERE,
 )
 from paydesk.domain.payments.outcomes import CHALLENGE_LOOK
-from paydesk.domain.payments.paying import Unsettled
+from paydesk.domain.payments.results import Unsettled
 from paydesk.domain.payments.states import PAGE_LEFT
 from paydesk.domain.subscriptions.states import CardChangeState
 from paydesk.loops.repeating import repeat

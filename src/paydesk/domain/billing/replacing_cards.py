@@ -37,8 +37,8 @@ from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import card_guard, metrics
 from paydesk.domain.payments.asking_pages import end_page, find_page
 from paydesk.domain.payments.desk import FIRST_LOOK, KEY_LIFETIME, Desk
-from paydesk.domain.payments.paying import ConfirmWithBank, Refused, Unsettled
 from paydesk.domain.payments.refused_requests import authorize
+from paydesk.domain.payments.results import ConfirmWithBank, Refused, Unsettled
 from paydesk.domain.payments.stored_cards import card_row
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.states import CardChangeState

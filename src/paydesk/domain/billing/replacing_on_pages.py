@@ -46,8 +46,8 @@ from paydesk.domain.payments import card_guard, metrics
 from paydesk.domain.payments.asking_pages import believed
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.hurrying import Notified, notify_url
-from paydesk.domain.payments.paying import Refused, Unsettled
 from paydesk.domain.payments.refused_requests import RefusedRequest, report_refused
+from paydesk.domain.payments.results import Refused, Unsettled
 from paydesk.domain.payments.stored_cards import unknown_row
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.rows import SubscriptionRow, link_of

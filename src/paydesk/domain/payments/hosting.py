@@ -7,10 +7,8 @@ answer is asked for again with just the same, and the same page comes back.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from decimal import Decimal
 from functools import partial
 
 import msgspec
@@ -19,52 +17,39 @@ import structlog
 from paydesk.adapters.acquirers.hosted_pages import LONGEST_LIFE, SHORTEST_LIFE, PageRequest
 from paydesk.adapters.acquirers.interface import (
     Acquirer,
-    AcquirerRefused,
-    Approved,
     CardDetails,
     Challenged,
-    Declined,
-    DeclineReason,
-    KeyUsed,
-    NothingHeld,
     Outcome,
     OutcomeUnknown,
     Purchase,
-    Voided,
 )
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Gone, Unavailable
-from paydesk.database.pool import AWAY, Database
-from paydesk.database.records import record_if_any, records_of
+from paydesk.database.pool import AWAY
+from paydesk.database.records import record_if_any
 from paydesk.database.statements import load_statements
-from paydesk.domain.merchants.customer_links import Link, LinkTo
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import card_guard, metrics, preparing
-from paydesk.domain.payments.asking_pages import OpenedPage, believed, find_page
+from paydesk.domain.payments.challenges import leave_challenge, settle_challenge
 from paydesk.domain.payments.checkouts import Attempt, Checkout, Standing
 from paydesk.domain.payments.desk import FIRST_LOOK, KEY_LIFETIME, Desk
 from paydesk.domain.payments.failing_over import NOT_REACHED, Tried, asked, at_accounts, finished, record_not_reached
 from paydesk.domain.payments.forgotten_purchases import Wish, under_its_key
 from paydesk.domain.payments.hold_periods import require_holds
-from paydesk.domain.payments.hurrying import Notified, hurry_named, may_look, notify_url
 from paydesk.domain.payments.late_outcomes import attempt_states
 from paydesk.domain.payments.marking import BegunAttempt, order_mark
 from paydesk.domain.payments.outcomes import PAGE_LOOK
-from paydesk.domain.payments.paying import (
+from paydesk.domain.payments.page_requests import ask_for_page, wanted_page
+from paydesk.domain.payments.paying import order_of, tried
+from paydesk.domain.payments.results import (
     ConfirmWithBank,
     Refused,
     Result,
     Unsettled,
-    leave_challenge,
-    order_of,
     record_answer,
-    settle_challenge,
-    tried,
 )
-from paydesk.domain.payments.refused_requests import RefusedRequest, report_refused
 from paydesk.domain.payments.states import AttemptState
 from paydesk.domain.payments.stored_cards import unknown_row
-from paydesk.domain.payments.undoing import GivenUp, undo
 from paydesk.domain.shoppers.instruments import Agreed, agreed_at, save_instrument
 
 queries = load_statements(__package__ or "")
@@ -96,18 +81,6 @@ class _Intent:
     not_after: datetime
     was_forgotten: bool
     wanted: PageRequest
-
-
-class _Stored(msgspec.Struct, frozen=True):
-    """What is stored of the request for a page, and the rows that hold the rest of it."""
-
-    asked: str
-    idempotency_key: str
-    acquirer: str
-    number: int
-    email: str
-    checkout_id: int
-    seed: str
 
 
 async def go_to_page(desk: Desk, checkout: Checkout, guest: Guest, *, base: str, now: datetime) -> Result:
@@ -308,28 +281,6 @@ def _asked(
     )
 
 
-async def wanted_page(desk: Desk, shop: Shop, attempt_id: int) -> PageRequest | None:
-    """The request for an attempt's page as it was stored: the same each time.
-    None if that was erased.
-    """
-    stored = record_if_any(
-        _Stored,
-        await hosted.stored_page(desk.database, merchant_id=shop.merchant_id, live=shop.live, attempt_id=attempt_id),
-    )
-    if stored is None or not stored.asked:
-        return None
-    asked = msgspec.json.decode(stored.asked, type=PageRequest)
-    token = Link(LinkTo.CHECKOUT, shop, stored.checkout_id, stored.seed).token(desk.vault)
-    return replace(
-        asked,
-        key=stored.idempotency_key,
-        email=stored.email,
-        return_url=f"{asked.return_url}/checkout/{token}/result",
-        notify_url=notify_url(desk.vault, asked.return_url, stored.acquirer, Notified(shop, attempt_id)),
-        mark=asked.mark and replace(asked.mark, attempt=stored.number),
-    )
-
-
 async def _open_and_record(
     desk: Desk, checkout: Checkout, acquirer: Acquirer, intent: _Intent, *, now: datetime
 ) -> Result:
@@ -395,111 +346,4 @@ async def _open(
     Raises: KeyUsed, OutcomeUnknown.
     """
     wanted = replace(wanted, key=purchase.key, mark=purchase.mark)
-    return await asked(desk, acquirer, attempt_id, _told(desk, acquirer, shop, attempt_id, wanted))
-
-
-async def _told(desk: Desk, acquirer: Acquirer, shop: Shop, attempt_id: int, wanted: PageRequest) -> Outcome:
-    """The acquirer's answer to a request for a page; a request that is refused as such is a
-    decline. Raises: KeyUsed, OutcomeUnknown.
-    """
-    try:
-        page = await acquirer.open_page(wanted)
-    except KeyUsed:
-        raise
-    except AcquirerRefused as error:
-        what = f"attempt {attempt_id}"
-        await report_refused(desk.database, [RefusedRequest(shop, acquirer.name, what, str(error))], now=utc_now())
-        return Declined(DeclineReason.REQUEST_REFUSED)
-    asked_for = OpenedPage(
-        shop,
-        attempt_id,
-        acquirer.name,
-        wanted.key,
-        page.reference,
-        wanted.amount,
-        wanted.currency,
-        wanted.expires_at,
-        wanted.slow,
-    )
-    finding = await believed(desk.database, asked_for, page)
-    if isinstance(finding, Voided | NothingHeld):
-        return Declined(DeclineReason.TOO_LATE)
-    return finding
-
-
-async def open_again(desk: Desk, shop: Shop, attempt_id: int, acquirer: Acquirer) -> Outcome | NothingHeld:
-    """Ask once more for the page of an attempt whose answer was lost: the same one comes back.
-    Moves no money. Raises: OutcomeUnknown.
-    """
-    wanted = await wanted_page(desk, shop, attempt_id)
-    if wanted is None:
-        return NothingHeld()
-    try:
-        return await _told(desk, acquirer, shop, attempt_id, wanted)
-    except KeyUsed as error:
-        raise OutcomeUnknown("the key was used before") from error
-
-
-class _Older(msgspec.Struct, frozen=True):
-    """An attempt of an order that was given up while its page could not be ended."""
-
-    attempt_id: int
-    idempotency_key: str
-    acquirer: str
-    acquirer_reference: str
-    amount: Decimal
-    currency: str
-    expires_at: datetime
-    slow: bool
-
-
-async def give_back_older(desk: Desk, checkout: Checkout, *, real_now: datetime) -> bool:
-    """Give back what was paid on pages that the order's customer had left before; whether there
-    was any. Moves money (back).
-
-    The customer comes from such a page, perhaps; the janitor looks at them in any case.
-    """
-    given_back = False
-    for page in await _older_pages(desk.database, checkout, real_now):
-        if not await may_look(desk.database, page.shop, page.attempt_id, now=real_now):
-            await hurry_named(desk.database, page.acquirer, Notified(page.shop, page.attempt_id), now=real_now)
-            continue
-        try:
-            finding = await find_page(desk, page)
-            if isinstance(finding, Approved):
-                given_up = GivenUp(page.shop, page.attempt_id, page.key, page.acquirer)
-                await undo(desk, given_up, finding, now=real_now)
-                given_back = True
-        except OutcomeUnknown:
-            continue
-        except Exception:
-            # An older page is the janitor's to mend, and no reason to show this customer an error.
-            log.exception("an older page can't be looked at", attempt_id=page.attempt_id)
-    return given_back
-
-
-async def _older_pages(database: Database, checkout: Checkout, real_now: datetime) -> Sequence[OpenedPage]:
-    """The pages of the order that were given up and may still be paid."""
-    if checkout.attempt is None:
-        return []
-    rows = hosted.older_pages(
-        database,
-        merchant_id=checkout.shop.merchant_id,
-        live=checkout.shop.live,
-        payment_id=checkout.attempt.payment_id,
-        now=real_now,
-    )
-    return [
-        OpenedPage(
-            checkout.shop,
-            row.attempt_id,
-            row.acquirer,
-            row.idempotency_key,
-            row.acquirer_reference,
-            row.amount,
-            row.currency,
-            row.expires_at,
-            row.slow,
-        )
-        for row in await records_of(_Older, rows)
-    ]
+    return await asked(desk, acquirer, attempt_id, ask_for_page(desk, acquirer, shop, attempt_id, wanted))

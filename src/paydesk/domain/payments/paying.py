@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import datetime
 
 import structlog
 
@@ -15,16 +15,9 @@ from paydesk.adapters.acquirers.interface import (
     Acquirer,
     Approved,
     CardDetails,
-    Challenged,
-    Declined,
-    DeclineReason,
-    Finding,
-    NothingHeld,
     Outcome,
     OutcomeUnknown,
-    Pending,
     Purchase,
-    Voided,
     is_earlier,
 )
 from paydesk.core.cards import detect_brand
@@ -35,8 +28,8 @@ from paydesk.database.records import record_if_any
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.acquirers.routing import Order
 from paydesk.domain.payments import card_guard, metrics, preparing
-from paydesk.domain.payments.asking_pages import end_page, find_page
-from paydesk.domain.payments.checkouts import Attempt, Checkout, Standing
+from paydesk.domain.payments.challenges import leave_challenge
+from paydesk.domain.payments.checkouts import Checkout, Standing
 from paydesk.domain.payments.desk import FIRST_LOOK, KEY_LIFETIME, Desk
 from paydesk.domain.payments.failing_over import (
     BEGAN_NOTHING,
@@ -51,17 +44,17 @@ from paydesk.domain.payments.forgotten_purchases import Wish, under_its_key
 from paydesk.domain.payments.hold_periods import TIME_TO_SHIP, require_holds
 from paydesk.domain.payments.marking import BegunAttempt, order_mark
 from paydesk.domain.payments.outcomes import (
-    CHALLENGE_LOOK,
     Approval,
-    Ending,
-    record_approvals,
-    record_challenge,
-    record_endings,
-    record_pending,
 )
 from paydesk.domain.payments.refused_requests import authorize
+from paydesk.domain.payments.results import (
+    Refused,
+    Result,
+    Unsettled,
+    record_answer,
+    record_approval,
+)
 from paydesk.domain.payments.returning import Way, way_back
-from paydesk.domain.payments.states import PAGE_LEFT, AttemptState
 from paydesk.domain.payments.stored_cards import card_row, kept_row
 from paydesk.domain.shoppers.instruments import Agreed, PayableInstrument, hold_saved, save_instrument
 
@@ -97,39 +90,6 @@ class Payer:
     def counted(self) -> CardDetails:
         """The card as card testing counts it: what is kept elsewhere by what it is kept under."""
         return replace(self.card, number=self.kept.stored_reference) if self.kept else self.card
-
-
-@dataclass(frozen=True, slots=True)
-class Paid:
-    """The order is paid; with `leads_back` it is written down that this answer leads the customer
-    to the shop.
-    """
-
-    leads_back: bool = field(default=False, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """Nothing was taken; `reason` is a DeclineReason or the name of a guard
-    (too_many_attempts, suspended).
-    """
-
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class ConfirmWithBank:
-    """The customer must go to `url`."""
-
-    url: str
-
-
-@dataclass(frozen=True, slots=True)
-class Unsettled:
-    """The outcome is not known yet, or the money not sure; the janitor will find it."""
-
-
-Result = Paid | Refused | ConfirmWithBank | Unsettled
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,7 +310,7 @@ async def _call_and_record(
             # What took up an older purchase is not what its intent said.
             report = None if is_earlier(answer, intent.purchase.not_after) else intent.report
             approval = Approval(checkout.shop, attempt_id, answer, report, leads_back=leads)
-            return await _record_approval(desk, approval, now=now)
+            return await record_approval(desk, approval, now=now)
         return await record_answer(desk, checkout, attempt_id, answer, now=now)
     except OutcomeUnknown as error:
         log.warning("outcome unknown", attempt_id=attempt_id, why=str(error))
@@ -360,117 +320,3 @@ async def _call_and_record(
         log.exception("the call to the acquirer failed", attempt_id=attempt_id)
     metrics.UNKNOWN.inc()
     return Unsettled()
-
-
-async def record_answer(
-    desk: Desk,
-    checkout: Checkout,
-    attempt_id: int,
-    answer: Outcome,
-    *,
-    look_in: timedelta = CHALLENGE_LOOK,
-    now: datetime,
-) -> Result:
-    """Record an answer; if the janitor was faster,
-    what it recorded is what the customer will see. A challenge is looked at `look_in` from now.
-    """
-    shop = checkout.shop
-    if isinstance(answer, Approved):
-        return await _record_approval(desk, Approval(shop, attempt_id, answer), now=now)
-    if isinstance(answer, Declined):
-        return await _record_ending(desk, Ending(shop, attempt_id, AttemptState.DECLINED, answer.reason), now=now)
-    if isinstance(answer, Pending):
-        await record_pending(desk.database, shop, attempt_id, answer, now=utc_now())
-        return Unsettled()
-    asked = await record_challenge(desk.database, shop, attempt_id, answer, look_in=look_in, now=utc_now())
-    return ConfirmWithBank(answer.url) if asked else Unsettled()
-
-
-async def _record_approval(desk: Desk, approval: Approval, *, now: datetime) -> Result:
-    recorded = await record_approvals(desk.database, [approval], now=now)
-    return Paid(leads_back=approval.leads_back) if recorded else Unsettled()
-
-
-async def _record_ending(desk: Desk, ending: Ending, *, now: datetime) -> Refused | Unsettled:
-    """Record that nothing was taken, and count it against card testing."""
-    recorded = await record_endings(desk.database, [ending], now=now, real_now=utc_now())
-    if recorded and ending.reason != PAGE_LEFT:
-        desk.later(card_guard.count_declines(desk.database, [ending.shop], desk.limits_of, now=utc_now()))
-    return Refused(str(ending.reason)) if recorded else Unsettled()
-
-
-async def settle_challenge(desk: Desk, checkout: Checkout, attempt: Attempt, *, now: datetime) -> Result:
-    """Ask the acquirer how a challenge went, and record it:
-    the customer has come back from the bank. Moves no money.
-
-    A challenge that is still open stays as it is, and its address is returned.
-
-    Raises: Conflict if that paid the order through another checkout.
-    """
-    try:
-        finding = await _find(desk, checkout, attempt)
-    except OutcomeUnknown:
-        return Unsettled()
-    if isinstance(finding, Challenged):
-        return ConfirmWithBank(attempt.challenge_url)
-    return await _record_finding(desk, checkout, attempt, finding, now=now)
-
-
-async def leave_challenge(desk: Desk, checkout: Checkout, attempt: Attempt, *, now: datetime) -> Result | None:
-    """End an open challenge so that the customer may pay another way. Moves no money.
-
-    Returns None once the way is free, otherwise what the challenge had come to before (paid, or
-    not known). A page of the acquirer's that can't be ended is abandoned all the same: what is paid
-    there is given back.
-
-    Raises: Conflict if the challenge paid the order through another checkout.
-    """
-    try:
-        finding = await _end(desk, checkout, attempt)
-    except OutcomeUnknown:
-        return Unsettled()
-    if isinstance(finding, Challenged) and attempt.page_ends_at is not None:
-        finding = Voided()
-    result = await _record_finding(desk, checkout, attempt, finding, now=now)
-    return None if isinstance(result, Refused) else result
-
-
-async def _find(desk: Desk, checkout: Checkout, attempt: Attempt) -> Finding:
-    """How a challenge, or a page of the acquirer's, stands. Raises: OutcomeUnknown."""
-    page = attempt.page(checkout.shop)
-    if page is not None:
-        return await find_page(desk, page)
-    return await desk.acquirers[attempt.acquirer].find(attempt.key, attempt.not_after)
-
-
-async def _end(desk: Desk, checkout: Checkout, attempt: Attempt) -> Finding:
-    """End a challenge, or a page of the acquirer's. Raises: OutcomeUnknown."""
-    page = attempt.page(checkout.shop)
-    if page is not None:
-        return await end_page(desk, page)
-    return await desk.acquirers[attempt.acquirer].end_challenge(attempt.key)
-
-
-async def _record_finding(
-    desk: Desk,
-    checkout: Checkout,
-    attempt: Attempt,
-    finding: Finding,
-    *,
-    now: datetime,
-) -> Result:
-    # The acquirer knew the key when it asked for the challenge: that it knows nothing now is
-    # no answer.
-    if isinstance(finding, Challenged | NothingHeld):
-        return Unsettled()
-    if isinstance(finding, Approved | Declined | Pending):
-        result = await record_answer(desk, checkout, attempt.id, finding, now=now)
-        if isinstance(finding, Approved):
-            counts = card_guard.address_counts(desk.vault, attempt.client_address)
-            desk.forgive(checkout.shop, counts)
-        if isinstance(result, Paid) and attempt.checkout_id != checkout.id:
-            raise Conflict("the order was paid through another checkout")
-        return result
-    reason = str(DeclineReason.AUTHENTICATION_FAILED) if attempt.page_ends_at is None else PAGE_LEFT
-    ending = Ending(checkout.shop, attempt.id, AttemptState.ABANDONED, reason)
-    return await _record_ending(desk, ending, now=now)

@@ -11,7 +11,8 @@ from paydesk.adapters.acquirers.interface import Acquirer, CardDetails
 from paydesk.core.errors import Conflict, Unavailable
 from paydesk.domain.payments.checkouts import Checkout
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.payments.paying import Payer, Result, order_of, pay, takes_card, takes_kept, takes_saved
+from paydesk.domain.payments.paying import Payer, order_of, pay, takes_card, takes_kept, takes_saved
+from paydesk.domain.payments.results import Result
 from paydesk.domain.payments.stored_cards import CARD_NUMBER
 from paydesk.domain.shoppers.instruments import find_to_pay_with, mark_used
 from paydesk.domain.shoppers.sessions import Shopper

@@ -24,7 +24,8 @@ from paydesk.domain.shoppers.sessions import forget_browser
 from paydesk.web.card_fields import text_of
 from paydesk.web.checkout import pages
 from paydesk.web.checkout.known import cookies_of
-from paydesk.web.checkout.routes import LARGEST_BODY, CheckoutVisit, find_visit, follow
+from paydesk.web.checkout.routes import LARGEST_BODY, follow
+from paydesk.web.checkout.visit import CheckoutVisit, find_visit
 from paydesk.web.same_site import require_own_page
 from paydesk.web.visits import base_path, client_address, read_form_body
 from paydesk_client.signature import Value

@@ -19,8 +19,8 @@ from paydesk.domain.billing.for_customer import find_holding, past_payments
 from paydesk.domain.billing.replacing_cards import NewCard, acquirer_for_cards, replace_card, settle_challenge
 from paydesk.domain.billing.replacing_on_pages import PortalCaller, go_to_page, ways_to_replace
 from paydesk.domain.merchants.customer_links import LinkTo, open_link
-from paydesk.domain.payments.paying import ConfirmWithBank, Refused
 from paydesk.domain.payments.receiving import read_form
+from paydesk.domain.payments.results import ConfirmWithBank, Refused
 from paydesk.domain.payments.states import PAGE_LEFT
 from paydesk.domain.subscriptions.states import OPEN_CHANGES, CardChangeState
 from paydesk.web.card_fields import read_card, text_of
