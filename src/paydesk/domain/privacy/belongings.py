@@ -81,9 +81,10 @@ class Ids:
     shoppers: Sequence[int]
     instruments: Sequence[int]
 
-    def has_same_rows(self, other: Ids) -> bool:
-        """Whether both name the same rows, in whatever order."""
-        return all(set(getattr(self, each.name)) == set(getattr(other, each.name)) for each in fields(Ids))
+    @property
+    def rows(self) -> dict[str, set[int]]:
+        """The ids by table, in no order."""
+        return {each.name: set(getattr(self, each.name)) for each in fields(Ids)}
 
 
 @dataclass(frozen=True, slots=True)

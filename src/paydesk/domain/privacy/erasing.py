@@ -175,12 +175,12 @@ async def _at_rest(connection: Connection, subject: Subject, sides: list[Found])
 
     Raises: Conflict, saying what has to be over first.
     """
-    while True:
+    looked_at: list[Found] = []
+    while [found.rows for found in sides] != [found.rows for found in looked_at]:
         for found in sides:
             await _refuse_open(connection, found)
-        before, sides = sides, await find_person(connection, subject)
-        if all(now.has_same_rows(then) for now, then in zip(sides, before, strict=True)):
-            return sides
+        looked_at, sides = sides, await find_person(connection, subject)
+    return sides
 
 
 async def _orders_left(connection: Connection, found: Found) -> set[str]:
