@@ -15,8 +15,8 @@ from paydesk.core.urls import as_header
 from paydesk.domain.merchants.customer_links import LinkTo, open_link
 from paydesk.domain.payments.checkouts import Checkout, find_checkout
 from paydesk.domain.payments.hosting import offers_to_keep, require_pages, takes_page
-from paydesk.domain.payments.paying import order_of, takes_card, takes_saved
 from paydesk.domain.payments.line_items import LineItem
+from paydesk.domain.payments.paying import order_of, takes_card, takes_saved
 from paydesk.domain.payments.returning import Way, leads_by_itself, way_back
 from paydesk.web.brands import brand_address
 from paydesk.web.checkout import card_form, pages
