@@ -152,6 +152,27 @@ async def server(command: list[str], environment: dict[str, str], port: int) -> 
         process.wait(timeout=30)
 
 
+@asynccontextmanager
+async def serving(postgres: EmbeddedServer, secret: str, vault_keys: str, port: int) -> AsyncIterator[None]:
+    """A web process of Paydesk that refuses nobody who pays often, for the length of a block."""
+    settings = {
+        "PAYDESK_DATABASE_URL": postgres.url,
+        "PAYDESK_SECRET_KEY": secret,
+        "PAYDESK_VAULT_KEYS": vault_keys,
+        "PAYDESK_DATA_DIR": str(postgres.layout.data_dir),
+        "PAYDESK_PORT": str(port),
+        "PAYDESK_METRICS_PORT": "0",
+        "PAYDESK_FORMS_PER_MINUTE": "100000000",
+        "PAYDESK_DECLINES_PER_HOUR": "100000000",
+        "PAYDESK_TRIES_PER_CARD": "100000000",
+        "PAYDESK_WRONG_CVCS_PER_CARD": "100000000",
+        "PAYDESK_SIMULATOR_LATENCY": "0",
+        "PAYDESK_LOG_LEVEL": "warning",
+    }
+    async with server([sys.executable, "-m", "paydesk", "serve"], settings, port):
+        yield
+
+
 def free_port() -> int:
     """A port that nobody listens on."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -242,27 +263,13 @@ async def measure(rounds: int, seconds: int, clients: int) -> tuple[list[Round],
                 durability = {name: str(await pool.fetchval(f"show {name}")) for name in DURABILITY}
                 durability["PostgreSQL"] = str(await pool.fetchval("show server_version"))
             port, bare_port = free_port(), free_port()
-            settings = {
-                "PAYDESK_DATABASE_URL": postgres.url,
-                "PAYDESK_SECRET_KEY": secret,
-                "PAYDESK_VAULT_KEYS": vault_keys,
-                "PAYDESK_DATA_DIR": str(data_dir),
-                "PAYDESK_PORT": str(port),
-                "PAYDESK_METRICS_PORT": "0",
-                "PAYDESK_FORMS_PER_MINUTE": "100000000",
-                "PAYDESK_DECLINES_PER_HOUR": "100000000",
-                "PAYDESK_TRIES_PER_CARD": "100000000",
-                "PAYDESK_WRONG_CVCS_PER_CARD": "100000000",
-                "PAYDESK_SIMULATOR_LATENCY": "0",
-                "PAYDESK_LOG_LEVEL": "warning",
-            }
             bare_settings = {"BENCH_DATABASE_URL": postgres.url, "BENCH_PRIVATE_KEY": merchant.private_key}
             bare_command = [sys.executable, str(HERE / "peers" / "bare_checkout.py"), str(bare_port)]
             script = data_dir / "payment.sql"
             script.write_text(pgbench_script(merchant, key_id))
             results = []
             async with (
-                server([sys.executable, "-m", "paydesk", "serve"], settings, port),
+                serving(postgres, secret, vault_keys, port),
                 server(bare_command, bare_settings, bare_port),
             ):
                 for turn in range(rounds + 1):

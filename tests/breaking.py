@@ -36,6 +36,19 @@ async def forget(database: Database, merchant_id: int, *tables: str, **of: objec
             await connection.execute(f"delete from {table} where merchant_id = $1{which}", merchant_id, *of.values())
 
 
+_OF_NOBODY = {
+    "customer": "insert into customer (merchant_id, live, email, first_name, last_name, username, country, created_at)"
+    " values (0, false, '', '', '', '', '', now()) returning id",
+    "card": "insert into card (merchant_id, live, vault_key_id, bin, last4, brand, exp_month, exp_year, holder,"
+    " created_at) values (0, false, '', '', '', 'visa', 1, 2030, '', now()) returning id",
+}
+
+
+async def leave_without_merchant(database: Database, table: str) -> int:
+    """A customer or a card of a merchant that does not exist; its id."""
+    return int(await database.fetchval(_OF_NOBODY[table]))
+
+
 async def forget_payments(database: Database, shop: Shop) -> None:
     """The database has forgotten all that a merchant was paid."""
     tables = ("pingback", "ledger_entry", "movement", "payment_attempt", "payment")

@@ -207,6 +207,7 @@ PARENTS = (
             ("payment_attempt", "card"),
             ("pingback", "payment"),
             ("pingback", "subscription"),
+            ("checkout", "key"),
         )
     ),
     Corruption(
@@ -229,6 +230,15 @@ async def test_a_corrupted_row_is_named_by_its_rule(till: Any, corruption: Corru
     finding = (await checked(till))[corruption.rule]
     assert (corruption.table, named) in rows(finding)
     assert {difference.merchant_id for difference in finding.differences} == {till.shop.merchant_id}
+
+
+@pytest.mark.parametrize("table", ["customer", "card"])
+async def test_whoever_belongs_to_no_merchant_is_named(empty: Database, table: str) -> None:
+    named = await breaking.leave_without_merchant(empty, table)
+    found = await check(empty, now=utc_now())
+    assert {finding.rule.statement: rows(finding) for finding in found if finding.found} == {
+        "parents_exist": {(table, named)}
+    }
 
 
 def test_every_rule_is_seen_to_fail() -> None:

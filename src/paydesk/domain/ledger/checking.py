@@ -65,7 +65,10 @@ PAYMENT_RULES = (
     Rule("approved_once", "a payment has at most one approved attempt, the one that holds it"),
     Rule("approved_amounts", "an approved attempt has the amount and currency of its payment"),
     Rule("modes_apart", "test and live never mix"),
-    Rule("parents_exist", "what a payment, an attempt, a ledger entry or a pingback belongs to exists"),
+    Rule(
+        "parents_exist",
+        "what a checkout, a customer, a card, a payment, an attempt, a ledger entry or a pingback belongs to exists",
+    ),
     Rule(
         "pingbacks_follow",
         "a pingback's state follows from its attempts",

@@ -406,6 +406,21 @@ with orphan as (
       from pingback g
       left join subscription s on s.merchant_id = g.merchant_id and s.id = g.subscription_id
      where g.subscription_id is not null and s.id is null
+     union all
+    select 'checkout', c.merchant_id, c.id, 'merchant_key', c.key_id
+      from checkout c
+      left join merchant_key k on k.merchant_id = c.merchant_id and k.id = c.key_id
+     where k.id is null
+     union all
+    select 'customer', u.merchant_id, u.id, 'merchant', u.merchant_id
+      from customer u
+      left join merchant m on m.id = u.merchant_id
+     where m.id is null
+     union all
+    select 'card', d.merchant_id, d.id, 'merchant', d.merchant_id
+      from card d
+      left join merchant m on m.id = d.merchant_id
+     where m.id is null
 )
 select table_name, merchant_id, id, format('is of %s %s, which does not exist', parent, parent_id) as detail
   from orphan

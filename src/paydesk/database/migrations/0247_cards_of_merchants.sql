@@ -1,0 +1,3 @@
+-- oldest code: 150
+-- As with customers: a card's merchant is there, and its row is not locked for each payment.
+alter table card drop constraint card_merchant_id_fkey;
