@@ -33,7 +33,7 @@ $(READY): $(REQUIREMENTS) $(FRONT_END) pyproject.toml
 	@touch $@
 
 run: $(READY) ## Start everything: database, checkout, worker, sample shop
-	@exec $(BIN)/paydesk run
+	@exec $(BIN)/paydesk run $(ARGS)
 
 test: lint unit ## Lint, then all tests, the long ones in a short form, on an embedded PostgreSQL
 

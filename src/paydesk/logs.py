@@ -13,6 +13,7 @@ from structlog.typing import EventDict, Processor
 
 from paydesk.core.card_numbers import MASK, masked, masked_values
 from paydesk.settings import Settings
+from paydesk.told import InOneLine, instead_of_requests
 
 _CARD_NUMBER = re.compile(r"(?<![0-9A-Fa-f])[0-9](?:[ -]?[0-9]){12,18}(?![0-9A-Fa-f])")
 
@@ -34,13 +35,14 @@ def set_up_logs(settings: Settings) -> None:
     shown = (
         structlog.processors.JSONRenderer()
         if settings.log_format == "json"
-        else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+        else InOneLine(structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty()))
     )
     last: list[Processor] = [structlog.processors.format_exc_info, hide_card_numbers, shown]
     level = logging.getLevelNamesMapping()[settings.log_level.upper()]
+    tells = not settings.log_requests and level <= logging.INFO
     structlog.configure(
-        processors=[*shared, *last],
-        wrapper_class=structlog.make_filtering_bound_logger(level),
+        processors=[*([instead_of_requests] if tells else []), *shared, *last],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG if tells else level),
         # A line is one write, so that processes that share stderr don't mix their lines.
         logger_factory=structlog.WriteLoggerFactory(sys.stderr),
         cache_logger_on_first_use=False,

@@ -255,6 +255,11 @@ class Settings(BaseSettings):
         "info", description="Least severity that is logged."
     )
     log_format: Literal["json", "console"] = Field("json", description="Form of the log lines on stderr.")
+    log_requests: bool = Field(
+        True,
+        description="Whether each request is a line of the log; if not, results of pingbacks, test events and refused "
+        "forms are, as in the terminal of `paydesk run`.",
+    )
 
     @classmethod
     def secrets(cls) -> frozenset[str]:

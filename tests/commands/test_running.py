@@ -109,7 +109,7 @@ class Program:
 async def paydesk(*words: str, **settings: object) -> AsyncIterator[Program]:
     """Start a command on free ports; whatever is left of it at the end of the block is killed."""
     ports = {name: free_port() for name in ("PORT", "DEMO_PORT")} | {"METRICS_PORT": 0}
-    given = ports | settings
+    given = {"LOG_FORMAT": "json"} | ports | settings
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
@@ -173,7 +173,7 @@ async def paid_at_the_shop(browser: httpx.AsyncClient, thanks: str | httpx.URL) 
 @pytest.fixture(scope="module")
 async def running(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Program]:
     """`paydesk run` on a data directory of its own; who kills its processes comes last."""
-    async with paydesk("run", DATA_DIR=tmp_path_factory.mktemp("running") / "data") as program:
+    async with paydesk("run", "--verbose", DATA_DIR=tmp_path_factory.mktemp("running") / "data") as program:
         await program.ready()
         yield program
 
@@ -281,6 +281,24 @@ async def test_logs_are_json_lines_with_request_ids_and_without_secrets(running:
     assert len({event["request_id"] for event in answered}) == len(answered)
     for secret in (CARD, f'"{CVC}"', token, running.key("private"), "ada@example.com"):
         assert secret not in "\n".join(running.err)
+
+
+@long
+async def test_the_terminal_tells_results_and_refusals_instead_of_requests(tmp_path: Path) -> None:
+    async with paydesk("run", DATA_DIR=tmp_path / "data", LOG_FORMAT="console") as program, a_browser() as browser:
+        await program.ready()
+        await buy(browser, program)
+        refused = await browser.post(f"{program.address}/payment/form", data={"api_key": "nobody's"})
+        assert refused.status_code == 404
+        await eventually(lambda: lines_told(program, "pingback") != [], "the result is told")
+        assert "payment " in lines_told(program, "pingback")[0]
+        assert ": ok (" in lines_told(program, "pingback")[0]
+        assert "404: api_key is unknown" in lines_told(program, "refused form")[0]
+        assert not any("answered" in line and "route" in line for line in program.err), "requests are no lines"
+
+
+def lines_told(program: Program, what: str) -> list[str]:
+    return [line for line in program.err if re.match(rf"\d\d:\d\d:\d\d  {what} +", line)]
 
 
 @long

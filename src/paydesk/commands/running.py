@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
@@ -45,10 +46,20 @@ LOOPBACK = "127.0.0.0/8,::1/128"
 
 
 @command
-async def run() -> None:
-    """Run everything on this machine: database, checkout, background work and a sample shop."""
+async def run(
+    verbose: Annotated[
+        bool,
+        typer.Option("--verbose", help="Log each request, as `serve` does, instead of results and refusals."),
+    ] = False,
+) -> None:
+    """Run everything on this machine: database, checkout, background work and a sample shop.
+
+    The terminal has a line for each pingback's result, test event and refused form.
+    """
     raise_file_limit()
     settings = settings_with_keys()
+    if not verbose:
+        settings = _telling(settings)
     set_up_logs(settings)
     warn_of_missing_proxies(settings)
     warn_of_open_secrets(settings)
@@ -74,6 +85,14 @@ async def run() -> None:
             with announced(settings), _fresh_mailbox(settings):
                 async with watched("run", notifier=service_manager()):
                     await _keep(web, worker, stop, _welcome(settings, sample, metrics_port))
+
+
+def _telling(settings: Settings) -> Settings:
+    """The settings of a terminal that is read by people, as far as nothing else was chosen."""
+    chosen: dict[str, object] = {"log_requests": False, "log_format": "console"}
+    return settings.model_copy(
+        update={name: value for name, value in chosen.items() if name not in settings.model_fields_set}
+    )
 
 
 async def _prepare(settings: Settings, address: str) -> Sample:
@@ -103,6 +122,8 @@ def _part(name: str, settings: Settings, address: str, metrics: Path, *files: in
         "DEMO_PORT": str(settings.demo_port),
         "OUTBOUND_ALLOW": settings.outbound_allow,
         "SLOW_METHODS": str(settings.slow_methods),
+        "LOG_REQUESTS": str(settings.log_requests),
+        "LOG_FORMAT": settings.log_format,
     }
     environment = {**os.environ, **{f"{PREFIX}{name}": value for name, value in known.items()}, FOLDER: str(metrics)}
     command = [sys.executable, "-m", "paydesk.commands.parts", name, *map(str, files)]

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+import structlog
+
 from paydesk.adapters.vault import Vault
 from paydesk.core.errors import NotFound, TooMany
 from paydesk.database.pool import Database
@@ -21,8 +23,10 @@ from paydesk.domain.pingbacks.reasons import Why, why
 from paydesk.domain.pingbacks.recording import storable
 from paydesk.domain.pingbacks.sending import PingbackSender
 from paydesk.domain.pingbacks.stamping import masked
+from paydesk.domain.pingbacks.telling import tell
 
 queries = load_statements(__package__ or "", "test_events.sql")
+log = structlog.get_logger()
 
 A_MINUTE = 10
 """Test events that one merchant may send in a minute."""
@@ -118,14 +122,16 @@ async def send(
     `now` (real time) is when it is said to happen.
     """
     private_key = await private_key_of(database, vault, merchant_id, target.key_id)
+    payload = make_up(wanted.event, now)
     body, answer = await sender.try_out(
         wanted.url,
-        make_up(wanted.event, now),
+        payload,
         sign_version=wanted.sign_version,
         body_format=target.body_format if wanted.sign_version == "v1" else "json",
         private_key=private_key,
         live=target.live,
     )
+    tell(log, "a test event was answered", payload, wanted.url, answer)
     said = storable(answer.body_start)
     # An answer that is longer than what is read of it is no `ok`, whatever it begins with.
     reason = why(answer.status, answer.error or "", said) or (None if answer.complete else Why.BODY)

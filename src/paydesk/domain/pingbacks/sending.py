@@ -7,6 +7,7 @@ moves it on. A sender that dies leaves leases that run out.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -27,6 +28,7 @@ from paydesk.domain.pingbacks.keyring import Keyring
 from paydesk.domain.pingbacks.lanes import Lanes
 from paydesk.domain.pingbacks.recording import Name, Recorder, Sending
 from paydesk.domain.pingbacks.stamping import IN_CLEAR, is_in_clear, masked, stamp
+from paydesk.domain.pingbacks.telling import tell
 from paydesk.domain.pingbacks.waking import Paced
 from paydesk.loops.repeating import repeat
 
@@ -240,6 +242,8 @@ class PingbackSender:
             one.url, body, headers, sign_version=one.sign_version, live=one.name[1], merchant_id=one.name[0]
         )
         self._recorder.add(Sending(name=one.name, url=one.url, at=at, body=body, answer=answer))
+        if log.is_enabled_for(logging.DEBUG):
+            tell(log, "a pingback was answered", one.payload, one.url, answer)
         metrics.LAG.observe(max((at - one.due_at).total_seconds(), 0.0))
         return answer.duration
 

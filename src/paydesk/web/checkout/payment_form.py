@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import segno
+import structlog
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
@@ -16,6 +17,8 @@ from paydesk.web.checkout.services import CheckoutServices
 from paydesk.web.errors import error_json
 from paydesk.web.visits import base_path, client_address, in_sandbox, read_form_body, wants_json
 
+log = structlog.get_logger()
+
 
 async def post_form(request: Request) -> Response:
     """Open a checkout for a signed form and send the customer there, or say what is wrong
@@ -24,6 +27,7 @@ async def post_form(request: Request) -> Response:
     try:
         response = await _receive(request)
     except PaydeskError as error:
+        log.debug("a form was refused", status=error.status, why=error.message)
         response = _refusal(request, error)
     metrics.FORMS.labels(str(response.status_code)).inc()
     return response
