@@ -13,19 +13,19 @@ REQUEST = "answered"
 """The line of a request."""
 
 
-def _sent(event: EventDict) -> str:
+def _sent(
+    *, about: str, order: str, url: str, status: int | None, why: str, acknowledged: bool, ms: int, **_: object
+) -> str:
     """A pingback, or a test event: what it was about, where it went, and what came of it."""
-    order = f" {event['order']}" if event.get("order") else ""
-    answer = event["why"] or f"answered {event['status']}, but not ok"
-    said = "ok" if event["acknowledged"] else answer
-    return f"{event['about']}{order} -> {event['url']}: {said} ({event['ms']} ms)"
+    said = "ok" if acknowledged else why or f"answered {status}, but not ok"
+    return f"{f'{about} {order}'.strip()} -> {url}: {said} ({ms} ms)"
 
 
-def _refused(event: EventDict) -> str:
-    return f"{event['status']}: {event['why']}"
+def _refused(*, status: int, why: str, **_: object) -> str:
+    return f"{status}: {why}"
 
 
-TOLD: Mapping[str, tuple[str, Callable[[EventDict], str]]] = {
+TOLD: Mapping[str, tuple[str, Callable[..., str]]] = {
     "a pingback was answered": ("pingback", _sent),
     "a test event was answered": ("test event", _sent),
     "a form was refused": ("refused form", _refused),
@@ -40,7 +40,8 @@ def instead_of_requests(_logger: object, method: str, event: EventDict) -> Event
 
     Raises: DropEvent for the others.
     """
-    if event["event"] not in TOLD and (method == "debug" or event["event"] == REQUEST):
+    name = event.get("event")
+    if name not in TOLD and (method == "debug" or name == REQUEST):
         raise structlog.DropEvent
     return event
 
@@ -53,7 +54,9 @@ class InOneLine:
 
     def __call__(self, logger: object, method: str, event: EventDict) -> str:
         """The line for an event."""
-        if event["event"] not in TOLD:
+        told = TOLD.get(str(event.get("event")))
+        if told is None:
             return self._otherwise(logger, method, event)
-        name, say = TOLD[event["event"]]
-        return " ".join(f"{event['timestamp'][11:19]}  {name:<14}{say(event)}".splitlines())
+        name, say = told
+        at = str(event.get("timestamp"))[11:19]
+        return " ".join(f"{at}  {name:<14}{say(**event)}".splitlines())
