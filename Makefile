@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 REQUIREMENTS := $(VENV)/.requirements
 READY := $(VENV)/.ready
 PROCESSES := -n 3 --dist loadfile --no-loadscope-reorder
+MYPY_WORKERS := 2
 FRONT_END := src/paydesk/web/console/static/vendor/.made-from
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -35,7 +36,12 @@ $(READY): $(REQUIREMENTS) $(FRONT_END) pyproject.toml
 run: $(READY) ## Start everything: database, checkout, worker, sample shop
 	@exec $(BIN)/paydesk run $(ARGS)
 
-test: lint unit ## Lint, then all tests, the long ones in a short form, on an embedded PostgreSQL
+# The lint runs beside the tests, which begin with work for one core alone; what it says stands at the end. Workers of
+# mypy's, which must be there within three seconds, are not for a machine that is busy.
+test: $(READY) ## Lint, and all tests, the long ones in a short form, on an embedded PostgreSQL
+	@$(MAKE) --no-print-directory lint MYPY_WORKERS=0 > $(VENV)/lint.txt 2>&1 & lint=$$!; \
+		$(MAKE) --no-print-directory unit; tests=$$?; \
+		wait $$lint || { cat $(VENV)/lint.txt; echo "make lint fails (above)"; exit 1; }; exit $$tests
 
 test-long: $(READY) ## The long plays in full: each fate at each point, each look of each page, more made-up examples
 	@WHOLE_TESTS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest $(PROCESSES) -m long $(ARGS)
@@ -46,7 +52,7 @@ test-ha: $(READY) ## Kill, cut off and freeze a cluster's primary while customer
 lint: $(READY) ## Check style, types and the layers of the house
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --check --quiet .
-	@$(BIN)/mypy --no-error-summary --num-workers 2
+	@$(BIN)/mypy --no-error-summary --num-workers $(MYPY_WORKERS)
 	@$(BIN)/lint-imports > $(VENV)/layers.txt || { cat $(VENV)/layers.txt; exit 1; }
 
 # Where the environment forbids to write bytecode, each process would compile all tests and their asserts again.

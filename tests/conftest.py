@@ -84,7 +84,7 @@ LONGEST = (
 LONG = ("tests/upgrade/*", "tests/faults/*", "tests/e2e/*", "tests/web/api/test_fuzzing.py")
 """The files that follow them: what is left for the end is short, so that all processes end
 at about the same time."""
-EXAMPLES, EVERY = 3, 3
+EXAMPLES, EVERY = 3, 4
 """Of more examples of one test that needs a database, where all tests are run, `make test` takes
 one of so many, and leaves the others to `make test-long`.
 """
