@@ -19,10 +19,11 @@ from paydesk.domain.payments.states import PaymentState
 from paydesk.domain.pingbacks.reasons import Why
 from paydesk.domain.pingbacks.states import PingbackState
 from paydesk.domain.subscriptions.states import SubscriptionState
-from paydesk.web.account import delivery_words, dispute_words, payment_words, pingback_words, subscription_words
+from paydesk.web.account import delivery_words, payment_words, pingback_words, subscription_words
 from paydesk.web.account import wording as account_wording
 from paydesk.web.checkout import pages as checkout
 from paydesk.web.checkout import wording as checkout_wording
+from paydesk.web.console import dispute_words
 from paydesk.web.console.shell import pages_of, texts_for
 from paydesk.web.decline_words import READS_AS, notice_for
 from paydesk.web.mails.role_names import ROLE_NAMES

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from decimal import Decimal
 
 import pytest
 from tests import breaking, set_back
 from tests.web.account.conftest import Join, SignUp, Visitor, fields_of, leads_to, text_of
-from tests.web.account.selling import Seller, seller_of
+from tests.web.account.selling import POOR, Seller, seller_of
 
 from paydesk.core.clock import utc_now
 from paydesk.domain.accounts.roles import Role
 from paydesk.domain.chargebacks.reading_acquirers import read_disputes
 from paydesk.domain.payments.desk import Desk
+from paydesk.domain.payments.refunding import refund
 
 CHARGED_BACK = "4000000000000259"
 
@@ -61,6 +63,36 @@ async def test_a_dispute_is_listed_with_the_time_that_is_left_and_answered(
     assert await seller.audited("evidence_given") == [f"chargeback {disputed}"]
     payment_id = await seller.database.fetchval("select payment_id from chargeback where id = $1", disputed)
     assert page in (await owner.see(f"{owner.merchant_path}/payments/{payment_id}")).text
+
+
+async def test_what_the_customer_paid_before_undisputed_speaks_for_the_shop(owner: Visitor, seller: Seller) -> None:
+    await set_back.banks_tell_again(seller.database)
+    await seller.sell("E-disputed", number=CHARGED_BACK)
+    await read_disputes(seller.desk, now=utc_now())
+    await seller.sell("E-good", email="GRACE@example.com")
+    await seller.sell("E-poor", number=POOR)
+    back = await seller.sell("E-back")
+    await refund(seller.desk, seller.shop, back, Decimal(10), requested_by="test", now=utc_now())
+    await seller.sell("E-of-another", email="ada@example.com")
+    await seller.sell("A-17", number=CHARGED_BACK)
+    await set_back.banks_tell_again(seller.database)
+    await read_disputes(seller.desk, now=utc_now())
+    await seller.sell("E-later")
+    newest = "select max(id) from chargeback where merchant_id = $1"
+    shown = text_of(await owner.see(url(owner, f"/{await seller.database.fetchval(newest, seller.shop.merchant_id)}")))
+    written, known = shown.rsplit("What we know", 1)
+    assert "Paid before, undisputed E-good" in known
+    assert known.count("Paid before, undisputed") == 1
+    assert "The same customer paid the order E-good on" in written, "it is filled in, too"
+
+
+async def test_who_was_erased_is_taken_for_nobody_else(owner: Visitor, seller: Seller, disputed: int) -> None:
+    of_shop = {"merchant_id": seller.shop.merchant_id}
+    paid = await seller.sell("E-of-another", email="ada@example.com")
+    await set_back.times(seller.database, "payment", {"id": paid}, paid_at=utc_now() - timedelta(days=3))
+    await breaking.say(seller.database, "customer", of_shop, email="erased", erased_at=utc_now())
+    shown = text_of(await owner.see(url(owner, f"/{disputed}")))
+    assert "E-of-another" not in shown
 
 
 async def test_a_second_press_says_that_the_bank_has_it(owner: Visitor, seller: Seller, disputed: int) -> None:

@@ -21,6 +21,8 @@ from paydesk.domain.payments.states import AttemptState
 
 queries = load_statements(__package__ or "", "disputes_for_team.sql")
 
+_MOST_EARLIER = 5
+
 
 @dataclass(frozen=True, slots=True)
 class SeenDispute:
@@ -60,9 +62,22 @@ class Agreed:
 
 
 @dataclass(frozen=True, slots=True)
+class EarlierPayment:
+    """What the customer had paid before (UTC) and has not disputed, and from which address."""
+
+    id: int
+    merchant_order_id: str
+    amount: Decimal
+    currency: str
+    paid_at: datetime
+    client_address: str
+
+
+@dataclass(frozen=True, slots=True)
 class KnownFacts:
     """What is known of a disputed payment: the payment, the attempt that paid it, what was said of
-    the goods, what was agreed to, and when (UTC) its receipt was sent.
+    the goods, what was agreed to, when (UTC) its receipt was sent, and what the customer paid
+    before.
     """
 
     payment: PaymentForTeam
@@ -70,6 +85,7 @@ class KnownFacts:
     deliveries: list[SeenDelivery]
     agreed: Agreed | None
     receipt_at: datetime | None
+    earlier: list[EarlierPayment]
 
 
 async def list_disputes(database: Database, shop: Shop, page: Page, *, is_open: bool) -> list[SeenDispute]:
@@ -99,4 +115,5 @@ async def known_facts(database: Database, shop: Shop, payment_id: int) -> KnownF
         await read_timeline(database, shop, payment_id),
         record_if_any(Agreed, await queries.agreed_to(database, **asked)),
         sent_at,
+        await records_of(EarlierPayment, queries.earlier_payments(database, **asked, most=_MOST_EARLIER)),
     )

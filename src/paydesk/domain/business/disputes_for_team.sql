@@ -30,3 +30,19 @@ select s.terms_agreed, s.created_at
 -- name: receipt_sent(merchant_id, once)$
 -- When the customer was mailed the receipt of a payment.
 select sent_at from mail where merchant_id = :merchant_id and once = :once and state = 'sent';
+
+-- name: earlier_payments(merchant_id, live, payment_id, most)
+-- What the customer of a payment, known by the e-mail address, had paid before at a checkout and has not disputed, newest
+-- first, each with the address from which it was paid. All who were erased have one address, and nobody knows them.
+select e.id, e.merchant_order_id, e.amount, e.currency, e.paid_at, a.client_address
+  from payment p
+  join customer c on c.merchant_id = p.merchant_id and c.live = p.live and c.id = p.customer_id
+  join customer o on o.merchant_id = c.merchant_id and o.live = c.live and lower(o.email) = lower(c.email)
+  join payment e on e.merchant_id = o.merchant_id and e.live = o.live and e.customer_id = o.id and not e.renewal
+  join payment_attempt a on a.merchant_id = e.merchant_id and a.live = e.live and a.id = e.attempt_id
+ where p.merchant_id = :merchant_id and p.live = :live and p.id = :payment_id and c.erased_at is null
+   and o.erased_at is null and e.id <> p.id and e.paid_at < p.paid_at and e.state in ('captured', 'partially_refunded')
+   and not exists (select from chargeback b
+                    where b.merchant_id = e.merchant_id and b.live = e.live and b.payment_id = e.id)
+ order by e.paid_at desc, e.id desc
+ limit :most;

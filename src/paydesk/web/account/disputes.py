@@ -20,8 +20,8 @@ from paydesk.domain.business.disputes_for_team import (
 )
 from paydesk.domain.chargebacks.giving_evidence import LONGEST_EVIDENCE, PATIENCE, find_answer, save_draft
 from paydesk.domain.chargebacks.states import ChargebackState, EvidenceState
-from paydesk.web.account import dispute_words
 from paydesk.web.account.face import FACE
+from paydesk.web.console import dispute_words
 from paydesk.web.console.guards import Section, field_errors
 from paydesk.web.console.list_parameters import ROWS, list_address, mark_of, page_asked
 from paydesk.web.console.visit import Visit
@@ -135,6 +135,12 @@ def ready_to_send(visit: Visit, one: SeenDispute, facts: KnownFacts) -> str:
     if facts.agreed is not None:
         at = facts.agreed.created_at.astimezone(UTC)
         lines.append(f'Agreed to on {at:%Y-%m-%d %H:%M} UTC: "{facts.agreed.terms_agreed}"')
+    for before in facts.earlier:
+        where = f" from the address {before.client_address}" if before.client_address else ""
+        lines.append(
+            f"The same customer paid the order {before.merchant_order_id} on "
+            f"{before.paid_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC{where}, and did not dispute it."
+        )
     for delivery in facts.deliveries:
         parts = (delivery.carrier, delivery.tracking_id, delivery.tracking_url)
         about = ", ".join(filter(None, parts))

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
+from paydesk.domain.business.disputes_for_team import known_facts
 from paydesk.domain.chargebacks.states import ChargebackState, EvidenceState
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.operations.chargebacks import list_waiting
 from paydesk.domain.operations.chargebacks_for_operator import (
     MerchantsChargeback,
     find_chargeback_for_operator,
     list_all_chargebacks,
 )
+from paydesk.web.console.dispute_words import reason_of
 from paydesk.web.console.guards import Access, Section
 from paydesk.web.console.list_parameters import ROWS, list_address, mark_of, page_asked
 from paydesk.web.console.visit import Visit
@@ -76,12 +79,16 @@ async def show_chargebacks(visit: Visit) -> Response:
 
 @section.page(f"{_CHARGEBACKS}/{{merchant_id}}/{{chargeback_id}}", needs=Access.operator)
 async def show_chargeback(visit: Visit) -> Response:
-    """One chargeback, with what the merchant told the bank."""
+    """One chargeback, with what its merchant sees of the payment, and what the bank was told."""
     one = await find_chargeback_for_operator(visit.database, visit.number("merchant_id"), visit.number("chargeback_id"))
     acquirer = visit.services.desk.acquirers.get(one.acquirer)
+    shop = Shop(one.merchant_id, one.live)
     return visit.page(
         "chargeback.html",
         one=one,
+        facts=await known_facts(visit.database, shop, one.payment_id),
+        payment_url="",
+        reason=reason_of(one.reason),
         state=badge_of(one),
         elsewhere=acquirer.capabilities.answered_at if acquirer is not None else "",
         handed_over=HANDED_OVER.get(one.evidence_state),
