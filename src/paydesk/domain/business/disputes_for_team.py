@@ -75,9 +75,9 @@ class EarlierPayment:
 
 @dataclass(frozen=True, slots=True)
 class KnownFacts:
-    """What is known of a disputed payment: the payment, the attempt that paid it, what was said of
-    the goods, what was agreed to, when (UTC) its receipt was sent, and what the customer paid
-    before.
+    """What is known of a disputed payment, and what its customer paid before.
+
+    `paid_by` is the attempt that paid it, `agreed` what was agreed to; times are UTC.
     """
 
     payment: PaymentForTeam
