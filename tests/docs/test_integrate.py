@@ -3,6 +3,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -14,7 +15,7 @@ import httpx
 import msgspec
 import pytest
 from tests.docs.shops import SHOPS, RunningShop, running_shop
-from tests.servers import answering
+from tests.servers import Received, answering
 
 from paydesk.core.money import Split
 from paydesk.core.periods import Period
@@ -87,7 +88,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_page_has_all_programs() -> None:
     assert set(SNIPPETS) == {
         *("checkout-v1.sh", "checkout-v2.sh", "paydesk.php", "shop.php"),
-        *("shop.py", "paydesk.mjs", "shop.mjs"),
+        *("shop.py", "club.py", "paydesk.mjs", "shop.mjs"),
     }
 
 
@@ -230,6 +231,72 @@ def test_the_shop_refuses_forged_pingbacks(shop: RunningShop) -> None:
     answers = {name: shop.told(*pingback) for name, pingback in forged.items()}
     assert answers == dict.fromkeys(forged, (200, "NOK"))
     assert shop.paid() == []
+
+
+def of_club(event: str = "payment", number: int = 1, **changes: Value) -> bytes:
+    """A pingback of a member's subscription; `number` is which of its payments."""
+    subscription: dict[str, Value] = {"id": 52, "recurring_id": 13330}
+    if event != "payment":
+        return as_json({"event": event, "subscription": subscription, "pingback_ts": int(time.time())})
+    reference = "ada-5f3a" if number == 1 else f"ada-5f3a:{number}"
+    order: dict[str, Value] = {"id": 13329 + number, "merchant_order_id": reference, "status": "successful"}
+    paid: dict[str, Value] = {"paid_amount": Decimal("10.0"), "paid_currency": "EUR", **changes}
+    named: dict[str, Value] = {**subscription, "init_merchant_order_id": "ada-5f3a"}
+    return as_json(payment(payment_order={**order, **paid}, subscription=named))
+
+
+@pytest.fixture
+def club(folder: Path, tmp_path: Path) -> Iterator[tuple[RunningShop, list[Received]]]:
+    """The club of the page, and what Paydesk is asked by it."""
+    (tmp_path / "club.py").write_text((folder / "club.py").read_text())
+    with answering() as (address, asked):
+        keys = {"PUBLIC_KEY": "public<&>", "PRIVATE_KEY": KEY, "PAY_URL": f"{address}/sandbox"}
+        with running_shop([sys.executable, "club.py"], tmp_path, **keys) as running:
+            yield running, asked
+
+
+def member(club: RunningShop) -> str:
+    return httpx.get(club.url, params={"name": "ada"}).text
+
+
+def test_the_club_asks_for_a_subscription(club: tuple[RunningShop, list[Received]]) -> None:
+    html = httpx.get(f"{club[0].url}/join", params={"name": "ada&<b>"}).text
+    fields: dict[str, Value] = {
+        name: unescape(value) for name, value in re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', html)
+    }
+    assert str(fields["merchant_order_id"]).startswith("ada&<b>-")
+    assert (fields["amount"], fields["recurring_period"]) == ("10.00", "1m")
+    assert verify(fields, str(fields["hash"]), KEY, "v2").variant == "canonical"
+
+
+def test_the_club_counts_each_payment_once_and_ends_with_the_subscription(
+    club: tuple[RunningShop, list[Received]],
+) -> None:
+    running, asked = club
+    assert "is no member" in member(running)
+    for number in (1, 1, 2):
+        assert running.told(*v2(of_club(number=number))) == (200, "ok")
+    assert running.paid() == ["ada-5f3a", "ada-5f3a:2"]
+    assert "is a member, payments: 2" in member(running)
+    assert running.told(*v2(of_club(number=3), "guess")) == (200, "NOK")
+    assert running.told(*v2(of_club(number=3, paid_amount=Decimal("0.01")))) == (200, "ok")
+    assert "payments: 2" in member(running), "that was not what was agreed"
+    left = httpx.post(f"{running.url}/leave", data={"name": "ada"}).text
+    assert "until the end of the month" in left
+    (call,) = asked
+    assert call.path == "/sandbox/api/v1/subscriptions/52/cancel"
+    assert json.loads(call.body)["at"] == "period_end"
+    assert running.told(*v2(of_club("subscription_cancelled"))) == (200, "ok")
+    assert "is no member" in member(running)
+    assert running.told(*v2(of_club(number=2))) == (200, "ok")
+    assert "is no member" in member(running), "a late copy opens nothing again"
+
+
+def test_a_membership_whose_end_is_told_first_stays_closed(club: tuple[RunningShop, list[Received]]) -> None:
+    running, _ = club
+    assert running.told(*v2(of_club("subscription_stopped"))) == (200, "ok")
+    assert running.told(*v2(of_club())) == (200, "ok")
+    assert "is no member" in member(running)
 
 
 def test_the_thank_you_page_answers(shop: RunningShop) -> None:

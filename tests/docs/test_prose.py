@@ -59,6 +59,7 @@ MADE_ELSEWHERE = {
     "database/migrations/NNNN_name.sql",
     "checkout-v1.sh",  # on the page itself
     "checkout-v2.sh",
+    "club.py",
     "pg_hba.conf",  # PostgreSQL's
     "accounts.json",  # in the data directory
     "history.json",  # in the data directory

@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 from tests.docs.shops import SHOPS, RunningShop, running_shop
-from tests.docs.test_integrate import KEY, as_json, needs, payment, v1, v2
+from tests.docs.test_integrate import KEY, SNIPPETS, as_json, needs, payment, v1, v2
 from tests.servers import answering
 
 from paydesk.web.account.sample_programs import programs
@@ -58,6 +58,15 @@ def test_a_copied_shop_signs_forms_and_believes_genuine_pingbacks_alone(shop: Ru
     for forged in (stamp(body, "guess"), (body, {}), stamp(b""), stamp(as_json(payment(age=400)))):
         assert shop.told(*forged) == (200, "NOK")
     assert shop.paid() == paid
+
+
+def test_the_copied_club_is_the_guides_with_the_shops_own_key(tmp_path: Path, version: Version) -> None:
+    """What differs are the lines that say who and where."""
+    copied = write(tmp_path, "club.py", version).read_text().splitlines()[1:]
+    guides = SNIPPETS["club.py"].replace('"sign_version": "v2"', f'"sign_version": "{version}"').splitlines()
+    differing = [line for line, theirs in zip(copied, guides, strict=True) if line != theirs]
+    assert [line.split(" = ")[0] for line in differing] == ["PAY_URL", "PUBLIC_KEY", "PRIVATE_KEY"]
+    compile("\n".join(copied), "club.py", "exec")
 
 
 @needs("curl")

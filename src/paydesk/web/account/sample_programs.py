@@ -28,6 +28,12 @@ def _php(text: str) -> str:
 _LANGUAGES: tuple[tuple[str, str, str, Callable[[str], str]], ...] = (
     ("PHP", "shop.php", "PRIVATE_KEY=… php -S 127.0.0.1:9000 shop.php", _php),
     ("Python", "shop.py", "PRIVATE_KEY=… python3 shop.py", json.dumps),
+    (
+        "Python, subscriptions",
+        "club.py",
+        "pip install ./src/paydesk_client && PRIVATE_KEY=… python3 club.py",
+        json.dumps,
+    ),
     ("Node", "shop.mjs", "PRIVATE_KEY=… node shop.mjs", json.dumps),
     ("curl", "checkout.sh", "PRIVATE_KEY=… sh checkout.sh", shlex.quote),
 )
