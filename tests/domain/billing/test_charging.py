@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from tests import breaking, set_back
@@ -20,6 +22,7 @@ from paydesk.adapters.vault import Vault, generate_key_setting, generate_secret
 from paydesk.core.clock import utc_now
 from paydesk.core.periods import Period
 from paydesk.database.pool import Database
+from paydesk.domain.billing import charging
 from paydesk.domain.billing.charging import BillingRun, Pace, run_billing
 from paydesk.domain.merchants.merchant import create_merchant, shop_of
 from paydesk.domain.merchants.shop import Shop
@@ -95,6 +98,28 @@ async def test_the_oldest_is_charged_first(club: Till) -> None:
     await one_at_a_time.charge_due(merchant_id=club.shop.merchant_id, at=late.date_next)
     assert (await club.now(early)).counter == 2
     assert (await club.now(late)).counter == 1
+
+
+async def readings(database: Database) -> Counter[str]:
+    """How often the claim of renewals reads what it has itself put together, by its name for it."""
+    values = ["array[1]", "array[false]", "array[now()]", "null", "500", "500", r"'\x00'", "now()", "now()"]
+    async with database.acquire() as connection, connection.transaction():
+        # With the arguments at hand it would be planned for them; a session plans it for all.
+        await connection.execute(f"prepare claim as {charging.queries.begin_renewals.sql}")
+        plan = await connection.fetchval(f"explain (format json) execute claim({', '.join(values)})")
+        await connection.execute("deallocate claim")
+
+    def nodes(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        yield node
+        for below in node.get("Plans", ()):
+            yield from nodes(below)
+
+    return Counter(node["CTE Name"] for node in nodes(json.loads(plan)[0]["Plan"]) if "CTE Name" in node)
+
+
+async def test_what_is_claimed_is_compared_once_with_all_that_is(database: Database) -> None:
+    # Once for the payments to be written, and once to find which of them is whose.
+    assert (await readings(database))["due"] == 2
 
 
 async def test_many_runs_at_once_charge_each_once(

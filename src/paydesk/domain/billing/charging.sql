@@ -43,7 +43,8 @@ select timed.merchant_id, timed.live, timed.shop_now,
 -- period and the number of its attempts. (A row that is new was locked by nobody, so its xmax is 0.)
 -- What an approval reports comes with it, and the subscription as it stands, so that neither is read again; also whether
 -- the acquirer's list had a purchase of this period that our books had forgotten, and whether it was paused since it was
--- paid last (its calendar does not begin where it began, then).
+-- paid last (its calendar does not begin where it began, then). (What was claimed is joined to its payment once: every
+-- further join the planner takes for one of few rows with few, and compares each with each.)
 with timed as (
     select side.*
       from unnest(:merchant_ids::bigint[], :lives::boolean[], :shop_nows::timestamptz[])
@@ -79,13 +80,15 @@ with timed as (
      where p.state = 'declined'
  returning p.*, p.xmax = 0 as is_first
 ), numbered as materialized (
-    select held.*, case when is_first then 1 else next_attempt(merchant_id, live, id) end as number from held
+    select due.*, held.id as payment_id, held.merchant_order_id, held.amount, held.currency, held.period_number,
+           held.renewal, case when held.is_first then 1 else next_attempt(held.merchant_id, held.live, held.id) end as number
+      from held
+      join due on due.merchant_id = held.merchant_id and due.live = held.live and due.id = held.subscription_id
 ), keyed as materialized (
     select n.*, derived_key(:pads::bytea, 'renewal ' || f.idempotency_key || ' ' || n.period_number || ' '
                                           || n.number) as idempotency_key, f.idempotency_key as of_key
       from numbered n
-      join due on due.merchant_id = n.merchant_id and due.live = n.live and due.id = n.subscription_id
-      join payment i on i.merchant_id = due.merchant_id and i.id = due.init_payment_id
+      join payment i on i.merchant_id = n.merchant_id and i.id = n.init_payment_id
       join payment_attempt f on f.merchant_id = i.merchant_id and f.id = i.attempt_id
 ), marked as (
     update subscription s
@@ -96,17 +99,16 @@ with timed as (
     insert into payment_attempt (merchant_id, live, id, payment_id, state, idempotency_key, acquirer, capture, amount,
                                  currency, card_id, client_address, not_after, created_at, lookup_at,
                                  number)
-    select held.merchant_id, held.live, held.attempt_id, held.id, 'processing', held.idempotency_key, due.acquirer, true, held.amount,
-           held.currency, held.card_id, '', :not_after, due.shop_now, :lookup_at, held.number
-      from keyed held
-      join due on due.merchant_id = held.merchant_id and due.live = held.live and due.id = held.subscription_id
+    select merchant_id, live, attempt_id, payment_id, 'processing', idempotency_key, acquirer, true, amount, currency,
+           card_id, '', :not_after, shop_now, :lookup_at, number
+      from keyed
 )
-select held.attempt_id, held.id as payment_id, held.merchant_order_id, held.amount, held.subscription_id,
-       held.period_number, held.renewal, held.idempotency_key, held.number,
+select due.attempt_id, due.payment_id, due.merchant_order_id, due.amount, due.id as subscription_id,
+       due.period_number, due.renewal, due.idempotency_key, due.number,
        case when (select exists (select from alarm
                                   where merchant_id = 0 and live and kind = 'not_reconciled' and settled_at is null))
-            then was_forgotten(:pads, due.acquirer, 'renewal ' || held.of_key || ' ' || held.period_number || ' ',
-                               held.number, '')
+            then was_forgotten(:pads, due.acquirer, 'renewal ' || due.of_key || ' ' || due.period_number || ' ',
+                               due.number, '')
             else false end as was_forgotten,
        due.anchor <> due.date_start
        and exists (select
@@ -127,15 +129,14 @@ select held.attempt_id, held.id as payment_id, held.merchant_order_id, held.amou
        c.stored_reference,
        u.first_name, u.last_name, u.username, u.country, u.email, f.rate, f.fixed, f.reserve_rate,
        m.pingback_url as account_url, m.test_pingback_url, m.went_live_at, m.pingback_format
-  from keyed held
-  join due on due.merchant_id = held.merchant_id and due.live = held.live and due.id = held.subscription_id
+  from keyed due
   join package_terms t
     on t.merchant_id = due.merchant_id and t.live = due.live and t.package_version_id = due.package_version_id
   join card c on c.merchant_id = due.merchant_id and c.live = due.live and c.id = due.card_id
   join customer u on u.merchant_id = due.merchant_id and u.live = due.live and u.id = due.customer_id
   join merchant m on m.id = due.merchant_id
   cross join deployment d
-  cross join lateral fees_in(due.merchant_id, held.currency) f;
+  cross join lateral fees_in(due.merchant_id, due.currency) f;
 
 -- name: due_to_renew(merchant_ids, lives, shop_nows, most)
 -- The subscriptions that are due, oldest first of each side.
