@@ -248,3 +248,32 @@ async def account(database: Database, vault_key_id: str) -> int:
         now=utc_now(),
     )
     return account_id
+
+
+_MORE = {
+    "checkout": {
+        "request_digest": "sha256(convert_to(n::text, 'UTF8'))",
+        "merchant_order_id": "merchant_order_id || n",
+    },
+    "customer": {},
+    "card": {},
+    "payment": {"merchant_order_id": "merchant_order_id || n"},
+    "payment_attempt": {"idempotency_key": "idempotency_key || n"},
+}
+"""By table, what differs from one payment to the next, besides ids."""
+
+
+async def sold_more_of_the_same(database: Database, times: int) -> None:
+    """The database holds its only payment so many times more, under ids that follow each other."""
+    for table, differing in _MORE.items():
+        named = await database.fetch(
+            "select column_name from information_schema.columns where table_name = $1 and is_generated = 'NEVER'", table
+        )
+        columns = [str(name) for (name,) in named]
+        own = {"id", "payment_id", "checkout_id", "attempt_id", "customer_id", "card_id"}
+        values = [differing.get(name, f"{name} + n" if name in own else name) for name in columns]
+        await database.execute(
+            f"insert into {table} ({', '.join(columns)})"
+            f" select {', '.join(values)} from {table} cross join generate_series(1, $1) n",
+            times,
+        )

@@ -1,0 +1,58 @@
+"""The planner's first knowledge of tables that were empty when they were first asked.
+
+A statement is planned once a session. Of a table without statistics every index that begins with
+the merchant looks alike, and one that finds all of a merchant's rows may be taken to find one of
+them: with each payment of a new deployment the next takes longer. Autovacuum ends that when it
+comes round, a minute later at most; here it is ended with the first pages.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from paydesk.database.pool import Database
+from paydesk.database.records import records_of
+from paydesk.database.statements import load_statements
+from paydesk.loops.repeating import repeat
+
+queries = load_statements("paydesk.database", "first_statistics.sql")
+
+TABLES = ("checkout", "payment", "payment_attempt", "customer", "card", "ledger_entry", "pingback", "subscription")
+"""What grows with each payment or renewal, and is looked into by the next."""
+
+ENOUGH = 2 * 8192
+"""Bytes of a table from which something can be learnt: two pages."""
+
+PAUSE = 1.0
+"""Seconds between looks, until all is known; then nothing is asked any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Unknown:
+    name: str
+    bytes: int
+    is_ours: bool
+
+
+class FirstStatistics:
+    """Has tables analyzed as soon as they have rows, each once."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._unknown = list(TABLES)
+
+    async def look(self) -> None:
+        """Analyze what has grown from nothing since the last look; moves no money."""
+        if not self._unknown:
+            return
+        unknown = await records_of(_Unknown, queries.tables_never_looked_at(self._database, tables=self._unknown))
+        for table in unknown:
+            if table.is_ours and table.bytes >= ENOUGH:
+                # Whoever holds the table (autovacuum, another worker) does it, or the next look.
+                await self._database.execute(f"analyze (skip_locked) {table.name}")
+        self._unknown = [table.name for table in unknown if table.is_ours]
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Look until told to stop."""
+        await repeat("first statistics", self.look, stop, rest=PAUSE)
