@@ -249,6 +249,27 @@ async def test_a_dunning_plan_is_made_and_taken_back(account: dict[str, Any], pa
     assert '"soon" is no delay' in said.err
 
 
+async def test_what_is_set_is_shown_and_in_the_audit_log(
+    account: dict[str, Any], paydesk: Any, database: Database
+) -> None:
+    given = ("--dunning-delays", "1d 3d", "--dunning-by-reason", "--portal-cancels", "both")
+    said = await paydesk("merchant", "set", account["id"], *given, "--json")
+    shown = (await paydesk("merchant", "show", account["id"], "--json")).result
+    assert shown == said.result
+    assert (shown["dunning_hours"], shown["dunning_by_reason"]) == ([24, 72], True)
+    assert (shown["portal_cancels"], shown["portal_pauses"]) == ("both", False)
+    noted = (
+        "select details::text from audit_entry where merchant_id = $1 and action = 'settings_changed' order by id desc"
+    )
+    assert json.loads(await database.fetchval(noted, account["id"])) == {
+        "dunning_hours": "() → (24, 72)",
+        "dunning_by_reason": "False → True",
+        "portal_cancels": "now → both",
+    }
+    await paydesk("merchant", "set", account["id"], "--dunning-by-reason")
+    assert await database.fetchval(f"select count(*) from ({noted}) n", account["id"]) == 1, "nothing had changed"
+
+
 async def test_changing_nothing_is_a_mistake(account: dict[str, Any], paydesk: Any) -> None:
     said = await paydesk("merchant", "set", account["id"])
     assert said.status == 1

@@ -37,6 +37,7 @@ from paydesk.domain.merchants.merchant import (
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.operations.merchants import find_merchant_for_operator, resume_merchant, suspend_merchant
 from paydesk.domain.operations.missed_periods import charge_all_missed
+from paydesk.domain.operations.noting_settings import noting_changes
 from paydesk.domain.payments.hold_periods import TIME_TO_SHIP, in_words, require_one_holds
 from paydesk.domain.pingbacks.destinations import parse_pingback_url
 from paydesk.domain.pingbacks.resending_by_hand import send_waiting
@@ -209,10 +210,8 @@ async def set_(
     as_json: AsJson = False,
 ) -> None:
     """Change settings of an account; setting a URL also sends the pingbacks that waited for one."""
-    urls = {
-        "pingback_url": _web_url(pingback_url, "--pingback-url"),
-        "test_pingback_url": _web_url(test_pingback_url, "--test-pingback-url"),
-    }
+    names = {"pingback_url": pingback_url, "test_pingback_url": test_pingback_url}
+    urls = {name: _web_url(url, f"--{name.replace('_', '-')}") for name, url in names.items()}
     muted, unmuted = mute_event or [], unmute_event or []
     flags = (test_mode, shipped_goods, slow_methods, fees_returned, saves_cards, portal_pauses, dunning_by_reason)
     given = (*urls.values(), *flags, pingback_format, portal_cancels, dunning_delays, app_scheme or None)
@@ -221,24 +220,26 @@ async def set_(
     async with deployment() as here:
         if shipped_goods:
             await require_holding(here, merchant_id)
-        merchant = await change_merchant(
-            here.database,
-            merchant_id,
-            **urls,
-            pingback_format=pingback_format.value if pingback_format else None,
-            test_mode=test_mode,
-            shipped_goods=shipped_goods,
-            slow_methods=slow_methods,
-            muted=muted,
-            unmuted=unmuted,
-            fees_returned=fees_returned,
-            app_schemes=app_scheme or None,
-            saves_cards=saves_cards,
-            portal_cancels=portal_cancels,
-            portal_pauses=portal_pauses,
-            dunning_hours=None if dunning_delays is None else parse_delays(dunning_delays, "--dunning-delays") or (),
-            dunning_by_reason=dunning_by_reason,
-        )
+        hours = None if dunning_delays is None else parse_delays(dunning_delays, "--dunning-delays") or ()
+        async with noting_changes(here.database, COMMAND_LINE, merchant_id, now=utc_now()) as connection:
+            merchant = await change_merchant(
+                connection,
+                merchant_id,
+                **urls,
+                pingback_format=pingback_format.value if pingback_format else None,
+                test_mode=test_mode,
+                shipped_goods=shipped_goods,
+                slow_methods=slow_methods,
+                muted=muted,
+                unmuted=unmuted,
+                fees_returned=fees_returned,
+                app_schemes=app_scheme or None,
+                saves_cards=saves_cards,
+                portal_cancels=portal_cancels,
+                portal_pauses=portal_pauses,
+                dunning_hours=hours,
+                dunning_by_reason=dunning_by_reason,
+            )
         sent = await send_waiting(here.database, merchant, now=utc_now()) if any(urls.values()) else 0
         account = await _with_keys(here, merchant, with_private_key=False)
     if sent:

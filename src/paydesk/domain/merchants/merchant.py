@@ -44,7 +44,10 @@ class Merchant:
     `muted_events` are pingbacks that it does not want; `app_schemes` are of apps to which its
     customers are led at once; `fees_returned`: a refund gives back its share of the fees too;
     `saves_cards`: its customers may save a card for their next visit;
-    `slow_methods`: its customers may pay by what takes days, where the operator allows that.
+    `slow_methods`: its customers may pay by what takes days, where the operator allows that;
+    `portal_cancels` and `portal_pauses`: what they may do with a subscription on its page;
+    `dunning_hours`: from each failed charge to its next try, none: the usual ones;
+    `dunning_by_reason`: tries look at the bank's reason.
     """
 
     id: int
@@ -63,6 +66,10 @@ class Merchant:
     fees_returned: bool = False
     saves_cards: bool = False
     slow_methods: bool = False
+    portal_cancels: PortalCancels = PortalCancels.NOW
+    portal_pauses: bool = False
+    dunning_hours: tuple[int, ...] = ()
+    dunning_by_reason: bool = False
     public_key: str = ""
     key_scopes: tuple[keys.KeyScope, ...] = ()
     private_key: str = field(default="", repr=False)
@@ -86,6 +93,10 @@ class _Row:
     saves_cards: bool
     fees_returned: bool
     slow_methods: bool
+    portal_cancels: PortalCancels
+    portal_pauses: bool
+    dunning_hours: Sequence[int] | None
+    dunning_by_reason: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,4 +322,8 @@ def _merchant(row: _Row) -> Merchant:
         fees_returned=row.fees_returned,
         saves_cards=row.saves_cards,
         slow_methods=row.slow_methods,
+        portal_cancels=PortalCancels(row.portal_cancels),
+        portal_pauses=row.portal_pauses,
+        dunning_hours=tuple(row.dunning_hours or ()),
+        dunning_by_reason=row.dunning_by_reason,
     )

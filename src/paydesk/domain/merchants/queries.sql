@@ -10,6 +10,7 @@ with made as (
 )
 select id, name, email, time_zone, test_mode, went_live_at, pingback_url, test_pingback_url,
        pingback_format, shipped_goods, slow_methods, created_at, muted_events, app_schemes, saves_cards,
+       portal_cancels, portal_pauses, dunning_hours, dunning_by_reason,
        :fees_returned::boolean as fees_returned
   from made;
 
@@ -41,6 +42,7 @@ update merchant_key
 -- name: find_merchant(id)^
 select m.id, m.name, m.email, m.time_zone, m.test_mode, m.went_live_at, m.pingback_url, m.test_pingback_url,
        m.pingback_format, m.shipped_goods, m.slow_methods, m.created_at, m.muted_events, m.app_schemes, m.saves_cards,
+       m.portal_cancels, m.portal_pauses, m.dunning_hours, m.dunning_by_reason,
        f.fees_returned
   from merchant m
   join fee_plan f on f.merchant_id = m.id
@@ -50,6 +52,7 @@ select m.id, m.name, m.email, m.time_zone, m.test_mode, m.went_live_at, m.pingba
 -- With each merchant's newest key that is still valid.
 select m.id, m.name, m.email, m.time_zone, m.test_mode, m.went_live_at, m.pingback_url, m.test_pingback_url,
        m.pingback_format, m.shipped_goods, m.slow_methods, m.created_at, m.muted_events, m.app_schemes, m.saves_cards,
+       m.portal_cancels, m.portal_pauses, m.dunning_hours, m.dunning_by_reason,
        f.fees_returned,
        k.public_key, k.scopes
   from merchant m
@@ -89,6 +92,7 @@ update merchant
  where id = :id
 returning id, name, email, time_zone, test_mode, went_live_at, pingback_url, test_pingback_url,
           pingback_format, shipped_goods, slow_methods, created_at, muted_events, app_schemes, saves_cards,
+          portal_cancels, portal_pauses, dunning_hours, dunning_by_reason,
           coalesce(:fees_returned, (select fees_returned from fee_plan where merchant_id = :id)) as fees_returned;
 
 -- name: go_live(id, now)^
@@ -98,6 +102,7 @@ update merchant
  where id = :id and went_live_at <= :now
 returning id, name, email, time_zone, test_mode, went_live_at, pingback_url, test_pingback_url,
           pingback_format, shipped_goods, slow_methods, created_at, muted_events, app_schemes, saves_cards,
+          portal_cancels, portal_pauses, dunning_hours, dunning_by_reason,
           (select fees_returned from fee_plan where merchant_id = :id) as fees_returned;
 
 -- name: keys_of(merchant_id)
