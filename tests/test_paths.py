@@ -33,8 +33,8 @@ ACROSS = {
     "domain/mail": ("caps", "every_kind", "reach", "telling_afterwards"),
     "domain/operations": ("posted_again",),
     "domain/payments": (
-        *("after_machine", "card_secrecy", "contradictions", "documented_bank", "races", "refund_limits"),
-        *("refund_races", "slow_methods", "suspension"),
+        *("after_machine", "card_secrecy", "contradictions", "documented_bank", "no_longer_kept", "races"),
+        *("refund_limits", "refund_races", "slow_methods", "suspension"),
     ),
     "domain/pingbacks": ("crowds", "fairness", "hostile_shops"),
     "domain/subscriptions": (

@@ -136,6 +136,9 @@ async def test_an_operator_gives_back_what_nobody_has_in_the_books(
     take(forgotten, await database.fetchval("select tag from deployment"))
     wrong = await paydesk("undo", "forgotten", "--acquirer", "nobody", "--yes")
     assert 'there is no acquirer "nobody" here' in wrong.err
+    none = await paydesk("undo", "forgotten", "--acquirer", "simulator", "--settled", "by bank transfer")
+    assert none.status == 1
+    assert "nothing is being undone under the key forgotten at simulator" in none.err
     asked = await paydesk("undo", "forgotten", "--acquirer", "simulator")
     assert asked.status == 1
     assert "Give back 10.00 USD, taken at simulator for order 'A-1'?" in asked.err

@@ -92,7 +92,7 @@ class Deployment:
 
     async def take_what_is_left(self) -> None:
         """An operator ends the hold, and all processes hear of it."""
-        await accept(self.database, COMMAND_LINE, "looked at", now=utc_now())
+        await accept(self.database, COMMAND_LINE, "looked at", is_live=False, now=utc_now())
 
     async def _until(self, ask: Callable[[], Awaitable[Any]], condition: Callable[[Any], bool], what: str) -> Any:
         try:

@@ -12,7 +12,7 @@ from paydesk.core.clock import utc_now
 from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.operations.history import Reading, read
 from paydesk.domain.operations.holding import accept as lift_hold
-from paydesk.domain.operations.remembered_accounts import lost_accounts
+from paydesk.domain.operations.remembered_accounts import missed_accounts
 
 app = typer.Typer(help="Nothing that moves money is begun: see why, and end it.", no_args_is_help=True)
 
@@ -24,7 +24,8 @@ async def show_hold(as_json: AsJson = False) -> None:
     and which accounts are missed.
     """
     async with deployment() as here:
-        reading, lost = await read(here.database), await lost_accounts(here.database)
+        is_live = bool(here.settings.live_acquirer)
+        reading, lost = await read(here.database), await missed_accounts(here.database, is_live=is_live)
     if as_json:
         missed = [one.account for one in lost]
         show_json({"held": bool(reading.held_because), **_facts(reading), "missed_accounts": missed})
@@ -60,7 +61,8 @@ async def accept(
     charged again.
     """
     async with deployment() as here:
-        why = await lift_hold(here.database, COMMAND_LINE, words, now=utc_now())
+        is_live = bool(here.settings.live_acquirer)
+        why = await lift_hold(here.database, COMMAND_LINE, words, is_live=is_live, now=utc_now())
     if as_json:
         show_json({"lifted": True, "because": why})
     else:

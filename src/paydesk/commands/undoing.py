@@ -14,7 +14,8 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import NotFound
 from paydesk.core.money import written
 from paydesk.domain.accounts.audit import COMMAND_LINE
-from paydesk.domain.operations.giving_back import find_stray, give_back
+from paydesk.domain.operations.giving_back import find_stray, give_back, settle_given_back
+from paydesk.domain.payments.desk import Desk
 
 EXAMPLE = "Example: paydesk undo 0f8a2c4e-6b1d-4f3a-9c57-2e8d1b7a6c40 --acquirer stripe"
 
@@ -23,6 +24,9 @@ EXAMPLE = "Example: paydesk undo 0f8a2c4e-6b1d-4f3a-9c57-2e8d1b7a6c40 --acquirer
 async def undo(
     key: Annotated[str, typer.Argument(metavar="KEY", help="Its key, as `paydesk reconcile` names it.")],
     acquirer: Annotated[str, typer.Option(help="Where it was made.")],
+    settled: Annotated[
+        str, typer.Option(metavar="HOW", help="The acquirer will not, and its customer has the money in another way.")
+    ] = "",
     yes: Annotated[bool, typer.Option("--yes", help="Don't ask first.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -30,10 +34,16 @@ async def undo(
     such as one of an order paid twice.
 
     What is in our books is given back by `paydesk refund`. The merchant is told nothing: tell them.
+
+    With --settled nothing is given back: it ends what the acquirer refuses to undo, as the alarm
+    `contradiction` names it, once the acquirer has refused again.
     """
     async with deployment() as here, acquirers_of(here) as desk:
         if acquirer not in desk.acquirers:
             raise NotFound(f'there is no acquirer "{acquirer[:40]}" here, only {", ".join(desk.acquirers)}')
+        if settled:
+            await _settle(desk, acquirer, key, settled, as_json=as_json)
+            return
         stray = await find_stray(desk, acquirer, key)
         amount = f"{written(stray.amount, stray.currency)} {stray.currency}"
         if not yes:
@@ -44,3 +54,14 @@ async def undo(
         show_json(asdict(given))
     else:
         show_facts([("order", given.merchant_order_id), ("reference", given.reference), ("given back", amount)])
+
+
+async def _settle(desk: Desk, acquirer: str, key: str, how: str, *, as_json: bool) -> None:
+    """End what the acquirer will not undo; say so if it has undone it after all."""
+    ended = await settle_given_back(desk, acquirer, key, how, actor=COMMAND_LINE, now=utc_now())
+    if as_json:
+        show_json({"settled": ended is not None, "given_back": ended is None})
+    elif ended is None:
+        typer.echo(f"{acquirer} has given it back after all: its customer must not have it a second time")
+    else:
+        typer.echo(f"{written(ended.amount, ended.currency)} {ended.currency} for {ended.merchant_order_id}: settled")

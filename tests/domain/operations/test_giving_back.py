@@ -8,7 +8,7 @@ import pytest
 from tests import breaking
 from tests.banks import answering, ending_in
 from tests.domain.operations.books import FOUR, TEN, Books
-from tests.shopfront import ships
+from tests.shopfront import GOOD, go_on, ships
 from tests.standings import standings
 from tests.sweeping import database, database_url
 
@@ -21,10 +21,18 @@ from paydesk.adapters.acquirers.interface import (
     OutcomeUnknown,
     Purchase,
 )
+from paydesk.adapters.acquirers.simulator.own_pages import Way
 from paydesk.core.clock import utc_now
-from paydesk.core.errors import Conflict, NotFound, Unavailable
+from paydesk.core.errors import Conflict, Malformed, NotFound, Unavailable
 from paydesk.domain.accounts.audit import COMMAND_LINE
-from paydesk.domain.operations.giving_back import GivenBack, find_stray, finish_given_back, give_back
+from paydesk.domain.operations.giving_back import (
+    GivenBack,
+    find_stray,
+    finish_given_back,
+    give_back,
+    settle_given_back,
+)
+from paydesk.domain.payments.paying import ConfirmWithBank
 from paydesk.domain.payments.refunding import refund
 
 __all__ = ["database", "database_url"]
@@ -242,3 +250,84 @@ async def test_either_side_of_a_merchant_gets_back_its_own(books: Books, live: b
     await books.forget()
     assert (await given(books, key)).merchant_order_id == f"side {live}"
     assert sorted(kept(books)) == [Decimal(6), TEN]
+
+
+class TestSettled:
+    """What its acquirer will not undo, and its customer has in another way."""
+
+    @pytest.fixture
+    async def refused(self, books: Books) -> Books:
+        """A page was left and paid all the same, and the bank will not give that back."""
+        opened = await go_on(books.desk, await books.order("twice"))
+        assert isinstance(opened, ConfirmWithBank)
+        bank = answering(books.desk.acquirers["simulator"], undo=ending_in(AcquirerRefused("the account is closed")))
+        books.bank.pages.pay(opened.url.rpartition("/")[2], Way.CARD, GOOD)
+        whose = {"merchant_id": books.shop.merchant_id, "id": await newest(books, "payment")}
+        await breaking.say(books.database, "payment", whose, state="declined")
+        attempt = whose | {"id": await newest(books, "payment_attempt")}
+        await breaking.say(books.database, "payment_attempt", attempt, state="abandoned")
+        refusing = books.at(bank)
+        await refusing.settle(minutes=2)
+        return refusing
+
+    async def key(self, books: Books) -> str:
+        asked = "select idempotency_key from payment_attempt where state = 'voiding' and merchant_id = $1"
+        return str(await books.database.fetchval(asked, books.shop.merchant_id))
+
+    async def alarms(self, books: Books) -> list[str]:
+        asked = "select reason from alarm where kind = 'contradiction' and merchant_id = $1 and settled_at is null"
+        return [row["reason"] for row in await books.database.fetch(asked, books.shop.merchant_id)]
+
+    async def settle(self, books: Books, key: str, words: str = "by bank transfer") -> GivenBack | None:
+        return await settle_given_back(books.desk, "simulator", key, words, actor=COMMAND_LINE, now=utc_now())
+
+    async def test_the_alarm_names_the_command_that_ends_it(self, refused: Books) -> None:
+        (reason,) = await self.alarms(refused)
+        assert "the account is closed" in reason
+        assert f'paydesk undo {await self.key(refused)} --acquirer simulator --settled "how"' in reason
+
+    async def test_it_is_ended_and_differs_no_more(self, refused: Books) -> None:
+        key = await self.key(refused)
+        with pytest.raises(Malformed, match="say how"):
+            await self.settle(refused, key, " ")
+        assert (await self.settle(refused, key)) == replace(
+            GivenBack("simulator", key, "", "twice", TEN, "USD"), reference=await self.reference(refused, key)
+        )
+        assert (await self.alarms(refused), await refused.attempt_states()) == ([], ["approved", "voided"])
+        assert await refused.reasons() == []
+        assert kept(refused) == [TEN, TEN], "the bank has it still"
+        assert [one for one in await refused.problems() if "attempt" in str(one)] == []
+        asked = "select details::text from audit_entry where action = 'purchase_given_back' and merchant_id = $1"
+        assert "by bank transfer" in await refused.database.fetchval(asked, refused.shop.merchant_id)
+        with pytest.raises(NotFound):
+            await self.settle(refused, key)
+        with pytest.raises(Conflict):
+            await given(refused, key)
+
+    async def reference(self, books: Books, key: str) -> str:
+        asked = "select acquirer_reference from payment_attempt where idempotency_key = $1"
+        return str(await books.database.fetchval(asked, key))
+
+    async def test_what_is_given_back_after_all_is_not_settled(self, refused: Books, books: Books) -> None:
+        assert await self.settle(books, await self.key(refused)) is None
+        assert (await refused.attempt_states(), kept(refused)) == (["approved", "voided"], [TEN])
+        assert await self.alarms(refused) == []
+
+    async def test_what_may_yet_be_given_back_is_not_settled(self, refused: Books, books: Books) -> None:
+        key = await self.key(refused)
+        silent = answering(books.desk.acquirers["simulator"], undo=ending_in(OutcomeUnknown("no answer")))
+        with pytest.raises(Unavailable, match="may yet be given back"):
+            await self.settle(books.at(silent), key)
+        with pytest.raises(NotFound, match="asks for it just now"):
+            await self.settle(refused, key)
+        assert await refused.attempt_states() == ["approved", "voiding"]
+
+    async def test_a_purchase_that_stands_can_not_be_settled(self, refused: Books, books: Books) -> None:
+        with pytest.raises(NotFound):
+            await self.settle(refused, (await books.attempt())["idempotency_key"])
+        assert await refused.attempt_states() == ["approved", "voiding"]
+
+
+async def newest(books: Books, table: str) -> int:
+    asked = f"select max(id) from {table} where merchant_id = $1"
+    return int(await books.database.fetchval(asked, books.shop.merchant_id))

@@ -239,18 +239,20 @@ class TestLifting:
 
     async def test_an_operator_takes_what_is_left_and_says_why(self, held: Desk) -> None:
         with pytest.raises(Malformed, match="say why"):
-            await accept(held.database, COMMAND_LINE, "  ", now=utc_now())
-        assert await accept(held.database, COMMAND_LINE, "given back by hand", now=utc_now()) == "restored"
+            await accept(held.database, COMMAND_LINE, "  ", is_live=False, now=utc_now())
+        assert (
+            await accept(held.database, COMMAND_LINE, "given back by hand", is_live=False, now=utc_now()) == "restored"
+        )
         assert await because(held.database) == ""
         row = await held.database.fetchrow("select details::text from audit_entry where action = 'hold_accepted'")
         assert "given back by hand" in row["details"]
         with pytest.raises(Conflict, match="nothing is held"):
-            await accept(held.database, COMMAND_LINE, "again", now=utc_now())
+            await accept(held.database, COMMAND_LINE, "again", is_live=False, now=utc_now())
 
     async def test_what_was_taken_holds_no_process_that_starts_later(
         self, held: Desk, gated: Desk, history: History
     ) -> None:
-        await accept(held.database, COMMAND_LINE, "given back by hand", now=utc_now())
+        await accept(held.database, COMMAND_LINE, "given back by hand", is_live=False, now=utc_now())
         async with watching(gated, history):
             await history.gate.require()
 

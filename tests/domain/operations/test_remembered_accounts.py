@@ -21,7 +21,7 @@ from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.acquirers.opening import OpenAcquirers
 from paydesk.domain.operations.copying import make_harmless
 from paydesk.domain.operations.giving_back import give_back
-from paydesk.domain.operations.history import read
+from paydesk.domain.operations.history import hold, read
 from paydesk.domain.operations.holding import accept, lift_if_whole
 from paydesk.domain.operations.reconciling import SETTLED, reconcile
 from paydesk.domain.operations.remembered_accounts import (
@@ -107,7 +107,7 @@ async def test_all_is_held_until_the_account_is_there_again_and_each_order_is_pa
     with pytest.raises(Unavailable, match="paydesk acquirer add second"):
         await restored.lift()
     with pytest.raises(Conflict, match="paydesk acquirer gone"):
-        await accept(till.database, COMMAND_LINE, "never mind", now=utc_now())
+        await accept(till.database, COMMAND_LINE, "never mind", is_live=False, now=utc_now())
     assert await restored.is_held()
     alarm = await till.database.fetchval("select reason from alarm where kind = 'held' and settled_at is null")
     assert "paydesk acquirer add second" in alarm
@@ -148,6 +148,18 @@ async def test_who_remembers_it_after_the_hold_has_ended_holds_all_again(restore
 async def test_a_test_account_that_is_missed_holds_no_live_payments(restored: Restored) -> None:
     database = restored.accounts.till.database
     assert not await AccountsMemory(restored.file).compare(database, await read(database), is_live=True)
+    assert not await restored.is_held()
+
+
+async def test_a_test_account_that_is_missed_keeps_no_operator_from_ending_a_hold_of_live_payments(
+    restored: Restored,
+) -> None:
+    database = restored.accounts.till.database
+    await AccountsMemory(restored.file).compare(database, await read(database), is_live=True)
+    assert [one.account for one in await lost_accounts(database)] == ["second"]
+    epoch = (await read(database)).beat.epoch
+    await hold(database, epoch=epoch, above=epoch, because="restored", since=None)
+    assert await accept(database, COMMAND_LINE, "looked at", is_live=True, now=utc_now()) == "restored"
     assert not await restored.is_held()
 
 

@@ -215,6 +215,26 @@ async def test_a_second_charge_that_can_t_be_undone_is_an_alarm(till: Any) -> No
     await till.at(answering(honest(till), undo=ending_in(refusal))).settle(minutes=4)
     assert await till.attempt_states() == ["voiding"]
     assert await alarms(till) == [("contradiction", f"attempt {attempt['id']}")]
+    later = [await rarely(till, hours) for hours in (1, 26, 49, 50, 74)]
+    assert later == ["asked", "asked", "asked", "not yet", "asked"], "often for a day, and then daily"
+    await till.settle(hours=99)
+    assert await till.attempt_states() == ["voided"]
+
+
+async def rarely(till: Any, hours: float) -> str:
+    """Whether an acquirer that refuses, as it did a day long, is asked again by then."""
+    asked = list[str]()
+
+    async def undo(key: str, _of_key: str) -> Finding:
+        asked.append(key)
+        raise AcquirerRefused("the payment is disputed")
+
+    whose = {"merchant_id": till.shop.merchant_id}
+    await breaking.say(till.desk.database, "payment_attempt", whose, leased_until=None)
+    if hours > 1:
+        await till.desk.database.execute("update payment_attempt set lookups = 30 where lookups between 2 and 29")
+    await till.at(answering(honest(till), undo=undo)).settle(hours=hours)
+    return "asked" if asked else "not yet"
 
 
 async def test_the_first_question_comes_after_5_seconds(till: Any) -> None:

@@ -64,3 +64,15 @@ def test_a_second_charge_that_can_t_be_undone_yet_is_tried_again_every_few_minut
     later = utc_now() + timedelta(hours=3)
     pauses = [(next_look(lookup(number, AttemptState.VOIDING), later) or later) - later for number in range(1, 6)]
     assert pauses == [timedelta(minutes=1), *[timedelta(minutes=5)] * 4]
+
+
+def test_what_an_acquirer_will_not_undo_is_asked_for_for_a_day_and_then_daily() -> None:
+    now, since, asked = NOON, NOON, []
+    for number in range(1, 30):
+        then = next_look(lookup(number, AttemptState.VOIDING), now, is_refused=True)
+        assert then is not None
+        asked.append(then - now)
+        now = then
+    assert max(asked[:23]) == timedelta(hours=1)
+    assert set(asked[23:]) == {timedelta(days=1)}
+    assert now - since < timedelta(days=8)

@@ -90,14 +90,16 @@ select w.*, side_clock(w.live, m.test_clock) as clock
 -- name: replace_card(merchant_id, live, change_id, network_reference, revision, running, date_next, now)^
 -- The new card is good: the change is done and the subscription has the card, as a version over the one given, or
 -- nothing happens. A subscription that ended meanwhile (running is false) keeps the card that it had. The old card's
--- number is erased, and the new one's too if there is nothing left to charge: a change that is open keeps it.
+-- number is erased, and the new one's too if there is nothing left to charge: a change that is open keeps it. What an
+-- acquirer keeps of the card that is not charged by any more it is to let go of, an hour later (a charge by it may be on
+-- its way), unless its customer has saved it; what is kept under the card's own reference is looked for by the card.
 with open as materialized (
     select *
       from card_change
      where merchant_id = :merchant_id and live = :live and id = :change_id and state in ('processing', 'challenged')
        for update
 ), before as materialized (
-    select s.merchant_id, s.live, s.card_id
+    select s.merchant_id, s.live, s.card_id, s.acquirer, s.network_reference
       from open
       join subscription s on s.merchant_id = open.merchant_id and s.live = open.live and s.id = open.subscription_id
 ), moved as (
@@ -118,12 +120,27 @@ with open as materialized (
 ), card_forgotten as (
     update card c
        set number_sealed = null, erased_at = :now
-      from (select before.* from before cross join done
+      from (select before.merchant_id, before.live, before.card_id from before cross join done
              union all
             select merchant_id, live, card_id from done
              where not exists (select from moved where is_charged)) over
      where c.merchant_id = over.merchant_id and c.live = over.live and c.id = over.card_id
        and c.number_sealed is not null
+), let_go as (
+    insert into kept_release (merchant_id, live, acquirer, reference, asked_at, due_at)
+    select over.merchant_id, over.live, over.acquirer, over.network_reference, clock_timestamp(),
+           clock_timestamp() + interval '1 hour'
+      from (select before.* from before cross join moved
+             union all
+            select merchant_id, live, card_id, acquirer, :network_reference::text from open
+             where exists (select from done) and not exists (select from moved)) over
+     where over.acquirer <> '' and over.network_reference <> ''
+       and not exists (select from card c
+                        where c.merchant_id = over.merchant_id and c.id = over.card_id
+                          and c.stored_reference = over.network_reference)
+       and not exists (select from saved_instrument s
+                        where s.merchant_id = over.merchant_id and s.card_id = over.card_id and s.removed_at is null)
+        on conflict do nothing
 )
 select id from done;
 

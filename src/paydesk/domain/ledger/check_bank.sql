@@ -49,11 +49,14 @@ select 'payment' as table_name, p.merchant_id, p.id, a.idempotency_key as key, b
         or exists (select from dispute_reading r where r.acquirer = 'simulator' and r.read_at >= :read_since));
 
 -- name: given_up_without_money(merchant_id)
--- An attempt that is still open may have been approved already: then the janitor is about to find out.
+-- An attempt that is still open may have been approved already: then the janitor is about to find out. What the bank
+-- would not give back, an operator may have settled otherwise.
 select 'payment_attempt' as table_name, a.merchant_id, a.id, a.idempotency_key as key, b.net, b.held,
        format('is %s, but the bank took %s and holds %s %s', a.state, b.net, b.held, b.currency) as detail
   from payment_attempt a
   join bank_purchase b on b.key = a.idempotency_key
  where (:merchant_id::bigint is null or a.merchant_id = :merchant_id)
    and a.state in ('declined', 'failed', 'abandoned', 'voided') and a.acquirer = 'simulator'
-   and b.net + b.held <> 0;
+   and b.net + b.held <> 0
+   and not exists (select from purchase_given_back g
+                    where g.acquirer = a.acquirer and g.idempotency_key = a.idempotency_key and g.because <> '');

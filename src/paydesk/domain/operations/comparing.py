@@ -33,7 +33,7 @@ def difference(listed: ListedPurchase, attempt: BookedAttempt) -> str | None:
         return None
     if state is AttemptState.APPROVED:
         return _of_approved(listed, attempt) if attempt.holds else None
-    if _net(listed) > 0:
+    if _net(listed) > 0 and not attempt.given_back_otherwise:
         return f"it has {_money(_net(listed), listed)} of the customer's, and its attempt is {state} in our books"
     return None
 

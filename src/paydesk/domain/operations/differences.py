@@ -57,7 +57,8 @@ Listed = ListedPurchase | ListedRefund
 @dataclass(frozen=True, slots=True)
 class BookedAttempt:
     """What our books have of a purchase; `holds` if its payment is this attempt's,
-    `clock` is how far its shop's time is ahead.
+    `clock` is how far its shop's time is ahead. `given_back_otherwise`: its acquirer has it still,
+    and its customer has the money in another way, as an operator said.
     """
 
     key: str
@@ -74,6 +75,7 @@ class BookedAttempt:
     refunding: Decimal
     moving: bool
     clock: timedelta
+    given_back_otherwise: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,12 +15,16 @@ import structlog
 
 from paydesk.adapters.acquirers.interface import AcquirerRefused, Approved, OutcomeUnknown, UnderWay, Voided
 from paydesk.adapters.acquirers.marks import Mark
-from paydesk.core.errors import Conflict, NotFound, Unavailable
-from paydesk.database.records import records_of
+from paydesk.core.errors import Conflict, Malformed, NotFound, Unavailable
+from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.accounts.audit import Action, Actor, record
+from paydesk.domain.alarms.kinds import AlarmKind
+from paydesk.domain.alarms.raising import settle_alarms
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
+from paydesk.domain.payments.lookups import LEASE
+from paydesk.domain.payments.undoing import GivenUp, Undone, subject_of, undo
 
 queries = load_statements(__package__ or "", "giving_back.sql")
 log = structlog.get_logger()
@@ -132,6 +136,77 @@ async def _write_down(connection: Connection, actor: Actor, stray: GivenBack, ma
         subject=f"purchase {stray.key}",
         details=details,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Voiding:
+    """An attempt that was given up, and whose approval is being undone."""
+
+    merchant_id: int
+    live: bool
+    attempt_id: int
+    idempotency_key: str
+    acquirer: str
+
+
+async def settle_given_back(
+    desk: Desk, acquirer: str, key: str, words: str, *, actor: Actor, now: datetime
+) -> GivenBack | None:
+    """Say that a charge which must not be, and which its acquirer will not give back, is settled:
+    its customer has the money in another way, as `words` tell. May move money (back).
+
+    The acquirer is asked once more first: None if it has given it back after all, so that the
+    customer must not have it a second time. `now` is real time, UTC.
+
+    Raises: Malformed without words; NotFound if nothing is being undone under the key; Unavailable
+        if the acquirer may yet give it back.
+    """
+    if not words.strip():
+        raise Malformed("say how its customer has the money: the words stand in the log", "settled")
+    found = record_if_any(
+        _Voiding, await queries.claim_voiding(desk.database, acquirer=acquirer, idempotency_key=key, lease=LEASE)
+    )
+    if found is None:
+        none = f"nothing is being undone under the key {key[:80]} at {acquirer}"
+        raise NotFound(f"{none}, or a worker asks for it just now: then try again in a minute")
+    shop = Shop(found.merchant_id, found.live)
+    came = await undo(desk, GivenUp(shop, found.attempt_id, found.idempotency_key, found.acquirer), None, now=now)
+    if came is Undone.OPEN:
+        raise Unavailable(f"{acquirer} does not refuse it: it may yet be given back there; try again later")
+    settled = None if came is Undone.DONE else await _settled(desk, found, words.strip(), actor, now=now)
+    by = "it is given back" if settled is None else f"settled: {words.strip()}"
+    subjects = [subject_of(found.attempt_id)]
+    await settle_alarms(desk.database, AlarmKind.contradiction, subjects, shop=shop, by=by, now=now)
+    return settled
+
+
+async def _settled(desk: Desk, found: _Voiding, words: str, actor: Actor, *, now: datetime) -> GivenBack | None:
+    """Write it down; None if somebody else has ended it meanwhile."""
+    shop = Shop(found.merchant_id, found.live)
+    async with desk.database.acquire() as connection, connection.transaction():
+        row = await queries.settle_voiding(
+            connection,
+            merchant_id=shop.merchant_id,
+            live=shop.live,
+            attempt_id=found.attempt_id,
+            because=words,
+            requested_by=actor.client_address,
+            now=now,
+        )
+        settled = record_if_any(GivenBack, row)
+        if settled is not None:
+            details = {
+                "acquirer": settled.acquirer,
+                "order": settled.merchant_order_id,
+                "amount": str(settled.amount),
+                "currency": settled.currency,
+                "because": words,
+            }
+            subject = f"purchase {settled.key}"
+            await record(
+                connection, actor, Action.purchase_given_back, now=now, shop=shop, subject=subject, details=details
+            )
+    return settled
 
 
 @dataclass(frozen=True, slots=True)

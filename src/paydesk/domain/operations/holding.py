@@ -24,7 +24,7 @@ from paydesk.domain.operations.differences import Difference, DifferenceKind
 from paydesk.domain.operations.history import RESTORED, SUBJECT, History, Reading, hold, queries, read
 from paydesk.domain.operations.memory_file import remember
 from paydesk.domain.operations.reconciling import reconcile
-from paydesk.domain.operations.remembered_accounts import AccountsMemory, accounts_file, lost_accounts
+from paydesk.domain.operations.remembered_accounts import AccountsMemory, accounts_file, missed_accounts
 from paydesk.domain.operations.restoring import Begun
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.hold_gate import Standing
@@ -194,9 +194,8 @@ async def _require_all_open(desk: Desk) -> None:
     once more elsewhere. Raises: Unavailable.
     """
     is_live = desk.live_acquirer is not None
-    for lost in await lost_accounts(desk.database):
-        if lost.live is is_live:
-            raise Unavailable(lost.why)
+    for lost in await missed_accounts(desk.database, is_live=is_live):
+        raise Unavailable(lost.why)
     if isinstance(desk.acquirers, OpenAcquirers):
         unopened = await desk.acquirers.unopened(desk.database)
         for name in unopened if is_live else ():
@@ -271,17 +270,18 @@ async def hold_restored(database: Database, *, since: datetime, gap: int) -> Beg
     return await hold_restored(database, since=since, gap=gap) if begun is None else begun
 
 
-async def accept(database: Database, actor: Actor, words: str, *, now: datetime) -> str:
+async def accept(database: Database, actor: Actor, words: str, *, is_live: bool, now: datetime) -> str:
     """Lift the hold though acquirers' lists differ from our books: an operator takes what is left,
     and says why.
 
-    Money may be begun from then on. Returns why it was held. Raises: Conflict if nothing is
-    held, or an account is missed of which nobody has said that it is gone; Malformed.
+    Money may be begun from then on. Returns why it was held. Where live payments are taken
+    (`is_live`) an account for tests that is missed holds nothing, here neither. Raises: Conflict if
+    nothing is held, or an account is missed of which nobody has said that it is gone; Malformed.
     """
     if not words.strip():
         raise Malformed("say why what is left may be taken: the words stand in the log", "words")
     async with database.acquire() as connection, connection.transaction():
-        for lost in await lost_accounts(connection):
+        for lost in await missed_accounts(connection, is_live=is_live):
             raise Conflict(lost.why)
         why = await _lift(connection, f"accepted: {words.strip()}", accepted_until=now)
         if why is None:

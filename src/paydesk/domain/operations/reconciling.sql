@@ -4,6 +4,9 @@
 select a.idempotency_key as key, a.merchant_id, a.live, a.id, a.payment_id, a.state, a.amount, a.currency,
        p.attempt_id = a.id as holds, p.state as payment_state, p.refunded, p.refunding,
        p.moving_id is not null as moving,
+       a.state = 'voided' and exists (select from purchase_given_back g
+                                       where g.acquirer = a.acquirer and g.idempotency_key = a.idempotency_key
+                                         and g.because <> '') as given_back_otherwise,
        side_clock(a.live, m.test_clock) as clock
   from merchant m
   join payment_attempt a

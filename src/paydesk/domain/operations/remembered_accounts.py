@@ -188,6 +188,13 @@ async def lost_accounts(database: Connection) -> list[LostAccount]:
     return await records_of(LostAccount, queries.lost(database))
 
 
+async def missed_accounts(database: Connection, *, is_live: bool) -> list[LostAccount]:
+    """Those of them that are waited for: where live payments are taken (`is_live`), an account for
+    tests holds nobody up.
+    """
+    return [one for one in await lost_accounts(database) if one.live is is_live]
+
+
 async def say_gone(database: Database, actor: Actor, name: str, words: str, *, now: datetime) -> None:
     """Say why a forgotten account is not added again: what it took is for the operator from then
     on, and may be taken once more. Moves no money.

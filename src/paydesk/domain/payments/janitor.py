@@ -58,7 +58,7 @@ from paydesk.domain.payments.outcomes import (
 )
 from paydesk.domain.payments.page_lookups import find_on_page
 from paydesk.domain.payments.states import NOT_PAID, PAGE_LEFT, UNSETTLED, AttemptState
-from paydesk.domain.payments.undoing import GivenUp, undo
+from paydesk.domain.payments.undoing import GivenUp, Undone, undo
 from paydesk.loops.repeating import repeat
 
 queries = load_statements(__package__ or "")
@@ -99,11 +99,13 @@ async def settle_due(desk: Desk, *, now: datetime, most: int = 100) -> int:
     found = list(zip(lookups, findings, strict=True))
     settled = await _record_open(desk, found, now=now) | await _record_challenges(desk, found, now=now)
     settled |= await _record_pending(desk, found, now=now)
-    settled |= await _undo_late(desk, found, now=now)
+    undone = await _undo_late(desk, found, now=now)
+    settled |= {attempt_id for attempt_id, came in undone.items() if came is Undone.DONE}
+    refused = {attempt_id for attempt_id, came in undone.items() if came is Undone.REFUSED}
     over = {lookup.attempt_id for lookup, finding in found if _is_over(lookup, finding)}
     left = [lookup for lookup in lookups if lookup.attempt_id not in settled]
     pending = {lookup.attempt_id for lookup, finding in found if isinstance(finding, Pending)}
-    await _ask_later(desk, left, over, pending, now=now)
+    await _ask_later(desk, left, over=over, pending=pending, refused=refused, now=now)
     return len(lookups)
 
 
@@ -262,8 +264,10 @@ def _named(lookup: Lookup) -> tuple[Shop, str]:
     return lookup.shop, f"attempt {lookup.attempt_id}"
 
 
-async def _undo_late(desk: Desk, found: list[tuple[Lookup, Finding | None]], *, now: datetime) -> set[int]:
-    """Void approvals of attempts that were given up, so that no customer pays twice."""
+async def _undo_late(desk: Desk, found: list[tuple[Lookup, Finding | None]], *, now: datetime) -> dict[int, Undone]:
+    """Void approvals of attempts that were given up, so that no customer pays twice; what came of
+    each.
+    """
     late = [
         (lookup, finding)
         for lookup, finding in found
@@ -271,21 +275,30 @@ async def _undo_late(desk: Desk, found: list[tuple[Lookup, Finding | None]], *, 
         or (lookup.state in (AttemptState.FAILED, AttemptState.ABANDONED) and isinstance(finding, Approved))
     ]
 
-    async def undone(one: tuple[Lookup, Finding | None]) -> int | None:
+    async def undone(one: tuple[Lookup, Finding | None]) -> tuple[int, Undone]:
         lookup, finding = one
         approved = finding if lookup.state is not AttemptState.VOIDING and isinstance(finding, Approved) else None
         given_up = GivenUp(lookup.shop, lookup.attempt_id, lookup.key, lookup.acquirer)
-        return lookup.attempt_id if await undo(desk, given_up, approved, now=now) else None
+        return lookup.attempt_id, await undo(desk, given_up, approved, now=now)
 
     worked = await side_by_side(late, undone)
     await set_aside(desk.database, worked, lambda one: _named(one[0]), doing="its late approval can't be undone")
-    return {attempt_id for attempt_id in worked.results if attempt_id is not None}
+    return dict(worked.results)
 
 
-async def _ask_later(desk: Desk, lookups: list[Lookup], over: set[int], pending: set[int], *, now: datetime) -> None:
+async def _ask_later(
+    desk: Desk, lookups: list[Lookup], *, over: set[int], pending: set[int], refused: set[int], now: datetime
+) -> None:
     """Give back what stayed open, each with its next date, if it is not `over`; `pending` is what
-    the acquirer says so of. What is open too long is an alarm.
+    the acquirer says so of, `refused` what it will not undo. What is open too long is an alarm.
     """
+
+    def next_of(lookup: Lookup) -> datetime | None:
+        name = lookup.attempt_id
+        if name in over:
+            return None
+        return next_look(lookup, now, still_pending=name in pending, is_refused=name in refused)
+
     if not lookups:
         return
     for lookup in lookups:
@@ -298,10 +311,7 @@ async def _ask_later(desk: Desk, lookups: list[Lookup], over: set[int], pending:
         attempt_ids=[lookup.attempt_id for lookup in lookups],
         states=[str(lookup.state) for lookup in lookups],
         claimed_ats=[lookup.due_at for lookup in lookups],
-        lookup_ats=[
-            None if lookup.attempt_id in over else next_look(lookup, now, still_pending=lookup.attempt_id in pending)
-            for lookup in lookups
-        ],
+        lookup_ats=[next_of(lookup) for lookup in lookups],
         alerted_ats=[now if is_alarming(lookup, now) else None for lookup in lookups],
     )
 

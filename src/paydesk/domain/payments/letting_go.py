@@ -98,8 +98,11 @@ async def ask(
 async def ask_unneeded(database: Database, *, now: datetime) -> int:
     """Have acquirers let go of cards that nothing is charged by any more: those that were replaced,
     and those of subscriptions that have ended; how many. Now is real time, UTC.
+
+    A typed card that was replaced is asked for as it is.
     """
-    return int(await queries.ask_unneeded(database, now=now, most=MOST_UNNEEDED))
+    kept = int(await queries.ask_unneeded(database, now=now, most=MOST_UNNEEDED))
+    return kept + int(await queries.ask_ended(database, most=MOST_UNNEEDED))
 
 
 async def let_go_due(desk: Desk, *, now: datetime, most: int = 50) -> int:

@@ -61,6 +61,54 @@ with spare as materialized (
 )
 select count(*) from spare;
 
+-- name: ask_ended(most)$
+-- What acquirers keep of cards that were typed here, for subscriptions that have ended: by the first payment, and by each
+-- change of the card. (What is kept under a card's own reference may serve others, too: that is looked for by the card.)
+-- What their customer has saved by the first payment stays; it goes with that. The subscription's own reference goes with
+-- the asking, so that it is asked once.
+with over as materialized (
+    select n.merchant_id, n.live, n.id, n.init_payment_id, n.card_id, n.acquirer, n.network_reference
+      from subscription n
+     where n.network_reference <> '' and n.date_next is null and n.state in ('Cancelled', 'Expired')
+       and n.change_id is null
+       and not exists (select from card_change h
+                        where h.merchant_id = n.merchant_id and h.live = n.live and h.subscription_id = n.id
+                          and h.state in ('processing', 'challenged'))
+     limit :most
+       for update of n skip locked
+), forgotten as (
+    update subscription n
+       set network_reference = ''
+      from over
+     where n.merchant_id = over.merchant_id and n.live = over.live and n.id = over.id
+), asked as (
+    insert into kept_release (merchant_id, live, acquirer, reference, asked_at, due_at)
+    select distinct k.merchant_id, k.live, k.acquirer, k.reference, clock_timestamp(), clock_timestamp()
+      from (
+          select merchant_id, live, card_id, acquirer, network_reference as reference from over
+           union all
+          select a.merchant_id, a.live, p.card_id, a.acquirer, a.network_reference
+            from over o
+            join payment p on p.merchant_id = o.merchant_id and p.live = o.live and p.id = o.init_payment_id
+            join payment_attempt a on a.merchant_id = p.merchant_id and a.live = p.live and a.id = p.attempt_id
+           union all
+          select h.merchant_id, h.live, h.card_id, h.acquirer, h.network_reference
+            from over o
+            join card_change h
+              on h.merchant_id = o.merchant_id and h.live = o.live and h.subscription_id = o.id
+             and h.state = 'approved'
+      ) k
+     where k.acquirer <> '' and k.reference <> ''
+       and not exists (select from card c
+                        where c.merchant_id = k.merchant_id and c.id = k.card_id and c.stored_reference = k.reference)
+       and not exists (select from saved_instrument s
+                         join payment_attempt a on a.merchant_id = s.merchant_id and a.id = s.attempt_id
+                        where s.merchant_id = k.merchant_id and s.card_id = k.card_id and s.removed_at is null
+                          and a.network_reference = k.reference)
+        on conflict do nothing
+)
+select count(*) from over;
+
 -- name: claim_releases(lease, most)
 -- What is due, taken by one worker under a lease in database time; nothing live in a copy for staging.
 update kept_release r

@@ -63,6 +63,9 @@ PENDING_LOOK = timedelta(hours=1)
 UNDO_AGAIN = timedelta(minutes=5)
 """The longest pause before a second charge that could not be undone is undone again."""
 
+REFUSED_LOOKS = 24
+"""How many times an acquirer that will not undo it is asked within the first day; then daily."""
+
 GRACE = timedelta(seconds=30)
 """Added to a key's last moment before "not found" counts as final: clocks differ."""
 
@@ -198,13 +201,16 @@ def _lookup(row: _Row) -> Lookup:
     )
 
 
-def next_look(lookup: Lookup, now: datetime, *, still_pending: bool = False) -> datetime | None:
+def next_look(
+    lookup: Lookup, now: datetime, *, still_pending: bool = False, is_refused: bool = False
+) -> datetime | None:
     """When to ask again: after 5 s, 1 min, 5 min, 1 h, then hourly,
     and when "not found" becomes final.
 
     An attempt that was given up is asked for every few minutes for a day, so that a second charge
     is undone within minutes of turning up, then hourly, and never again once it has stayed quiet
-    for a week; one whose customer's bank has yet to say whether it pays until that has.
+    for a week; one whose customer's bank has yet to say whether it pays until that has. An acquirer
+    that will not undo one (`is_refused`) is asked so often only for a day, and then daily.
     """
     if lookup.state is AttemptState.PENDING:
         return _next_look_at_pending(lookup, now)
@@ -218,6 +224,8 @@ def next_look(lookup: Lookup, now: datetime, *, still_pending: bool = False) -> 
     if lookup.state is AttemptState.CHALLENGED:
         return now + CHALLENGE_LOOK
     later = now + BACKOFF[min(lookup.number, len(BACKOFF) - 1)]
+    if is_refused:
+        return later if lookup.number < REFUSED_LOOKS else now + timedelta(days=1)
     if lookup.state is AttemptState.VOIDING:
         return min(later, now + UNDO_AGAIN)
     final = lookup.not_after + GRACE + timedelta(seconds=1)

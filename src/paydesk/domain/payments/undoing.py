@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import StrEnum
 
 import structlog
 
@@ -24,6 +25,17 @@ UNDONE_BY = timedelta(minutes=1)
 """When the janitor goes on with an undoing whose answer nobody has written down."""
 
 
+class Undone(StrEnum):
+    """What came of undoing an approval."""
+
+    DONE = "done"
+    """It is undone, and recorded so."""
+    OPEN = "open"
+    """Nobody knows yet, or it is under way: it is asked for again soon."""
+    REFUSED = "refused"
+    """The acquirer will not: that is an alarm, and it is asked for again more rarely."""
+
+
 @dataclass(frozen=True, slots=True)
 class GivenUp:
     """An attempt that was given up, and whose approval is undone; `key` is its own."""
@@ -34,37 +46,63 @@ class GivenUp:
     acquirer: str
 
 
-async def undo(desk: Desk, attempt: GivenUp, approved: Approved | None, *, now: datetime) -> bool:
-    """Commit to undoing the approval, call, record; true once it is done. Moves money (back).
+async def undo(desk: Desk, attempt: GivenUp, approved: Approved | None, *, now: datetime) -> Undone:
+    """Commit to undoing the approval, call, record. Moves money (back).
 
+    What was kept on a page of the acquirer's goes with it: nobody will be charged by it.
     `approved` is None if somebody has committed to it before; `now` is real time, UTC.
     """
     shop, attempt_id = attempt.shop, attempt.attempt_id
     names = {"merchant_id": shop.merchant_id, "live": shop.live, "attempt_id": attempt_id}
     if approved is not None:
         begun = await queries.begin_void(
-            desk.database, **names, acquirer_reference=approved.reference, lookup_at=now + UNDONE_BY, now=now
+            desk.database,
+            **names,
+            acquirer_reference=approved.reference,
+            kept=_kept(approved),
+            lookup_at=now + UNDONE_BY,
+            now=now,
         )
         if begun is None:
-            return False
+            return Undone.OPEN
         metrics.LATE_APPROVALS.inc()
         log.error("an approval turned up for an attempt that was given up; voiding it", **names)
     try:
         finding = await desk.acquirers[attempt.acquirer].undo(f"{attempt.key}:void", attempt.key)
     except OutcomeUnknown as error:
         log.error("a late approval could not be voided yet", **names, why=str(error))
-        return False
+        return Undone.OPEN
     except AcquirerRefused as error:
-        why = f"its late approval can't be undone, the customer has paid twice: {error}"
-        alarm = Alarm(AlarmKind.contradiction, f"attempt {attempt_id}", why, shop)
-        await raise_alarms(desk.database, [alarm], now=now)
-        return False
+        await _refused(desk, attempt, f"its late approval can't be undone, the customer has paid twice: {error}", now)
+        return Undone.REFUSED
     if isinstance(finding, UnderWay):
-        return False
+        return Undone.OPEN
     if not isinstance(finding, Voided):
         # It was approved, or nobody would undo it: who knows of nothing has undone nothing.
-        why = f"its late approval is to be undone, and the acquirer says {type(finding).__name__} of it"
-        alarm = Alarm(AlarmKind.contradiction, f"attempt {attempt_id}", why, shop)
-        await raise_alarms(desk.database, [alarm], now=now)
-        return False
-    return await queries.record_void(desk.database, **names, now=now) is not None
+        said = type(finding).__name__
+        await _refused(desk, attempt, f"its late approval is to be undone, and the acquirer says {said} of it", now)
+        return Undone.REFUSED
+    # Somebody else who recorded it at the same moment has done so, too.
+    await queries.record_void(desk.database, **names, now=now)
+    return Undone.DONE
+
+
+def _kept(approved: Approved) -> str:
+    """What the acquirer keeps what was paid with under, empty if it does not."""
+    instrument = approved.instrument
+    return (instrument.reference if instrument is not None else "") or approved.network_reference
+
+
+def subject_of(attempt_id: int) -> str:
+    """What an attempt is called in the operator's list."""
+    return f"attempt {attempt_id}"
+
+
+async def _refused(desk: Desk, attempt: GivenUp, why: str, now: datetime) -> None:
+    """Tell an operator that it is not undone, and what ends it."""
+    ends = (
+        f"It is tried again, ever more rarely. Once its customer has the money in another way: paydesk undo "
+        f'{attempt.key} --acquirer {attempt.acquirer} --settled "how"'
+    )
+    alarm = Alarm(AlarmKind.contradiction, subject_of(attempt.attempt_id), f"{why}. {ends}", attempt.shop)
+    await raise_alarms(desk.database, [alarm], now=now)
