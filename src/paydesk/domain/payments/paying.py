@@ -69,7 +69,8 @@ class Payer:
 
     `agreed` is the wording of a subscription's terms that they agreed to, `language` the page's, as
     a tag: `de-CH`; `saving` is what they agreed to who want this card to be kept for the shop;
-    `kept` is the saved one that an acquirer keeps, in whose place `card` has no number.
+    `saved_id` is the saved card that they pay with, and `kept` that, if an acquirer keeps it, in
+    whose place `card` has no number.
     """
 
     card: CardDetails
@@ -80,6 +81,7 @@ class Payer:
     language: str = "en"
     saving: Agreed | None = None
     kept: PayableInstrument | None = None
+    saved_id: int | None = None
 
     @property
     def brand(self) -> str:
@@ -209,8 +211,8 @@ async def _commit_intent(
         if kept is not None
         else card_row(desk.vault, payer.card, shop.merchant_id, known.card_id, keep=keep)
     )
-    async with _together_if(desk.database, saving is not None or kept is not None) as database:
-        if kept is not None and not await hold_saved(database, shop, kept.id):
+    async with _together_if(desk.database, saving is not None or payer.saved_id is not None) as database:
+        if payer.saved_id is not None and not await hold_saved(database, shop, payer.saved_id):
             raise Conflict("the saved card was removed meanwhile")
         begun = record_if_any(
             BegunAttempt,

@@ -68,7 +68,7 @@ async def pay_with_saved(
         raise Conflict("this checkout can't be paid with this saved card")
     card = CardDetails(number, saved.exp_month, saved.exp_year, saved.holder)
     kept = saved if saved.sealed is None else None
-    payer = Payer(card, shopper.email, saved.country, client_address, language=language, kept=kept)
+    payer = Payer(card, shopper.email, saved.country, client_address, language=language, kept=kept, saved_id=saved.id)
     result = await pay(desk, checkout, payer, return_url=return_url, now=now)
     desk.later(mark_used(desk.database, checkout.shop, saved.id, now=now))
     return result
