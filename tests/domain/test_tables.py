@@ -71,8 +71,8 @@ WRITERS: dict[str, str] = {
     "instrument_charge": "billing payments privacy test_clock",
     "invitation": "accounts",
     # A posting is written by the statement that does what it is about.
-    "kept_release": "payments shoppers",  # what is removed is asked for in the statement that removes it
     "item_picture": "payments test_clock",  # goes with the test side
+    "kept_release": "billing payments shoppers",  # asked for in the statement that removes, or replaces
     "ledger_entry": "chargebacks ledger payments test_clock",
     "ledger_horizon": "ledger",
     # Queued by the statement that does what it is about; operators send it again or set it aside.

@@ -57,8 +57,10 @@ Listed = ListedPurchase | ListedRefund
 @dataclass(frozen=True, slots=True)
 class BookedAttempt:
     """What our books have of a purchase; `holds` if its payment is this attempt's,
-    `clock` is how far its shop's time is ahead. `given_back_otherwise`: its acquirer has it still,
-    and its customer has the money in another way, as an operator said.
+    `clock` is how far its shop's time is ahead.
+
+    `given_back_otherwise`: its acquirer has it still, and its customer has the money in another
+    way, as an operator said.
     """
 
     key: str
