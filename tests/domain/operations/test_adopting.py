@@ -285,7 +285,7 @@ async def test_what_was_paid_twice_is_given_back_by_itself_if_a_setting_says_so(
         left = (await willing.compare(fix=True)).differences
         assert [adopting.PAID_TWICE in one.reason for one in left] == [True], "nothing goes back while it is held"
         assert till.taken() == [(Decimal(10), Decimal(0))] * 3
-        await accept(till.database, COMMAND_LINE, "it was paid twice", now=utc_now())
+        await accept(till.database, COMMAND_LINE, "it was paid twice", is_live=False, now=utc_now())
         first, second = await willing.compare(fix=True), await willing.compare(fix=True)
         assert (first.adopted, second.differences) == ([], [])
         assert till.taken() == [(Decimal(10), Decimal(0))] * 2

@@ -71,7 +71,7 @@ async def test_a_hold_is_measured_by_each_process_that_has_seen_it(database: Dat
     await hold(database, epoch=epoch, above=epoch, because="restored", since=utc_now())
     await process.refresh(database)
     assert measured("held") == 1
-    await accept(database, COMMAND_LINE, "looked through by hand", now=utc_now())
+    await accept(database, COMMAND_LINE, "looked through by hand", is_live=False, now=utc_now())
     await process.refresh(database)
     assert measured("held") == 0
 

@@ -21,7 +21,6 @@ from paydesk.adapters.acquirers.simulator.own_pages import Way
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, NotFound
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.payments import saved_cards
 from paydesk.domain.payments.checkouts import find_checkout
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.hosting import Guest, go_to_page
@@ -30,7 +29,7 @@ from paydesk.domain.payments.paying import ConfirmWithBank, Paid, Result
 from paydesk.domain.payments.saved_cards import pay_with_saved
 from paydesk.domain.privacy.belongings import Subject
 from paydesk.domain.privacy.erasing import Erasure, erase
-from paydesk.domain.shoppers.instruments import Agreed
+from paydesk.domain.shoppers.instruments import Agreed, find_to_pay_with
 from paydesk.domain.shoppers.sessions import Shopper
 
 __all__ = ["database", "database_url"]
@@ -119,14 +118,14 @@ SAVES = [pytest.param(typed, id="typed here"), pytest.param(on_page, id="kept by
 async def test_who_is_erased_between_the_look_at_their_card_and_the_charge_is_not_charged(
     visit: Callable[[Save, str], Awaitable[Visit]], bank: Bank, save: Save, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ada, honest = await visit(save, "ada"), saved_cards.find_to_pay_with
+    ada = await visit(save, "ada")
 
     async def look_and_be_erased(*asked: Any, **named: Any) -> Any:
-        found = await honest(*asked, **named)
+        found = await find_to_pay_with(*asked, **named)
         await ada.be_erased()
         return found
 
-    monkeypatch.setattr(saved_cards, "find_to_pay_with", look_and_be_erased)
+    monkeypatch.setattr("paydesk.domain.payments.saved_cards.find_to_pay_with", look_and_be_erased)
     with pytest.raises(Conflict, match="removed meanwhile"):
         await ada.press()
     assert (ada.taken(), await ada.known_as()) == ([], [])
