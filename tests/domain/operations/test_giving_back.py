@@ -32,8 +32,8 @@ from paydesk.domain.operations.giving_back import (
     give_back,
     settle_given_back,
 )
-from paydesk.domain.payments.paying import ConfirmWithBank
 from paydesk.domain.payments.refunding import refund
+from paydesk.domain.payments.results import ConfirmWithBank
 
 __all__ = ["database", "database_url"]
 

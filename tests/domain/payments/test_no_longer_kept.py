@@ -26,7 +26,7 @@ from paydesk.domain.billing.card_changes import Replaced
 from paydesk.domain.billing.for_customer import find_holding
 from paydesk.domain.billing.replacing_cards import NewCard, replace_card
 from paydesk.domain.payments.letting_go import let_go_due
-from paydesk.domain.payments.paying import ConfirmWithBank
+from paydesk.domain.payments.results import ConfirmWithBank
 from paydesk.domain.subscriptions.changing import Changed, cancel_later, pause
 from paydesk.domain.subscriptions.ending import cancel
 from paydesk.domain.subscriptions.lifecycle import Subscription

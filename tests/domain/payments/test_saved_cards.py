@@ -25,7 +25,7 @@ from paydesk.domain.payments.checkouts import find_checkout
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.hosting import Guest, go_to_page
 from paydesk.domain.payments.janitor import settle_due
-from paydesk.domain.payments.paying import ConfirmWithBank, Paid, Result
+from paydesk.domain.payments.results import ConfirmWithBank, Paid, Result
 from paydesk.domain.payments.saved_cards import pay_with_saved
 from paydesk.domain.privacy.belongings import Subject
 from paydesk.domain.privacy.erasing import Erasure, erase
