@@ -96,7 +96,7 @@ async def forget_own_ids(database: Database) -> None:
 async def nothing_kept(database: Database) -> None:
     """No acquirer is to let go of anything, nor was there a subscription for which it keeps any."""
     await _empty(database, "kept_release")
-    await database.execute("update subscription set network_reference = ''")
+    await say(database, "subscription", {}, network_reference="")
 
 
 async def _empty(database: Database, table: str) -> None:

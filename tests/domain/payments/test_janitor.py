@@ -230,9 +230,8 @@ async def rarely(till: Any, hours: float) -> str:
         raise AcquirerRefused("the payment is disputed")
 
     whose = {"merchant_id": till.shop.merchant_id}
-    await breaking.say(till.desk.database, "payment_attempt", whose, leased_until=None)
-    if hours > 1:
-        await till.desk.database.execute("update payment_attempt set lookups = 30 where lookups between 2 and 29")
+    asked_before = {"lookups": 30} if hours > 1 else {}
+    await breaking.say(till.desk.database, "payment_attempt", whose, leased_until=None, **asked_before)
     await till.at(answering(honest(till), undo=undo)).settle(hours=hours)
     return "asked" if asked else "not yet"
 
