@@ -91,6 +91,8 @@ WRITERS: dict[str, str] = {
     "payment": "billing chargebacks deliveries ledger operations payments privacy subscriptions test_clock",
     # Billing begins a renewal's, subscriptions end it; operators look it up or adopt it.
     "payment_attempt": "billing operations payments privacy subscriptions test_clock",
+    "payment_link": "business test_clock",  # goes with the test side
+    "payment_link_sale": "test_clock",  # written by takes_sale
     "payout": "ledger test_clock",  # goes with the test side
     "person": "accounts sealing",  # second factors move to the newest key
     "person_device": "accounts",

@@ -57,7 +57,7 @@ _DIRECTIVES = frozenset(
 _HARMLESS = frozenset(["img-src", "font-src", "media-src", "manifest-src", "frame-ancestors"])
 """Violations that let nobody read what a customer types."""
 
-_PAGES = frozenset(["checkout", "portal", "account", "operator"])
+_PAGES = frozenset(["checkout", "buy", "portal", "account", "operator"])
 _WITH_CARDS = frozenset(["checkout", "portal"])
 
 

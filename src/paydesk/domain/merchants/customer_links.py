@@ -34,6 +34,7 @@ class LinkTo(StrEnum):
     CHECKOUT = "checkout"
     PORTAL = "portal"
     SHOPPER = "shopper"
+    SALE = "sale"
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,8 @@ class Standing(StrEnum):
     EXPIRED = "expired"
     SUSPENDED = "suspended"
     """The shop takes no live payments: an operator has suspended it."""
+    SOLD_OUT = "sold_out"
+    """It is of a payment link, of which others have bought the last; one may come free again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +171,14 @@ class Checkout:
         return self.terms is not None or not self.shipped_goods
 
 
+@dataclass(frozen=True, slots=True)
+class Sale:
+    """What a checkout is to take from a payment link: it does so when somebody begins to pay."""
+
+    link_id: int
+    quantity: int
+
+
 async def open_checkout(
     database: Database,
     shop: Shop,
@@ -179,6 +189,7 @@ async def open_checkout(
     now: datetime,
     digest: bytes | None = None,
     items: Sequence[LineItem] = (),
+    sale: Sale | None = None,
 ) -> Link:
     """Store a verified request and return its checkout's link; the same request gets the same one.
     Moves no money.
@@ -207,6 +218,8 @@ async def open_checkout(
         package_version_id=await agree_package(database, shop, request.terms, now=now) if request.terms else None,
         first_amount=request.terms.first_amount if request.terms else None,
         line_items=stored(items),
+        payment_link_id=sale.link_id if sale else None,
+        sale_quantity=sale.quantity if sale else None,
         now=now,
         expires_at=now + LIFETIME,
     )
@@ -251,6 +264,7 @@ class CheckoutRow(msgspec.Struct, frozen=True):
     has_logo: bool
     clock: timedelta
     suspended: bool
+    sold_out: bool
     payment_id: int | None
     payment_state: PaymentState | None
     paying_checkout_id: int | None
@@ -376,7 +390,9 @@ def standing(row: CheckoutRow, now: datetime) -> Standing:
         return Standing.REVERSED if state in REVERSED else Standing.PAID
     if row.expires_at <= now:
         return Standing.EXPIRED
-    return Standing.SUSPENDED if row.suspended else Standing.OPEN
+    if row.suspended:
+        return Standing.SUSPENDED
+    return Standing.SOLD_OUT if row.sold_out else Standing.OPEN
 
 
 def _attempt(row: CheckoutRow) -> Attempt | None:

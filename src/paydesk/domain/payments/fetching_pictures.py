@@ -18,7 +18,7 @@ from paydesk.core.errors import Malformed, NotFound
 from paydesk.core.shrinking import LARGEST, shrunk
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any, records_of
-from paydesk.database.statements import load_statements
+from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.merchants.hash_threads import Aside
 from paydesk.domain.merchants.shop import Shop
 
@@ -106,6 +106,19 @@ def _problem(status: int | None, error: str | None) -> str:
     if status == _FOUND:
         return f"the picture has more than {LARGEST_ANSWER // 1024} kB"
     return f"the server answered {status}, not {_FOUND}"
+
+
+async def keep_picture(database: Database | Connection, shop: Shop, content: bytes, *, side: int, now: datetime) -> str:
+    """Store a picture that somebody sent, made small; the name that it has from then on.
+
+    Raises: Malformed, naming the field `picture`.
+    """
+    small = await _drawing.do(lambda: shrunk(content, side, "picture"))
+    name = hashlib.sha256(small).digest()
+    await queries.keep_picture(
+        database, merchant_id=shop.merchant_id, live=shop.live, digest=name, content=small, now=now
+    )
+    return name.hex()
 
 
 async def find_picture(database: Database, shop: Shop, name: str) -> StoredPicture:

@@ -16,5 +16,10 @@ insert into picture_source as s (merchant_id, live, url_digest, digest, fetched_
 values (:merchant_id, :live, :url_digest, :digest, :now)
     on conflict (merchant_id, live, url_digest) do update set digest = excluded.digest, fetched_at = excluded.fetched_at;
 
+-- name: keep_picture(merchant_id, live, digest, content, now)!
+insert into item_picture (merchant_id, live, digest, content, created_at)
+values (:merchant_id, :live, :digest, :content, :now)
+    on conflict (merchant_id, live, digest) do nothing;
+
 -- name: find_picture(merchant_id, live, digest)^
 select content from item_picture where merchant_id = :merchant_id and live = :live and digest = :digest;

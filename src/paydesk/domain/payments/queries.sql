@@ -1,11 +1,13 @@
--- name: open_checkout(merchant_id, live, request_digest, merchant_order_id, amount, currency, description, success_url, pingback_url, sign_version, key_id, parameters, email, first_name, last_name, country, package_version_id, first_amount, line_items, now, expires_at)$
+-- name: open_checkout(merchant_id, live, request_digest, merchant_order_id, amount, currency, description, success_url, pingback_url, sign_version, key_id, parameters, email, first_name, last_name, country, package_version_id, first_amount, line_items, payment_link_id, sale_quantity, now, expires_at)$
 -- The same signed request gets the same checkout; one that has expired opens again, for the shop asked anew.
 insert into checkout as c (merchant_id, live, request_digest, merchant_order_id, amount, currency, description,
                            success_url, pingback_url, sign_version, key_id, parameters, email, first_name, last_name,
-                           country, package_version_id, first_amount, line_items, created_at, expires_at)
+                           country, package_version_id, first_amount, line_items, payment_link_id, sale_quantity, created_at,
+                           expires_at)
 values (:merchant_id, :live, :request_digest, :merchant_order_id, :amount, :currency, :description,
         :success_url, :pingback_url, :sign_version, :key_id, :parameters, :email, :first_name, :last_name,
-        :country, :package_version_id, :first_amount, :line_items, :now, :expires_at)
+        :country, :package_version_id, :first_amount, :line_items, :payment_link_id::bigint, :sale_quantity::integer,
+        :now, :expires_at)
     on conflict (merchant_id, live, request_digest) do update
        set expires_at = case when c.expires_at <= :now then excluded.expires_at else c.expires_at end
 returning id;
@@ -28,6 +30,9 @@ select c.merchant_id, c.live, c.id, encode(c.request_digest, 'hex') as seed, c.m
        case when jsonb_typeof(c.parameters -> 'zip') = 'string' then c.parameters ->> 'zip' end as zip,
        b.changed_at as branded_at, coalesce(b.logo_type, '') <> '' as has_logo,
        side_clock(c.live, m.test_clock) as clock, c.live and m.suspended_at is not null as suspended,
+       coalesce((select sales_of(l.merchant_id, l.live, l.id, c.id) + c.sale_quantity > l.most_sales
+                   from payment_link l
+                  where l.merchant_id = c.merchant_id and l.live = c.live and l.id = c.payment_link_id), false) as sold_out,
        p.id as payment_id, p.state as payment_state,
        coalesce(p.checkout_id, (select 0::bigint
                                   from instrument_charge i
@@ -94,7 +99,7 @@ select (select shipped_goods from merchant where id = :merchant_id) as shipped_g
 -- The intent, committed before the acquirer is called. The order's one payment row decides who may go: it is new, or it
 -- was declined and still is held by the attempt that the caller saw. Whoever comes second gets no row, and a suspended
 -- merchant's customer gets none either. The key is made of the order and the number of its attempts: that no other is
--- under way is what makes the number right. (A row that is new was locked by nobody, so its xmax is 0.)
+-- under way is what makes the number right. What is sold by a payment link is taken here, too, as long as there is any. (A row that is new was locked by nobody, so its xmax is 0.)
 -- What an approval reports comes with it, as from attempts_to_report, and whether the acquirer's list had a purchase of this
 -- order that our books had forgotten.
 with who as (
@@ -104,6 +109,8 @@ with who as (
       from checkout c
       join merchant m on m.id = c.merchant_id and not (c.live and m.suspended_at is not null)
      where c.merchant_id = :merchant_id and c.live = :live and c.id = :checkout_id
+       and (c.payment_link_id is null
+            or takes_sale(c.merchant_id, c.live, c.id, c.payment_link_id, c.sale_quantity, c.merchant_order_id))
 ), held as (
     insert into payment as p (merchant_id, live, merchant_order_id, state, amount, currency, checkout_id, attempt_id,
                               customer_id, card_id, sign_version, key_id, pingback_url, created_at)

@@ -128,6 +128,17 @@ delete from subscription
  where merchant_id = :merchant_id and live = false
    and id in (select id from subscription where merchant_id = :merchant_id and live = false limit :most);
 
+-- name: delete_payment_link_sales(merchant_id, most)!
+delete from payment_link_sale
+ where merchant_id = :merchant_id and live = false
+   and checkout_id in (
+       select checkout_id from payment_link_sale where merchant_id = :merchant_id and live = false limit :most);
+
+-- name: delete_payment_links(merchant_id, most)!
+delete from payment_link
+ where merchant_id = :merchant_id and live = false
+   and id in (select id from payment_link where merchant_id = :merchant_id and live = false limit :most);
+
 -- name: delete_picture_sources(merchant_id, most)!
 delete from picture_source
  where merchant_id = :merchant_id and live = false

@@ -42,7 +42,7 @@ from paydesk.web.texts import Catalogues, Texts
 
 _HERE = Path(__file__).parent
 _BRAND_NAMES = {str(brand): rule.label for brand, rule in BRAND_RULES.items() if brand is not Brand.UNKNOWN}
-_PAGES = DoorTemplates(_HERE / "templates", brand_names=_BRAND_NAMES)
+PAGES = DoorTemplates(_HERE / "templates", brand_names=_BRAND_NAMES)
 CATALOGUES = Catalogues(_HERE / "locale", "checkout")
 texts_for = CATALOGUES.texts_for
 
@@ -180,17 +180,17 @@ def payment_page(
     """
     errors = _errors(field_errors, notice, texts)
     country = view.entered.country.upper() or texts.region
-    html = _PAGES.render(
+    html = PAGES.render(
         "payment.html",
         texts,
         view=view,
-        offer=_offer(view, texts),
+        offer=offer_of(view, texts),
         wording=wording,
         errors=errors,
         notice=texts.get(notice_for(notice, wording.NOTICES)) if notice else "",
         focus=_focus(errors, notice),
         countries=_country_options(texts.language, country),
-        home=_home(view),
+        home=home_of(view),
     )
     return secured(html, status=status, form_action=view.form_action)
 
@@ -223,7 +223,7 @@ def address_page(
     """The page that asks for the address to send a code to, the same for everybody."""
     error = _errors({"email": wrong} if wrong else None, None, texts).get("email", "")
     said = texts.get(wording.NOTICES[notice]) if notice else ""
-    html = _PAGES.render("address.html", texts, view=view, offer=None, email=email, error=error, notice=said)
+    html = PAGES.render("address.html", texts, view=view, offer=None, email=email, error=error, notice=said)
     return secured(html, status=status)
 
 
@@ -231,7 +231,7 @@ def code_page(view: CheckoutView, texts: Texts, *, wrong: bool = False, status: 
     """The page that asks for the code, the same whether one was sent or not."""
     error = texts.get(wording.WRONG_CODE) if wrong else ""
     facts = {"minutes": CODE_LIFETIME.seconds // 60, "days": REMEMBERED.days, "most": CODES_A_DAY}
-    html = _PAGES.render("code.html", texts, view=view, offer=None, error=error, digits=DIGITS, **facts)
+    html = PAGES.render("code.html", texts, view=view, offer=None, error=error, digits=DIGITS, **facts)
     return secured(html, status=status)
 
 
@@ -242,7 +242,7 @@ def checking_page(view: CheckoutView, texts: Texts, *, status_url: str) -> HTMLR
     without it the page loads itself again every few seconds, so it must be the answer to a GET that
     redirects once the outcome is known.
     """
-    html = _PAGES.render("checking.html", texts, view=view, offer=_offer(view, texts), status_url=status_url)
+    html = PAGES.render("checking.html", texts, view=view, offer=offer_of(view, texts), status_url=status_url)
     return secured(html, form_action=view.form_action)
 
 
@@ -252,8 +252,8 @@ def pending_page(view: CheckoutView, texts: Texts, *, sure_by: datetime | None) 
     `sure_by` is when the bank will know at the latest, None if nobody can say.
     """
     until = format_date(sure_by.astimezone(UTC), "long", texts.date_locale) if sure_by else ""
-    offer, home = _offer(view, texts), _home(view)
-    return secured(_PAGES.render("pending.html", texts, view=view, offer=offer, until=until, home=home))
+    offer, home = offer_of(view, texts), home_of(view)
+    return secured(PAGES.render("pending.html", texts, view=view, offer=offer, until=until, home=home))
 
 
 def already_paid_page(view: CheckoutView, texts: Texts) -> HTMLResponse:
@@ -262,51 +262,51 @@ def already_paid_page(view: CheckoutView, texts: Texts) -> HTMLResponse:
     """
     template = "paid.html" if view.shop_url else "thanks.html"
     leads_to = source_of(view.shop_url) if view.names_way and view.shop_url else ""
-    return secured(_PAGES.render(template, texts, view=view, offer=_offer(view, texts), leads_to=leads_to))
+    return secured(PAGES.render(template, texts, view=view, offer=offer_of(view, texts), leads_to=leads_to))
 
 
 def reversed_page(view: CheckoutView, texts: Texts) -> HTMLResponse:
     """The page (409) of a checkout whose order was paid and the money given back,
     with the way back to the shop.
     """
-    offer, home = _offer(view, texts), _home(view)
-    return secured(_PAGES.render("reversed.html", texts, view=view, offer=offer, home=home), status=409)
+    offer, home = offer_of(view, texts), home_of(view)
+    return secured(PAGES.render("reversed.html", texts, view=view, offer=offer, home=home), status=409)
 
 
 def expired_page(view: CheckoutView, texts: Texts) -> HTMLResponse:
     """The page (410) of a checkout whose time is over, with the way back to the shop."""
     ended = texts.moment(view.expires_at.astimezone(UTC))
-    offer, home = _offer(view, texts), _home(view)
-    html = _PAGES.render("expired.html", texts, view=view, offer=offer, ended=ended, home=home)
+    offer, home = offer_of(view, texts), home_of(view)
+    html = PAGES.render("expired.html", texts, view=view, offer=offer, ended=ended, home=home)
     return secured(html, status=410)
 
 
 def closed_page(view: CheckoutView, texts: Texts) -> HTMLResponse:
     """The page (409) of a checkout that closed because its order was paid through another one."""
-    offer, home = _offer(view, texts), _home(view)
-    return secured(_PAGES.render("closed.html", texts, view=view, offer=offer, home=home), status=409)
+    offer, home = offer_of(view, texts), home_of(view)
+    return secured(PAGES.render("closed.html", texts, view=view, offer=offer, home=home), status=409)
 
 
 def suspended_page(view: CheckoutView, texts: Texts) -> HTMLResponse:
     """The page (409) of a checkout whose shop takes no payments at the moment,
     with the way back to the shop.
     """
-    offer, home = _offer(view, texts), _home(view)
-    return secured(_PAGES.render("suspended.html", texts, view=view, offer=offer, home=home), status=409)
+    offer, home = offer_of(view, texts), home_of(view)
+    return secured(PAGES.render("suspended.html", texts, view=view, offer=offer, home=home), status=409)
 
 
 def stopped_page(view: CheckoutView, texts: Texts) -> HTMLResponse:
     """The page (429) for somebody who has tried too often to pay, with the way back to the shop."""
-    offer, home = _offer(view, texts), _home(view)
-    return secured(_PAGES.render("stopped.html", texts, view=view, offer=offer, home=home), status=429)
+    offer, home = offer_of(view, texts), home_of(view)
+    return secured(PAGES.render("stopped.html", texts, view=view, offer=offer, home=home), status=429)
 
 
 def unpayable_page(view: CheckoutView, texts: Texts) -> HTMLResponse:
     """The page (409) of a checkout for which no way to pay is set up,
     with the way back to the shop.
     """
-    offer, home = _offer(view, texts), _home(view)
-    return secured(_PAGES.render("unpayable.html", texts, view=view, offer=offer, home=home), status=409)
+    offer, home = offer_of(view, texts), home_of(view)
+    return secured(PAGES.render("unpayable.html", texts, view=view, offer=offer, home=home), status=409)
 
 
 def form_error_page(
@@ -326,7 +326,7 @@ def form_error_page(
     without the private key (test mode only), and `suspect` the likeliest reason for a difference,
     in English.
     """
-    html = _PAGES.render(
+    html = PAGES.render(
         "form_error.html", texts, status=status, message=message, fields=fields, hashed=hashed, suspect=suspect
     )
     return secured(html, status=status, headers=_retry(retry_after))
@@ -341,11 +341,12 @@ def error_page(
     page of ours whose form was sent.
     """
     problem = wording.ERRORS.get(status) or wording.ERRORS[500 if status >= 500 else 400]
-    html = _PAGES.render("error.html", texts, problem=problem, again=again and problem.passes, back=back)
+    html = PAGES.render("error.html", texts, problem=problem, again=again and problem.passes, back=back)
     return secured(html, status=status, headers=_retry(retry_after))
 
 
-def _home(view: CheckoutView) -> str:
+def home_of(view: CheckoutView) -> str:
+    """Where a page's way back leads; empty where nobody stands behind the shop yet."""
     return "" if view.names_way else shop_home(view.shop_url)
 
 
@@ -359,7 +360,7 @@ def shop_home(success_url: str) -> str:
     return success_url
 
 
-def _offer(view: CheckoutView, texts: Texts) -> Offer | None:
+def offer_of(view: CheckoutView, texts: Texts) -> Offer | None:
     """The subscription that is offered or was begun, or None for a one-time payment."""
     terms = view.terms
     if terms is None:

@@ -28,7 +28,7 @@ from paydesk.domain.payments.results import ConfirmWithBank, Paid, Refused, Resu
 from paydesk.domain.payments.returning import leads_by_itself
 from paydesk.domain.payments.states import PAGE_LEFT
 from paydesk.web.card_fields import WrongFields
-from paydesk.web.checkout import branding, card_form, item_pictures, pages, payment_form, sample
+from paydesk.web.checkout import branding, buying, card_form, item_pictures, link_pages, pages, payment_form, sample
 from paydesk.web.checkout.card_form import Typed
 from paydesk.web.checkout.consents import read_agreed
 from paydesk.web.checkout.known import cookies_of
@@ -40,7 +40,7 @@ LARGEST_BODY = 16 * 1024
 WAITING = (Standing.PROCESSING, Standing.PENDING)
 """Nothing can be paid either, as long as nobody knows what becomes of the last try."""
 
-OVER = (Standing.CLOSED, Standing.REVERSED, Standing.EXPIRED, Standing.SUSPENDED)
+OVER = (Standing.CLOSED, Standing.REVERSED, Standing.EXPIRED, Standing.SUSPENDED, Standing.SOLD_OUT)
 """Nothing can be paid at a checkout that stands so."""
 
 
@@ -240,6 +240,8 @@ def _ended(visit: CheckoutVisit) -> Response | None:
             return pages.expired_page(visit.view(), visit.texts)
         case Standing.SUSPENDED:
             return pages.suspended_page(visit.view(), visit.texts)
+        case Standing.SOLD_OUT:
+            return link_pages.sold_out_checkout_page(visit.view(), visit.texts)
         case _ if not (visit.capabilities.cards or visit.has_page):
             return pages.unpayable_page(visit.view(), visit.texts)
         case _:
@@ -263,6 +265,7 @@ routes = [
     *payment_form.routes,
     *branding.routes,
     *item_pictures.routes,
+    *buying.routes,
     Route(sample.SAMPLE, sample.show_sample, methods=["GET"], middleware=compressed),
     Route("/checkout/{token}", show, methods=["GET"], middleware=compressed),
     Route("/checkout/{token}/pay", submit, methods=["POST"], middleware=compressed),
