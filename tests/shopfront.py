@@ -24,12 +24,12 @@ from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.core.periods import Period
 from paydesk.database.pool import Database
-from paydesk.domain.business import shop_settings
+from paydesk.domain.business import payment_links, shop_settings
 from paydesk.domain.business.shop_settings import find_shop_settings
 from paydesk.domain.deliveries.confirmations import read_delivery, read_order
 from paydesk.domain.deliveries.confirming import Confirmed, confirm
 from paydesk.domain.mail.queueing import open_facts
-from paydesk.domain.merchants.customer_links import Link, OpenedLink
+from paydesk.domain.merchants.customer_links import Link, LinkTo, OpenedLink, open_link
 from paydesk.domain.merchants.merchant import change_merchant
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.merchants.test_clock import shop_time
@@ -42,6 +42,9 @@ from paydesk.domain.payments.paying import pay as pay_at
 from paydesk.domain.payments.refunding import Refund, refund
 from paydesk.domain.payments.requests import CheckoutRequest
 from paydesk.domain.payments.results import ConfirmWithBank, Paid, Result
+from paydesk.domain.selling.buying import buy as buy_by_link
+from paydesk.domain.selling.buying import read_choice
+from paydesk.domain.selling.payment_links import Offer, Rhythm, find_payment_link, link_to
 from paydesk.domain.shoppers.instruments import Agreed, LaterCharges
 from paydesk.domain.shoppers.proving import ask_for_code, prove
 from paydesk.domain.shoppers.sessions import Shopper, find_shopper
@@ -294,6 +297,35 @@ async def choose_mails(database: Database, shop: Shop, *, customer_mails: bool, 
     before, _ = await find_shop_settings(database, shop.merchant_id)
     wanted = replace(before, customer_mails=customer_mails, test_mails=test_mails)
     await shop_settings.queries.save(database, merchant_id=shop.merchant_id, **asdict(wanted))
+
+
+async def offer_link(database: Database, shop: Shop, **offered: Any) -> Link:
+    """A team makes a payment link, over 10 USD unless it says otherwise; where it leads to."""
+    usual: dict[str, Any] = {
+        "title": "A mug",
+        "description": "Holds tea",
+        "picture": "",
+        "large_picture": "",
+        "currency": "USD",
+        "price": Decimal("10.00"),
+        "monthly_price": None,
+        "yearly_price": None,
+        "most_quantity": 1,
+        "most_sales": None,
+        "success_url": "https://shop.example/thanks",
+    }
+    seed, offer = secrets.token_hex(16), Offer(**{**usual, **offered})
+    side = {"merchant_id": shop.merchant_id, "live": shop.live, "now": utc_now()}
+    made = await payment_links.queries.make_link(database, **side, seed=seed, most=1000, **asdict(offer))
+    return link_to(shop, int(made), seed)
+
+
+async def choose(desk: Desk, link: Link, rhythm: Rhythm = Rhythm.ONCE, quantity: int = 1, press: str = "") -> Link:
+    """A customer opens a payment link, chooses, and is led to the checkout; its link."""
+    opened = open_link(desk.vault, LinkTo.SALE, link.token(desk.vault))
+    found = await find_payment_link(desk.database, opened)
+    choice = read_choice(found, rhythm, str(quantity), press or secrets.token_hex(16))
+    return await buy_by_link(desk, found, choice, real_now=utc_now())
 
 
 async def open_page(web: httpx.AsyncClient, form: Mapping[str, Value]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
 
@@ -116,9 +116,25 @@ async def make_link(gate: Gate, session: Session, shop: Shop, typed: Typed, *, n
     offer = read_offer(typed, parse_currency(typed.currency))
     async with gate.database.acquire() as connection, connection.transaction():
         offer = await _with_picture(connection, shop, offer, typed, now=now)
-        side = {"merchant_id": shop.merchant_id, "live": shop.live, "now": now}
-        seed = secrets.token_hex(16)
-        made = await queries.make_link(connection, **side, seed=seed, most=MOST_LINKS, **asdict(offer))
+        made = await queries.make_link(
+            connection,
+            merchant_id=shop.merchant_id,
+            live=shop.live,
+            seed=secrets.token_hex(16),
+            title=offer.title,
+            description=offer.description,
+            picture=offer.picture,
+            large_picture=offer.large_picture,
+            currency=offer.currency,
+            price=offer.price,
+            monthly_price=offer.monthly_price,
+            yearly_price=offer.yearly_price,
+            most_quantity=offer.most_quantity,
+            most_sales=offer.most_sales,
+            success_url=offer.success_url,
+            most=MOST_LINKS,
+            now=now,
+        )
         if made is None:
             raise Conflict(f"there are {MOST_LINKS} payment links already; change one that is not used any more")
         await _note(connection, session, shop, int(made), "made", offer, now=now)
@@ -136,9 +152,23 @@ async def change_link(gate: Gate, session: Session, shop: Shop, link_id: int, ty
     offer = replace(read_offer(typed, before.currency), picture=before.picture, large_picture=before.large_picture)
     async with gate.database.acquire() as connection, connection.transaction():
         offer = await _with_picture(connection, shop, offer, typed, now=now)
-        named = {name: value for name, value in asdict(offer).items() if name != "currency"}
-        side = {"merchant_id": shop.merchant_id, "live": shop.live, "now": now}
-        await queries.change_link(connection, **side, id=link_id, **named)
+        await queries.change_link(
+            connection,
+            merchant_id=shop.merchant_id,
+            live=shop.live,
+            id=link_id,
+            title=offer.title,
+            description=offer.description,
+            picture=offer.picture,
+            large_picture=offer.large_picture,
+            price=offer.price,
+            monthly_price=offer.monthly_price,
+            yearly_price=offer.yearly_price,
+            most_quantity=offer.most_quantity,
+            most_sales=offer.most_sales,
+            success_url=offer.success_url,
+            now=now,
+        )
         await _note(connection, session, shop, link_id, "changed", offer, now=now)
 
 
@@ -161,7 +191,7 @@ def read_offer(typed: Typed, currency: str) -> Offer:
     Raises: Malformed, naming the field.
     """
     prices = {
-        name: parse_typed(text, currency, name) if text else None
+        name: _price(text, currency, name) if text else None
         for name, text in (
             ("price", typed.price),
             ("monthly_price", typed.monthly_price),
@@ -189,9 +219,16 @@ def read_offer(typed: Typed, currency: str) -> Offer:
     )
 
 
+def _price(text: str, currency: str, name: str) -> Decimal:
+    try:
+        return parse_typed(text, currency, "the price")
+    except Malformed as error:
+        raise Malformed(error.message, name) from error
+
+
 def _number(text: str, name: str, most: int) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > len(str(most)) or not 1 <= int(text) <= most:
-        raise Malformed(f"{name} must be a whole number from 1 to {most}", name)
+        raise Malformed(f"this must be a whole number from 1 to {most}", name)
     return int(text)
 
 
@@ -199,16 +236,18 @@ def _line(text: str) -> str:
     """A title that can't change how the words around it read."""
     line = " ".join(text.split())
     if not line:
-        raise Malformed("title is missing", "title")
+        raise Malformed("the title is missing", "title")
     if len(line) > LONGEST_TITLE or not line.translate(_JOINERS).isprintable():
-        raise Malformed(f"title must be at most {LONGEST_TITLE} characters of plain text", "title")
+        raise Malformed(f"the title must be at most {LONGEST_TITLE} characters of plain text", "title")
     return line
 
 
 def _lines(text: str) -> str:
     said = "\n".join(text.splitlines()).strip()
     if len(said) > LONGEST_DESCRIPTION or not said.replace("\n", "").translate(_JOINERS).isprintable():
-        raise Malformed(f"description must be at most {LONGEST_DESCRIPTION} characters of plain text", "description")
+        raise Malformed(
+            f"the description must be at most {LONGEST_DESCRIPTION} characters of plain text", "description"
+        )
     return said
 
 
@@ -216,9 +255,13 @@ def _success_url(text: str) -> str:
     if not text:
         return ""
     if len(text) > (most := LONGEST.get("success_url", 0)):
-        raise Malformed(f"success_url has more than {most} characters", "success_url")
-    if is_systems_own(check_url(text, "success_url")):
-        raise Malformed("success_url must begin with https, or your app's own scheme", "success_url")
+        raise Malformed(f"the address has more than {most} characters", "success_url")
+    try:
+        scheme = check_url(text, "the address")
+    except Malformed as error:
+        raise Malformed(error.message, "success_url") from error
+    if is_systems_own(scheme):
+        raise Malformed("the address must begin with https, or your app's own scheme", "success_url")
     return text
 
 
