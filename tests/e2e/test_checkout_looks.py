@@ -19,11 +19,13 @@ from tests.e2e.looks import Look, violations
 from tests.lengths import long, one_of
 
 from paydesk.core.periods import Period
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.line_items import LineItem
+from paydesk.domain.selling.payment_links import Offer, PaymentLink
 from paydesk.domain.shoppers.instruments import LaterCharges, SavedInstrument
 from paydesk.domain.subscriptions.subscription_terms import Terms, Trial
 from paydesk.web.assets import static_app
-from paydesk.web.checkout import pages, wording
+from paydesk.web.checkout import link_pages, pages, wording
 from paydesk.web.checkout.consents import charge_in_words, keep_in_words
 from paydesk.web.checkout.pages import CheckoutView, Customer, Line, texts_for
 from paydesk.web.texts import Texts
@@ -77,8 +79,24 @@ def itemized(view: CheckoutView) -> CheckoutView:
     return replace(view, lines=[Line(line, DOT if line.quantity % 2 else "") for line in lines])
 
 
+def offered(view: CheckoutView, *prices: str, most_quantity: int = 1) -> link_pages.LinkView:
+    """A payment link that offers what the view is about."""
+    usual: dict[str, Any] = dict.fromkeys(("price", "monthly_price", "yearly_price"))
+    said = {"title": view.description, "description": view.description, "picture": "", "large_picture": ""}
+    rest = {"currency": view.currency, "most_quantity": most_quantity, "most_sales": None, "success_url": ""}
+    offer = Offer(**{**usual, **said, **rest, **dict.fromkeys(prices, view.amount)})
+    facts: dict[str, Any] = {"active": True, "changed_at": view.expires_at, "left": None, "suspended": False}
+    brand: dict[str, Any] = {"branded_at": None, "has_logo": False, "merchant_name": view.merchant_name}
+    return link_pages.LinkView(PaymentLink(Shop(1, live=False), 1, "", offer, **facts, **brand), "/buy/t")
+
+
 STATES: dict[str, Callable[[CheckoutView, Texts], Response]] = {
     "payment": pages.payment_page,
+    "buy": lambda view, texts: link_pages.buy_page(offered(view, "price", most_quantity=9), texts, wrong="quantity"),
+    "buy-club": lambda view, texts: link_pages.buy_page(offered(view, "monthly_price", "yearly_price"), texts),
+    "sold-out": lambda view, texts: link_pages.sold_out_page(offered(view, "price"), texts),
+    "not-sold": lambda view, texts: link_pages.closed_page(offered(view, "price"), texts),
+    "sold-out-late": link_pages.sold_out_checkout_page,
     "items": lambda view, texts: pages.payment_page(itemized(view), texts),
     "live": lambda view, texts: pages.payment_page(replace(view, live=True, entered=Customer()), texts),
     "errors": lambda view, texts: pages.payment_page(

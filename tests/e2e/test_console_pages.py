@@ -132,6 +132,16 @@ async def first_id(page: Page, running: Running, listed: str, name: str) -> str:
     return found[1]
 
 
+async def make_link(page: Page, running: Running, shop: str) -> str:
+    """The id of a payment link that the owner makes."""
+    await page.goto(f"{running.address}{shop}/links/new")
+    for label, text in (("Title", "A mug"), ("Currency", "USD"), ("Price, paid once", "4.00")):
+        await page.get_by_label(label).fill(text)
+    await page.get_by_role("button", name="Make the link").click()
+    await page.wait_for_url(re.compile(r"/links/\d+$"))
+    return page.url.rpartition("/")[2]
+
+
 @pytest.fixture
 async def _second_account(running: Running, tmp_path: Path) -> AsyncIterator[None]:
     """An account at another simulated bank, which takes no payment of anybody's."""
@@ -167,6 +177,7 @@ async def ids(open_page: OpenPage, running: Running) -> dict[str, Any]:
         "order_id": await first_id(page, running, f"/account/{shipping_id}/deliveries", "deliveries"),
         "subscription_id": await first_id(page, running, f"{shop}/subscriptions", "subscriptions"),
         "package_id": await first_id(page, running, f"{shop}/subscriptions/packages", "packages"),
+        "link_id": await make_link(page, running, shop),
         "pingback_id": await first_id(page, running, f"{shop}/pingbacks", "pingbacks"),
         "key_id": await first_id(page, running, f"{shop}/developers", "keys"),
         "chargeback_id": running.command("chargeback", "list", str(merchant_id))[0]["id"],

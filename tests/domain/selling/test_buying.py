@@ -180,16 +180,16 @@ async def test_pressed_twice_it_is_one_checkout_and_another_one_once_the_link_ha
     await breaking.say(till.database, "payment_link", {"id": link.row_id}, **changed)
     third = await choose(till.desk, link, press=pressed)
     old, new = [await find_checkout(till.database, one, now=utc_now()) for one in (first, third)]
-    assert (old.amount, new.amount) == (10, 20)
+    assert (old.amount, new.amount) == (Decimal(10), Decimal(20))
     assert old.merchant_order_id != new.merchant_order_id
 
 
 async def test_what_was_chosen_is_shown_and_paid(till: Till) -> None:
     link = await offer_link(till.database, till.shop, most_quantity=3, picture="00" * 32)
     checkout = await find_checkout(till.database, await choose(till.desk, link, quantity=3), now=utc_now())
-    assert (checkout.amount, checkout.currency, checkout.description) == (30, "USD", "A mug")
+    assert (checkout.amount, checkout.currency, checkout.description) == (Decimal(30), "USD", "A mug")
     (line,) = checkout.items
-    assert (line.name, line.unit_price, line.quantity, line.picture) == ("A mug", 10, 3, "00" * 32)
+    assert (line.name, line.unit_price, line.quantity, line.picture) == ("A mug", Decimal(10), 3, "00" * 32)
     await pay(till.desk, checkout.link)
     (told,) = await till.told()
     assert told["payment_order"]["merchant_order_id"].startswith(f"link-{link.row_id}-")

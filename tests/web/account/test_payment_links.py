@@ -92,7 +92,7 @@ async def test_a_link_is_changed_and_switched_off_and_on(owner: Visitor) -> None
 
 
 async def test_a_subscription_is_sold_by_month_and_year(owner: Visitor) -> None:
-    prices = {"price": "", "monthly_price": "5", "yearly_price": "50", "most_quantity": "1"}
+    prices: dict[str, Any] = {"price": "", "monthly_price": "5", "yearly_price": "50", "most_quantity": "1"}
     path = await path_of(owner, leads_to(await make(owner, **prices)))
     assert (await owner.web.get(path)).text.count('type="radio"') == 2
 
@@ -118,7 +118,7 @@ async def test_a_subscription_is_sold_by_month_and_year(owner: Visitor) -> None:
     ],
 )
 async def test_what_can_not_be_sold_so_is_said_beside_its_field(
-    owner: Visitor, typed: dict[str, str], said: str
+    owner: Visitor, typed: dict[str, Any], said: str
 ) -> None:
     answer = await make(owner, **typed)
     assert answer.status_code == 400

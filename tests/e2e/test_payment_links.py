@@ -1,0 +1,94 @@
+"""A payment link in real browsers: made in the account, bought on a phone, and sold out then."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Page, expect
+from tests.e2e.looks import flaws
+from tests.e2e.running import OpenPage, fill_in
+from tests.e2e.test_account_getting_in import SignUp, base, complaints, sign_up
+from tests.lengths import long, one_of
+from tests.web.account.test_payment_links import picture
+
+__all__ = ["base", "complaints", "sign_up"]
+
+pytestmark = pytest.mark.browser
+
+PHONE = {"viewport": {"width": 390, "height": 800}, "has_touch": True, "is_mobile": True, "color_scheme": "dark"}
+
+
+async def make(page: Page, **typed: str) -> str:
+    """Make a link in the account, as somebody does who follows the menu; its address."""
+    await page.get_by_role("link", name="Payment links").first.click()
+    await page.get_by_role("link", name="New payment link").click()
+    for label, text in typed.items():
+        await page.get_by_label(label.replace("_", " ")).fill(text)
+    await page.get_by_role("button", name="Make the link").click()
+    await expect(page.get_by_text("The link is made.")).to_be_visible()
+    return str(await page.locator("a[href*='/buy/']").get_attribute("href"))
+
+
+@long
+@pytest.mark.parametrize("scripts", one_of(2, [True, False]))
+async def test_the_last_one_is_bought_on_a_phone(
+    sign_up: SignUp, open_page: OpenPage, complaints: list[str], tmp_path: Path, scripts: bool
+) -> None:
+    page, _ = await sign_up()
+    drawn = tmp_path / "mug.jpg"
+    drawn.write_bytes(picture())
+    await page.goto(re.sub(r"(/account/\d+).*", r"\1/links/new", page.url))
+    await page.get_by_label("Picture").set_input_files(drawn)
+    for label, text in {
+        "Title": "A mug",
+        "Currency": "USD",
+        "Price, paid once": "4.00",
+        "Most at once": "2",
+        "Most in all": "2",
+    }.items():
+        await page.get_by_label(label).fill(text)
+    assert await flaws(page) == []
+    await page.get_by_role("button", name="Make the link").click()
+    await expect(page.get_by_text("The link is made.")).to_be_visible()
+    assert await flaws(page) == []
+    address = str(await page.locator("a[href*='/buy/']").get_attribute("href"))
+    phone = await open_page(address, java_script_enabled=scripts, **PHONE)
+    await expect(phone.get_by_role("heading", name="A mug")).to_be_visible()
+    drawn_at = phone.locator("img.offered")
+    assert (await phone.request.get(str(await drawn_at.evaluate("one => one.src")))).ok if scripts else True
+    if scripts:
+        assert await flaws(phone) == []
+    await phone.get_by_label("Quantity").fill("2")
+    await phone.get_by_role("button", name="Continue to payment").click()
+    await phone.wait_for_url("**/checkout/**")
+    await expect(phone.locator(".items")).to_contain_text("2 × $4.00")
+    if scripts:
+        assert await flaws(phone) == []
+    await fill_in(phone, "4242424242424242")
+    await phone.get_by_role("button", name=re.compile("Pay")).click()
+    await expect(phone.get_by_role("heading", name=re.compile("Thank you"))).to_be_visible()
+    late = await open_page(address, **PHONE)
+    await expect(late.get_by_role("heading", name="Sold out")).to_be_visible()
+    assert await flaws(late) == []
+    await page.reload()
+    await expect(page.locator(".facts").first).to_contain_text("8.00 USD")
+    await page.get_by_role("button", name="Switch it off").click()
+    await expect(page.get_by_text("The link sells nothing any more.")).to_be_visible()
+    assert await flaws(page) == []
+    assert complaints == []
+
+
+@long
+async def test_a_year_is_chosen_on_a_phone(sign_up: SignUp, open_page: OpenPage, complaints: list[str]) -> None:
+    page, _ = await sign_up()
+    prices = {"Title": "Coffee club", "Currency": "USD", "Price_per_month": "5", "Price_per_year": "50"}
+    phone = await open_page(await make(page, **prices), **PHONE)
+    assert await flaws(phone) == []
+    await phone.get_by_label(re.compile("every year")).check()
+    await phone.get_by_role("button", name="Continue to payment").click()
+    await phone.wait_for_url("**/checkout/**")
+    await expect(phone.get_by_role("heading", name="Subscribe to Coffee club")).to_be_visible()
+    await expect(phone.locator(".terms").first).to_contain_text("50.00")
+    assert complaints == []
