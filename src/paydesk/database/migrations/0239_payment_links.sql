@@ -31,8 +31,6 @@ comment on column payment_link.most_sales is 'how many may be sold in all; null:
 -- Serves the team's list, newest first.
 create index payment_link_by_side on payment_link (merchant_id, live, id);
 
-alter table checkout add column payment_link_id bigint, add column sale_quantity integer;
-
 -- Which checkouts have taken from a link. Whether one still does, its payment says: nothing has to be given back.
 create table payment_link_sale (
     merchant_id bigint not null,
