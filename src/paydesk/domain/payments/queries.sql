@@ -2,8 +2,8 @@
 -- The same signed request gets the same checkout; one that has expired opens again, for the shop asked anew.
 insert into checkout as c (merchant_id, live, request_digest, merchant_order_id, amount, currency, description,
                            success_url, pingback_url, sign_version, key_id, parameters, email, first_name, last_name,
-                           country, package_version_id, first_amount, line_items, payment_link_id, sale_quantity, created_at,
-                           expires_at)
+                           country, package_version_id, first_amount, line_items, payment_link_id, sale_quantity,
+                           created_at, expires_at)
 values (:merchant_id, :live, :request_digest, :merchant_order_id, :amount, :currency, :description,
         :success_url, :pingback_url, :sign_version, :key_id, :parameters, :email, :first_name, :last_name,
         :country, :package_version_id, :first_amount, :line_items, :payment_link_id::bigint, :sale_quantity::integer,
@@ -99,7 +99,8 @@ select (select shipped_goods from merchant where id = :merchant_id) as shipped_g
 -- The intent, committed before the acquirer is called. The order's one payment row decides who may go: it is new, or it
 -- was declined and still is held by the attempt that the caller saw. Whoever comes second gets no row, and a suspended
 -- merchant's customer gets none either. The key is made of the order and the number of its attempts: that no other is
--- under way is what makes the number right. What is sold by a payment link is taken here, too, as long as there is any. (A row that is new was locked by nobody, so its xmax is 0.)
+-- under way is what makes the number right. (A row that is new was locked by nobody, so its xmax is 0.) What a payment
+-- link sells is taken here, too, as long as there is any.
 -- What an approval reports comes with it, as from attempts_to_report, and whether the acquirer's list had a purchase of this
 -- order that our books had forgotten.
 with who as (
