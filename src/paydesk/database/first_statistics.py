@@ -29,10 +29,10 @@ PAUSE = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Unknown:
+class _Table:
     name: str
-    bytes: int
     is_ours: bool
+    is_known: bool
 
 
 class FirstStatistics:
@@ -40,18 +40,19 @@ class FirstStatistics:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._unknown = list(TABLES)
+        self._awaited = list(TABLES)
 
     async def look(self) -> None:
         """Analyze what has grown from nothing since the last look; moves no money."""
-        if not self._unknown:
+        if not self._awaited:
             return
-        unknown = await records_of(_Unknown, queries.tables_never_looked_at(self._database, tables=self._unknown))
-        for table in unknown:
-            if table.is_ours and table.bytes >= ENOUGH:
+        grown = await records_of(_Table, queries.tables_with_rows(self._database, tables=self._awaited, enough=ENOUGH))
+        for table in grown:
+            if table.is_known or not table.is_ours:
+                self._awaited.remove(table.name)
+            else:
                 # Whoever holds the table (autovacuum, another worker) does it, or the next look.
                 await self._database.execute(f"analyze (skip_locked) {table.name}")
-        self._unknown = [table.name for table in unknown if table.is_ours]
 
     async def run(self, stop: asyncio.Event) -> None:
         """Look until told to stop."""
