@@ -149,10 +149,11 @@ def create_app(settings: Settings) -> FastAPI:
     )
     app.router.routes.extend(
         [
+            # First what customers pay by: no call of the API is asked before whether it is meant.
+            *routes.routes,
             # Not include_router: it would work out every call's parameters anew for each
             # application.
             *api_routes.router.routes,
-            *routes.routes,
             *saved_cards.routes,
             *portal_cards.routes,
             *portal.routes,
