@@ -43,8 +43,9 @@ select timed.merchant_id, timed.live, timed.shop_now,
 -- period and the number of its attempts. (A row that is new was locked by nobody, so its xmax is 0.)
 -- What an approval reports comes with it, and the subscription as it stands, so that neither is read again; also whether
 -- the acquirer's list had a purchase of this period that our books had forgotten, and whether it was paused since it was
--- paid last (its calendar does not begin where it began, then). (What was claimed is joined to its payment once: every
--- further join the planner takes for one of few rows with few, and compares each with each.)
+-- paid last (its calendar does not begin where it began, then). (What was claimed is joined to its payment once, and
+-- fully: the planner takes it for a few rows, and would compare each with each; a full join, whose rest the coalesce
+-- leaves out where it does not look, is always one by hash or order.)
 with timed as (
     select side.*
       from unnest(:merchant_ids::bigint[], :lives::boolean[], :shop_nows::timestamptz[])
@@ -83,7 +84,8 @@ with timed as (
     select due.*, held.id as payment_id, held.merchant_order_id, held.amount, held.currency, held.period_number,
            held.renewal, case when held.is_first then 1 else next_attempt(held.merchant_id, held.live, held.id) end as number
       from held
-      join due on due.merchant_id = held.merchant_id and due.live = held.live and due.id = held.subscription_id
+      full join due on due.attempt_id = held.attempt_id
+     where coalesce(held.id > 0, false)
 ), keyed as materialized (
     select n.*, derived_key(:pads::bytea, 'renewal ' || f.idempotency_key || ' ' || n.period_number || ' '
                                           || n.number) as idempotency_key, f.idempotency_key as of_key
