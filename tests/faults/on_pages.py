@@ -8,7 +8,7 @@ import asyncio
 from datetime import timedelta
 
 from tests.faults.customers import APPROVED, AT_THE_BANKS, FAILING_TRANSFER, GONE_FROM_THERE, TRANSFER, Plan
-from tests.faults.plays import PAYS, SHIPPED, Deed, Play, pay, play, value_of
+from tests.faults.plays import PAYS, SHIPPED, Deed, Play, charge, have_saved_there, pay, play, value_of
 from tests.faults.settling import TRANSFERS_ARE_DUE
 from tests.faults.stage import Order, Stage
 
@@ -30,6 +30,7 @@ async def _arrive(stage: Stage, order: Order) -> None:
 
 ARRIVES = Deed("arrives", _arrive, _have_chosen_a_transfer)
 IS_NOTIFIED = Deed("is notified", pay)
+CHARGES_THERE = Deed("charges what is kept there", charge, have_saved_there)
 
 _BY_TRANSFER = Plan((TRANSFER,))
 _FAILS = Plan((FAILING_TRANSFER, APPROVED))
@@ -48,6 +49,11 @@ OF_PAGES: tuple[Play, ...] = (
     play(PAYS, "after bank.open_page", SHIPPED, _AT_THE_BANKS),
     play(PAYS, "after bank.find_page", SHIPPED, _AT_THE_BANKS),
     play(PAYS, "after payments.record_approvals", SHIPPED, _AT_THE_BANKS),
+    play(CHARGES_THERE, "before charging_saved.begin_charge"),
+    play(CHARGES_THERE, "after charging_saved.begin_charge"),
+    play(CHARGES_THERE, "before bank.charge_stored"),
+    play(CHARGES_THERE, "after bank.charge_stored"),
+    play(CHARGES_THERE, "after payments.record_approvals"),
 )
 """What a customer or the acquirer waits for: a process of `paydesk serve` stops."""
 

@@ -191,6 +191,16 @@ returning id
 """
 
 
+async def have_saved_there(stage: Stage, order: Order) -> None:
+    """The bank keeps what a customer joined with on its page, and they may be charged without them
+    by that.
+    """
+    first = Order(f"{order.name}-first", _JOINS_THERE)
+    stage.expect(first)
+    await have_paid(stage, first)
+    await value_of(stage, _SAVE, first, None, "")
+
+
 async def _have_saved(stage: Stage, order: Order) -> None:
     """A customer has saved the card of an order before, and may be charged without them."""
     first = Order(f"{order.name}-first", Plan((APPROVED,)))
@@ -205,7 +215,7 @@ async def _have_saved(stage: Stage, order: Order) -> None:
     await value_of(stage, _SAVE, first, sealed.blob, sealed.key_id)
 
 
-async def _charge(stage: Stage, order: Order) -> None:
+async def charge(stage: Stage, order: Order) -> None:
     """The shop charges the order to the saved card; its customer finds that it is paid."""
     task = stage.staff.tasks[order.name]
     saved = (
@@ -213,8 +223,8 @@ async def _charge(stage: Stage, order: Order) -> None:
         " where p.merchant_order_id = $1 || '-first'"
     )
     number = await value_of(stage, saved, order)
-    charge = partial(task.gateway.payments().charge, number, order.name, task.price, "USD", "Later")
-    await _call(partial(charge, idempotency_key=f"{order.name}-charge"))
+    call = partial(task.gateway.payments().charge, number, order.name, task.price, "USD", "Later")
+    await _call(partial(call, idempotency_key=f"{order.name}-charge"))
 
 
 async def _call(call: Callable[[], object]) -> None:
@@ -283,7 +293,7 @@ IS_LOOKED_UP = Deed("is looked up", _look_up, _have_lost_the_answer)
 IS_FINISHED = Deed("is finished", _finish, _have_asked)
 IS_FORGOTTEN = Deed("is forgotten", _forget, have_paid)
 IS_TOLD = Deed("is told", pay)
-CHARGES = Deed("charges", _charge, _have_saved)
+CHARGES = Deed("charges", charge, _have_saved)
 
 KEPT = ("socks", Wish.KEEP)
 PART_BACK = ("socks", Wish.GIVE_BACK_A_PART)

@@ -447,7 +447,6 @@ class TestKeeping:
         assert await window.acquirer.find("key-1") == Voided()
 
 
-@pytest.mark.parametrize("window", ["stripe", "mollie"], indirect=True)
 class TestLettingGo:
     """What an acquirer keeps is let go of where its customer wants that."""
 
@@ -461,6 +460,22 @@ class TestLettingGo:
         assert isinstance(await window.acquirer.charge_stored(left), Approved)
         assert window.taken(gone.key) == 0
         assert window.taken(left.key) == 7
+
+    @pytest.mark.parametrize("is_undone_first", [True, False])
+    @pytest.mark.parametrize("amount", [Decimal(10), Decimal(0)], ids=["paid", "kept for nothing"])
+    async def test_what_a_page_kept_that_must_not_be_goes_before_or_after_it_is_undone(
+        self, window: Window, amount: Decimal, is_undone_first: bool
+    ) -> None:
+        kept = await window.kept(amount=amount)
+        if is_undone_first:
+            assert await window.acquirer.undo("key-1:void", "key-1") == Voided()
+        await release_kept(window.acquirer, kept.reference)
+        assert await window.acquirer.undo("key-1:void", "key-1") == Voided()
+        assert await window.acquirer.find("key-1") == Voided()
+        charge = window.charge(kept.reference)
+        with suppress(AcquirerRefused):
+            assert isinstance(await window.acquirer.charge_stored(charge), Declined)
+        assert (window.taken("key-1"), window.taken(charge.key)) == (0, 0)
 
     @pytest.mark.parametrize("reference", ["", "of another", "cus_9/pm_9", "cst_9/mdt_9"])
     async def test_what_it_does_not_keep_needs_nothing(self, window: Window, reference: str) -> None:
