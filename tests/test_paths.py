@@ -17,7 +17,7 @@ BY_DOOR = "web"
 or something that a visitor does there."""
 
 ACROSS = {
-    "adapters/acquirers": ("contract",),
+    "adapters/acquirers": ("balances", "contract"),
     "adapters/acquirers/simulator": ("lying",),
     "adapters/acquirers/stripe": ("errors", "sending"),
     "adapters/outbound": ("odd_answers",),
