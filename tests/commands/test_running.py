@@ -214,7 +214,7 @@ async def test_the_customers_receipt_is_in_the_mailbox_for_this_machine_only(run
     async with a_browser() as browser:
         await buy(browser, running)
         async with asyncio.timeout(PATIENCE):
-            while "Your receipt from Sample Shop" not in (page := (await browser.get(mailbox)).text):  # noqa: ASYNC110
+            while "Your receipt from Fern &amp; Kettle" not in (page := (await browser.get(mailbox)).text):  # noqa: ASYNC110
                 await asyncio.sleep(0.1)
         assert CUSTOMER["email"] in page
         assert (await browser.get(mailbox, headers={"Host": "pay.example"})).status_code == 421

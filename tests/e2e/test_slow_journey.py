@@ -48,4 +48,4 @@ async def test_one_that_fails_charges_nobody_and_its_page_is_over_by_then(
         await page.goto(address)
         await expect(page.get_by_role("heading", level=1)).to_have_text("This payment page has expired")
         await expect(page.locator("main")).to_contain_text("You have not been charged here")
-        await expect(page.get_by_role("link", name="Back to Sample Shop")).to_be_visible()
+        await expect(page.get_by_role("link", name="Back to Fern & Kettle")).to_be_visible()

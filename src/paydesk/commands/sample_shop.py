@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import TypeAlias
 
@@ -16,6 +17,7 @@ from paydesk.domain.accounts.access_needs import Client, Gate
 from paydesk.domain.accounts.joining import sign_up_invited
 from paydesk.domain.accounts.roles import Role
 from paydesk.domain.accounts.team import accept_invitation, invite_first
+from paydesk.domain.business.branding import brand_account
 from paydesk.domain.merchants.customer_ways import PortalCancels
 from paydesk.domain.merchants.keys import pairs_of
 from paydesk.domain.merchants.merchant import change_merchant, create_merchant, find_merchant
@@ -25,6 +27,11 @@ from paydesk.web.demo.routes import SHIPPING_PINGBACKS
 
 KeyPair: TypeAlias = tuple[str, str]
 """A merchant's public and private key."""
+
+NAME = "Fern & Kettle"
+ACCENT = "#1f5a43"
+LOGO = "shop-mark.png"
+"""As the shop's own pages have them: one brand from the shelf to the receipt."""
 
 OWNER = "owner@sample-shop.example"
 
@@ -59,14 +66,12 @@ async def open_sample(settings: Settings, database: Database, vault: Vault, addr
     """
     folder = settings.data_dir / "demo"
     folder.mkdir(mode=0o700, exist_ok=True)
-    merchant_id, keys = await _account(
-        database, vault, folder / "merchant", "Sample Shop", pingback_url=f"{address}/pingback"
-    )
+    merchant_id, keys = await _account(database, vault, folder / "merchant", NAME, pingback_url=f"{address}/pingback")
     shipping_id, shipping_keys = await _account(
         database,
         vault,
         folder / "merchant-shipping",
-        "Sample Shop, shipped goods",
+        f"{NAME}, shipped goods",
         pingback_url=address + SHIPPING_PINGBACKS,
         shipped_goods=True,
     )
@@ -94,6 +99,8 @@ async def _account(
         await change_merchant(
             database, merchant.id, portal_cancels=PortalCancels.BOTH, portal_pauses=True, slow_methods=True
         )
+        logo = (files("paydesk.web.demo") / "static" / LOGO).read_bytes()
+        await brand_account(database, merchant.id, accent=ACCENT, logo=logo, now=utc_now())
         _note(note, str(merchant.id))
         return merchant.id, (merchant.public_key, merchant.private_key)
 

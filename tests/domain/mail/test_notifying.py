@@ -9,7 +9,7 @@ import secrets
 
 import pytest
 from tests import breaking, set_back
-from tests.conftest import accept_waiting
+from tests.conftest import accept_waiting, submit_profile
 from tests.till import Till
 from tests.web.mails.every_mail import ADDRESSES, mail_of
 
@@ -73,7 +73,7 @@ async def test_what_is_rolled_back_is_not_told(mails: Till) -> None:
 
 
 async def test_a_profiles_answers_are_told(mails: Till) -> None:
-    await set_back.profile(mails.database, mails.shop.merchant_id, "submitted", submitted_at=utc_now())
+    await submit_profile(mails.database, mails.shop.merchant_id)
     merchant_id = mails.shop.merchant_id
     seen, now = await seen_now(mails.database, merchant_id), utc_now()
     await refuse(mails.database, COMMAND_LINE, merchant_id, seen=seen, reason="Name your towels.", now=now)

@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 from decimal import Decimal
 from html import unescape
+from typing import Any
 
 import pytest
 from babel import Locale
@@ -14,6 +15,7 @@ from tests.web.mails.every_mail import ADDRESSES, FACTS, NOW, mail_of
 from paydesk.adapters.mail import Letter, MailRefused
 from paydesk.adapters.mail.letters import compose
 from paydesk.domain.accounts.notices import Mail
+from paydesk.domain.business.colours import READABLE, contrast
 from paydesk.domain.mail.kinds import CUSTOMER_KINDS, LINK_KINDS, MailKind
 from paydesk.web.mails.writing import CATALOGUES, KINDS, write
 
@@ -241,3 +243,25 @@ def test_a_link_greets_nobody_by_what_a_stranger_typed(kind: MailKind) -> None:
     written = write(typed, ADDRESSES)
     assert written.text.startswith("Hello,\n")
     assert "locked" not in written.text + written.html + written.subject
+
+
+def test_what_a_customer_gets_looks_like_the_shops_checkout() -> None:
+    look: dict[str, Any] = {"accent": "#1f5a43", "has_logo": True, "branded_at": NOW}
+    shop, ours = letter(MailKind.renewal_failed, **look).html, letter(MailKind.invitation, **look).html
+    assert "background:#1f5a43" in shop
+    assert re.search(rf'<img [^>]*src="{ADDRESSES.live}/brand/7/\w+/logo" alt=""', shop)
+    assert "<img" not in ours
+    assert "#1f5a43" not in ours
+    plain = letter(MailKind.renewal_failed).html
+    assert "<img" not in plain
+    assert "background:#1f5fbf" in plain
+
+
+@pytest.mark.parametrize("accent", ["#1f5a43", "#000000", "#7a0019", "#0a58ca"])
+def test_a_button_in_the_shops_colour_can_be_read_by_day_and_by_night(accent: str) -> None:
+    html = letter(MailKind.renewal_failed, accent=accent).html
+    by_day = re.search(r"background:(#\w{6}); color:(#\w{6});\s+text-decoration", html)
+    by_night = re.search(r"\.button \{ background: (#\w{6}) !important; color: (#\w{6})", html)
+    assert by_day is not None
+    assert by_night is not None
+    assert all(contrast(*found.groups()) >= READABLE for found in (by_day, by_night))

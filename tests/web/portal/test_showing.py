@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
+from importlib.resources import files
 from typing import Any
 
 import httpx
@@ -11,12 +13,15 @@ from tests import breaking, set_back
 from tests.links import newest_portal
 
 from paydesk.adapters.vault import Vault
+from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
+from paydesk.domain.business.branding import brand_account
 from paydesk.domain.merchants.merchant import Merchant
 from paydesk.domain.payments.states import PaymentState
 from paydesk.web.portal.pages import CATALOGUES
 from paydesk.web.portal.wording import PAYMENTS
 
+LOGO = (files("paydesk.web.demo") / "static/shop-mark.png").read_bytes()
 Subscribe = Callable[..., Awaitable[Any]]
 
 
@@ -31,6 +36,19 @@ async def test_the_page_says_what_is_charged_when_and_to_which_card(subscriber: 
         assert shown in page
     assert f"10.00\u00a0USD on {long_date(due)}" in page
     assert "4242424242424242" not in page
+
+
+async def test_it_wears_its_shops_colour_and_logo(
+    subscriber: Any, database: Database, merchant: Merchant, web: httpx.AsyncClient
+) -> None:
+    assert "/brand/" not in await subscriber.page()
+    await brand_account(database, merchant.id, accent="#1f5a43", logo=LOGO, now=utc_now())
+    page = await subscriber.page()
+    style = re.search(rf'<link rel="stylesheet" href="(/brand/{merchant.id}/\w+)/style.css">', page)
+    assert style is not None
+    assert f'<img src="{style[1]}/logo" alt="">' in page
+    assert "--accent: #1f5a43" in (await web.get(f"{style[1]}/style.css")).text
+    assert (await web.get(f"{style[1]}/logo")).content == LOGO
 
 
 async def test_it_speaks_german_with_german_dates(subscriber: Any) -> None:

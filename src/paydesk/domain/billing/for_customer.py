@@ -47,7 +47,7 @@ class Holding:
     `now` is the shop's time when it was read (a test clock may run ahead), UTC; `charging` says
     that a charge is in flight; `change` is the last change of the card; `agreed` is the wording
     that the customer agreed to, and `plan_changed` whether other terms hold now. `cancels` and
-    `pauses` say what its merchant lets customers do.
+    `pauses` say what its merchant lets customers do, `branded_at` when it chose colour and logo.
     """
 
     shop: Shop
@@ -61,6 +61,8 @@ class Holding:
     cancels: PortalCancels = PortalCancels.NOW
     pauses: bool = False
     plan_changed: bool = False
+    branded_at: datetime | None = None
+    has_logo: bool = False
 
     @property
     def paid_until(self) -> datetime:
@@ -134,6 +136,8 @@ class _Holding(SubscriptionRow, frozen=True):
     """A subscription with its card, and the last change of that, if there was one."""
 
     merchant_name: str
+    branded_at: datetime | None
+    has_logo: bool
     portal_cancels: PortalCancels
     portal_pauses: bool
     plan_changed: bool
@@ -179,6 +183,8 @@ async def find_holding(database: Database, link: Link | OpenedLink, *, now: date
         cancels=row.portal_cancels,
         pauses=row.portal_pauses,
         plan_changed=row.plan_changed,
+        branded_at=row.branded_at,
+        has_logo=row.has_logo,
     )
 
 

@@ -7,7 +7,8 @@ select id from subscription where merchant_id = :merchant_id and live = :live an
 
 -- name: find_holding(merchant_id, live, id)^
 -- A subscription with all that its customer's page needs: whose it is, its card, and the last change of that card.
-select w.*, m.name as merchant_name, m.portal_cancels, m.portal_pauses, side_clock(w.live, m.test_clock) as clock,
+select w.*, m.name as merchant_name, b.changed_at as branded_at, coalesce(b.logo_type, '') <> '' as has_logo,
+       m.portal_cancels, m.portal_pauses, side_clock(w.live, m.test_clock) as clock,
        d.brand, d.last4, d.holder, d.exp_month, d.exp_year,
        c.id as change_id, c.state as change_state, c.idempotency_key, c.acquirer as change_acquirer, c.not_after,
        c.challenge_url, c.decline_reason, c.page_reference, c.page_currency, c.page_ends_at,
@@ -17,6 +18,7 @@ select w.*, m.name as merchant_name, m.portal_cancels, m.portal_pauses, side_clo
                   and g.type = 'change' and g.state = 'done') as plan_changed
   from subscription_planned w
   join merchant m on m.id = w.merchant_id
+  left join branding b on b.merchant_id = m.id
   join card d on d.merchant_id = w.merchant_id and d.live = w.live and d.id = w.card_id
   left join lateral (
       select *

@@ -67,6 +67,22 @@ async def find_logo(database: Database, merchant_id: int) -> Logo:
     return logo
 
 
+async def brand_account(database: Database, merchant_id: int, *, accent: str, logo: bytes, now: datetime) -> None:
+    """Give an account that a command opens its colour and logo.
+
+    Raises: Malformed, naming `accent` or `logo`.
+    """
+    await queries.save(
+        database,
+        merchant_id=merchant_id,
+        accent=parse_accent(accent),
+        logo=logo,
+        logo_type=parse_logo(logo).media_type,
+        keep_logo=False,
+        now=now,
+    )
+
+
 async def save_branding(
     gate: Gate, session: Session, *, accent: str, logo: bytes, remove_logo: bool, now: datetime
 ) -> None:

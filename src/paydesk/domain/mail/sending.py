@@ -76,7 +76,7 @@ OVER = {
 @dataclass(frozen=True, slots=True)
 class DueMail:
     """A mail to be written: its facts as they were queued, with secrets opened;
-    live is None beside any merchant.
+    live is None beside any merchant. `accent`, `branded_at` and `has_logo` are the merchant's look.
     """
 
     merchant_id: int
@@ -91,6 +91,9 @@ class DueMail:
     merchant_name: str
     merchant_email: str
     time_zone: str
+    accent: str = ""
+    branded_at: datetime | None = None
+    has_logo: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +113,9 @@ class ClaimedMail:
     created_at: datetime
     merchant_name: str
     merchant_email: str
+    accent: str
+    branded_at: datetime | None
+    has_logo: bool
     time_zone: str
     over: str
 
@@ -276,6 +282,9 @@ class MailSender:
             merchant_name=mail.merchant_name,
             merchant_email=mail.merchant_email,
             time_zone=mail.time_zone,
+            accent=mail.accent,
+            branded_at=mail.branded_at,
+            has_logo=mail.has_logo,
         )
 
     def _links(self, mail: ClaimedMail, told: _Told) -> dict[str, str]:

@@ -28,6 +28,8 @@ class _Row:
     seed: str = field(repr=False)
     merchant_name: str
     time_zone: str
+    branded_at: datetime | None
+    has_logo: bool
     clock: timedelta
     browsers: int
 
@@ -35,7 +37,7 @@ class _Row:
 @dataclass(frozen=True, slots=True)
 class SavedAtShop:
     """What a shopper has saved at one side of a shop; `browsers` is in how many they are known,
-    `now` the shop's time.
+    `now` the shop's time, `branded_at` when it chose colour and logo.
     """
 
     shop: Shop
@@ -45,6 +47,8 @@ class SavedAtShop:
     browsers: int
     instruments: Sequence[SavedInstrument]
     now: datetime
+    branded_at: datetime | None = None
+    has_logo: bool = False
 
 
 async def find_saved(database: Database, link: OpenedLink, *, now: datetime) -> SavedAtShop:
@@ -62,7 +66,17 @@ async def find_saved(database: Database, link: OpenedLink, *, now: datetime) -> 
     if row is None or not link.fits(row.seed):
         raise wrong_link()
     instruments = await list_saved(database, shop, row.id)
-    return SavedAtShop(shop, row.id, row.merchant_name, row.time_zone, row.browsers, instruments, now + row.clock)
+    return SavedAtShop(
+        shop,
+        row.id,
+        row.merchant_name,
+        row.time_zone,
+        row.browsers,
+        instruments,
+        now + row.clock,
+        row.branded_at,
+        row.has_logo,
+    )
 
 
 def link_of(shopper: Shopper) -> Link:

@@ -10,8 +10,10 @@ from pathlib import Path
 
 from paydesk.adapters.mail import Letter
 from paydesk.domain.accounts.people import unlinked
+from paydesk.domain.business.colours import Shades, dark_shades, light_shades
 from paydesk.domain.mail.kinds import CUSTOMER_KINDS, LINK_KINDS, MailKind
 from paydesk.domain.mail.sending import DueMail
+from paydesk.web.brands import brand_address
 from paydesk.web.mails import decisions, to_customers, to_merchants
 from paydesk.web.mails.content import Content, MailMatter
 from paydesk.web.rendering import DoorTemplates
@@ -47,6 +49,10 @@ KINDS: Mapping[MailKind, Callable[[MailMatter], Content]] = {
     MailKind.confirm_email: to_merchants.confirm_email,
     MailKind.reset_password: to_merchants.reset_password,
 }
+
+_LIGHT = Shades("#1f5fbf", "#17478f", "#ffffff")
+_DARK = Shades("#8ab4f8", "#aecbfa", "#10141a")
+"""Our own colours of a mail's button, where a merchant has chosen none."""
 
 _NAMES = ("name", "shop", "by", "invited_by", "merchant_name")
 """Facts that are names: of people and shops, as they or others typed them."""
@@ -92,6 +98,7 @@ def write(mail: DueMail, addresses: Addresses) -> Letter:
                 merchant=merchant,
             )
         )
+    shows_accent = to_customer and bool(mail.accent)
     subject = telling.say(mark("[Test] %(subject)s"), subject=content.subject) if test else content.subject
     return Letter(
         reference=f"paydesk-{mail.merchant_id}-{mail.id}",
@@ -109,8 +116,16 @@ def write(mail: DueMail, addresses: Addresses) -> Letter:
             greeting=greeting,
             notes=notes,
             brand=merchant if to_customer else "Paydesk",
+            logo=_logo(mail, base) if to_customer else "",
+            light=_LIGHT if not shows_accent else light_shades(mail.accent),
+            dark=_DARK if not shows_accent else dark_shades(mail.accent),
         ),
     )
+
+
+def _logo(mail: DueMail, base: str) -> str:
+    """Where the merchant's logo is, as its checkout page has it; empty if there is none."""
+    return f"{base}{brand_address(mail.merchant_id, mail.branded_at)}/logo" if mail.has_logo else ""
 
 
 def _text(content: Content, greeting: str, notes: list[str], texts: Texts) -> str:

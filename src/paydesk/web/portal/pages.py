@@ -21,6 +21,7 @@ from paydesk.domain.shoppers.for_customer import SavedAtShop
 from paydesk.domain.subscriptions.lifecycle import kept, resumed
 from paydesk.domain.subscriptions.states import SubscriptionState
 from paydesk.web.agreement import renewals_in_words, terms_in_words
+from paydesk.web.brands import Look, brand_address
 from paydesk.web.decline_words import FIELD_OF_DECLINE, notice_for
 from paydesk.web.portal import wording
 from paydesk.web.rendering import DoorTemplates, secured
@@ -150,7 +151,7 @@ def saved_cards_page(saved: SavedAtShop, texts: Texts, path: str) -> HTMLRespons
     def day(at: datetime | None) -> str:
         return "" if at is None else format_date(at.astimezone(ZoneInfo(saved.time_zone)), "long", texts.date_locale)
 
-    return secured(_PAGES.render("saved_cards.html", texts, held=saved, path=path, day=day))
+    return secured(_PAGES.render("saved_cards.html", texts, held=saved, look=_look(saved), path=path, day=day))
 
 
 def cancel_page(view: PortalView) -> HTMLResponse:
@@ -223,4 +224,9 @@ def _page(template: str, view: PortalView, **values: object) -> HTMLResponse:
 
 def _render(template: str, view: PortalView, **values: object) -> str:
     held = view.holding
-    return _PAGES.render(template, view.texts, view=view, held=held, subscription=held.subscription, **values)
+    known = {"view": view, "held": held, "look": _look(held), "subscription": held.subscription}
+    return _PAGES.render(template, view.texts, **known, **values)
+
+
+def _look(held: Holding | SavedAtShop) -> Look:
+    return Look(held.merchant_name, brand_address(held.shop.merchant_id, held.branded_at), held.has_logo)
