@@ -124,6 +124,26 @@ async def test_what_fits_is_served(serve: Serve) -> None:
     assert answer.endswith(b"/last\r\n0\r\n\r\n")
 
 
+async def test_the_next_request_is_no_part_of_a_body(serve: Serve) -> None:
+    service = serve()
+    body = b"b" * sizes.LARGEST_BODY
+    async with connected(service, POST % len(body)) as (reader, writer):
+        await eventually(lambda: len(service.seen) == 1, "the head is there")
+        last = b"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 60000\r\nConnection: close\r\n\r\n"
+        writer.write(body + last + b"c" * 60_000)
+        answer = await said(reader)
+    assert b"%d bytes" % len(body) in answer
+    assert b"60000 bytes" in answer
+
+
+async def test_a_body_is_too_large_by_its_last_byte(serve: Serve) -> None:
+    service = serve()
+    chunk = b"%x\r\n%b\r\n" % (0x10000, b"a" * 0x10000)
+    fits = chunk * (sizes.LARGEST_BODY // 0x10000)
+    answer = await service.ask(CHUNKED + fits + b"1\r\na\r\n0\r\n\r\n")
+    assert (status(answer), b"connection: close" in answer) == (413, True)
+
+
 async def test_fields_behind_a_body_are_no_header_fields(serve: Serve) -> None:
     service = serve()
     chunked = b"POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"

@@ -32,7 +32,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._answering: RequestResponseCycle | None = None
         self._problem: ConnectionRefusal | None = None
         self._in_head = self._in_body = False
-        self._head_bytes = self._body_bytes = 0
+        self._head_bytes = self._body_bytes = self._content_bytes = 0
         # Nothing that comes in counts any more: refused, or the last request is being answered.
         self._is_deaf = False
         self._to_discard = limits.MOST_DISCARDED
@@ -60,10 +60,8 @@ class LimitedProtocol(HttpToolsProtocol):
             return
         self._unset_keepalive_if_required()
         self._count_bytes(len(data))
-        if self._problem is None:
-            self._feed(data)
-        if self._problem is None and self._head_bytes > limits.LARGEST_HEAD:
-            self._problem = limits.LARGE_HEAD
+        self._feed(data)
+        self._problem = self._problem or self._excess()
         if self._problem is not None:
             self._refuse(self._problem)
         self._settle()
@@ -103,10 +101,18 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """The head is there: look at what it says of itself, then answer."""
-        self._in_head, self._head_bytes, self._body_bytes = False, 0, 0
+        self._in_head = False
+        self._head_bytes = self._body_bytes = self._content_bytes = 0
         self._check_head()
         super().on_headers_complete()
         self._in_body = True
+
+    def on_body(self, body: bytes) -> None:
+        """A part of the body, without what frames it."""
+        self._content_bytes += len(body)
+        if self._content_bytes > limits.LARGEST_BODY:
+            self._stop_at(limits.LARGE_BODY)
+        super().on_body(body)
 
     def on_message_complete(self) -> None:
         """The body is there."""
@@ -188,12 +194,18 @@ class LimitedProtocol(HttpToolsProtocol):
         """Count them for what is being read; what ends a body may begin a head,
         which counts from its next part.
         """
-        if not self._in_body:
+        if self._in_body:
+            self._body_bytes += number
+        else:
             self._head_bytes += number
-            return
-        self._body_bytes += number
-        if self._body_bytes > limits.LARGEST_BODY:
-            self._problem = limits.LARGE_BODY
+
+    def _excess(self) -> ConnectionRefusal | None:
+        """What is still coming in and is too large already, with all that frames it; what has ended
+        came with the beginning of the next.
+        """
+        if self._in_body and self._body_bytes > limits.LARGEST_BODY:
+            return limits.LARGE_BODY
+        return limits.LARGE_HEAD if self._head_bytes > limits.LARGEST_HEAD else None
 
     def _feed(self, data: bytes) -> None:
         try:
