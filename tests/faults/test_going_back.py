@@ -28,6 +28,9 @@ from tests.lengths import at_length, long, longer
 from tests.processes import eventually
 
 from paydesk.database.pool import connected
+from paydesk.domain.operations import history
+from paydesk.domain.operations.history import Beat
+from paydesk.domain.operations.memory_file import memory_file, recall
 
 pytestmark = pytest.mark.faults
 
@@ -223,10 +226,13 @@ async def test_renewals_that_were_forgotten_are_not_charged_again(tmp_path: Path
     async with club_staged(tmp_path, MEMBERS, Cast(command=PAYDESK)) as club, receiver.listening() as address:
         receiver.gateways["club"] = club.gateway
         await _listen(club, f"{address}/club")
+        copied = await _beat(club)
         await keep_copy(club.postgres)
         async with club.worker.running():
             await until_nothing_is_due(club)
             await eventually(lambda: _renewals(receiver) == MEMBERS, "renewals are told", club.worker.tail)
+            # What is lost between two beats, on the same server, nobody can notice.
+            await eventually(lambda: _remembered(club) > copied, "a beat is remembered", club.worker.tail)
             assert await club.worker.stop() == 0
         told = dict(ledger.orders)
         await put_back(club.postgres)
@@ -237,10 +243,23 @@ async def test_renewals_that_were_forgotten_are_not_charged_again(tmp_path: Path
             await until_nothing_is_due(club)
             await eventually(lambda: _renewals(receiver) == 2 * MEMBERS, "renewals are told again", worker.tail)
             assert await worker.stop() == 0
+        assert (await _beat(club)).epoch > copied.epoch
         assert await renewal_contradictions(club, MEMBERS) == []
         assert (ledger.orders, ledger.clashes) == (told, [])
         await _command(club, "reconcile", "--since", "1d")
         await _command(club, "check", "--simulator-record", str(club.record))
+
+
+async def _beat(club: Club) -> Beat:
+    """How far the database's history has come."""
+    async with connected(club.settings.database_url, most=2) as database:
+        return (await history.read(database)).beat
+
+
+def _remembered(club: Club) -> Beat:
+    """How far it had come when the worker last wrote that down."""
+    memory = recall(memory_file(club.settings.data_dir))
+    return memory.beat if memory else Beat(0, 0)
 
 
 def _renewals(receiver: Receiver) -> int:
