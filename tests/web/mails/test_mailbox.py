@@ -55,6 +55,7 @@ async def test_the_html_form_can_run_nothing_and_load_nothing(open_as: OpenAs) -
     assert "allow-scripts" not in policy
     assert "allow-same-origin" not in policy
     assert "default-src 'none'" in policy
+    assert "img-src 'self'" in policy
     assert '<base target="_blank">' in framed.text
 
 

@@ -32,7 +32,7 @@ _FRAMING = (
 )
 _FRAMED = (
     "sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none'; style-src 'unsafe-inline'; "
-    "base-uri 'none'; frame-ancestors 'self'; form-action 'none'"
+    "img-src 'self'; base-uri 'none'; frame-ancestors 'self'; form-action 'none'"
 )
 
 
