@@ -18,6 +18,7 @@ from paydesk.adapters.acquirers.simulator import RemoteSimulator
 from paydesk.adapters.outbound import OutboundClient
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database, connected
+from paydesk.domain.acquirers.opening import OpenAcquirers
 from paydesk.domain.billing.card_lookups import settle_card_changes
 from paydesk.domain.chargebacks.reading_acquirers import read_disputes
 from paydesk.domain.deliveries.deadlines import act_on_due
@@ -146,7 +147,11 @@ async def hereafter(settings: Settings) -> AsyncIterator[Hereafter]:
     try:
         async with connected(settings.database_url) as database:
             desk = payment_desk(settings, database, vault, bank)
+            added = desk.acquirers
+            assert isinstance(added, OpenAcquirers)
+            await added.look(database)
             yield Hereafter(database, desk, PingbackSender(database, vault, outbound, sender_settings(settings)))
+            await added.close()
     finally:
         await bank.close()
         await outbound.close()

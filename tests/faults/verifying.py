@@ -5,9 +5,10 @@ and the customers.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 from tests.faults.keeping import Task, ends
@@ -47,13 +48,13 @@ class Testimony:
     pingback_states: Counter[str]
 
 
-async def hear(stage: Stage) -> Testimony:
-    """Ask all witnesses."""
+async def hear(stage: Stage, *records: Path) -> Testimony:
+    """Ask all witnesses; also the banks of other accounts, by their records."""
     async with connected(stage.settings.database_url, most=2) as database:
-        return await _hear(stage, database)
+        return await _hear(stage, database, [stage.record, *records])
 
 
-async def _hear(stage: Stage, database: Database) -> Testimony:
+async def _hear(stage: Stage, database: Database, records: Sequence[Path]) -> Testimony:
     orders = {
         row["idempotency_key"]: row["merchant_order_id"]
         for row in await database.fetch(
@@ -62,8 +63,8 @@ async def _hear(stage: Stage, database: Database) -> Testimony:
         )
     }
     ours = {row["idempotency_key"] for row in await database.fetch("select idempotency_key from movement")}
-    record = Record(stage.record)
-    bank = standings(record.operations())
+    operations = [done for record in records for done in Record(record).operations()]
+    bank = standings(operations)
     taken: dict[str, list[Decimal]] = {}
     for key, purchase in bank.items():
         if purchase.captured and key in orders:
@@ -72,7 +73,7 @@ async def _hear(stage: Stage, database: Database) -> Testimony:
     stray_movements = []
     # An approval that turns up late is undone under a key that follows from its purchase's.
     known = ours | {f"{key}:void" for key in orders}
-    for done in record.operations():
+    for done in operations:
         if done.kind in (Kind.CAPTURE, Kind.REFUND, Kind.VOID) and done.key not in known:
             stray_movements.append(f"{done.kind} of {done.amount}")
         if done.kind is Kind.REFUND or (done.kind is Kind.VOID and done.key in ours):
