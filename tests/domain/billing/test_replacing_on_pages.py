@@ -119,6 +119,18 @@ class Holder:
     async def settle(self, **later: float) -> None:
         await settle_card_changes(self.desk, now=utc_now() + timedelta(**later))
 
+    async def let_go_of(self) -> set[str]:
+        """What the bank is to let go of, by its own names."""
+        rows = await self.desk.database.fetch(
+            "select reference from kept_release where merchant_id = $1", self.shop.merchant_id
+        )
+        return {row["reference"] for row in rows}
+
+    async def looked_at(self) -> int:
+        """How many changes are asked about again."""
+        asked = "select count(*) from card_change where merchant_id = $1 and lookup_at is not null"
+        return int(await self.desk.database.fetchval(asked, self.shop.merchant_id))
+
     async def states(self) -> list[tuple[str, str]]:
         rows = await self.desk.database.fetch(
             "select state, decline_reason from card_change where merchant_id = $1 order by id", self.shop.merchant_id
@@ -236,6 +248,34 @@ async def test_a_page_that_cant_be_ended_counts_for_nothing_once_a_card_is_typed
     bank.pages.decide(page, approve=True)
     await holder.settle(minutes=2)
     assert (await holder.card())["brand"] == "mastercard"
+
+
+async def test_what_is_chosen_on_a_page_that_was_left_is_let_go_of(holder: Holder, bank: Bank) -> None:
+    page = await holder.page()
+    bank.pages.pay(page, Way.BANK, "")
+    await holder.type_card(MASTERCARD)
+    await holder.settle(minutes=2)
+    old_card = await holder.let_go_of()
+    bank.pages.decide(page, approve=True)
+    await holder.settle(minutes=4)
+    chosen = bank.pages.find(page).instrument
+    assert chosen is not None
+    assert await holder.let_go_of() - old_card == {chosen.reference}
+    assert await holder.states() == [("abandoned", "page_left"), ("approved", "")]
+    assert (await holder.card())["last4"] == "4444"
+    await holder.settle(days=2)
+    assert await holder.looked_at() == 0, "it is over"
+
+
+async def test_a_page_that_was_left_is_looked_at_no_longer_than_for_a_week(holder: Holder, bank: Bank) -> None:
+    page = await holder.page()
+    bank.pages.pay(page, Way.BANK, "")
+    await holder.type_card(MASTERCARD)
+    old_card = await holder.let_go_of()
+    await holder.settle(days=6)
+    assert await holder.looked_at() == 1
+    await holder.settle(days=8)
+    assert (await holder.looked_at(), await holder.let_go_of()) == (0, old_card)
 
 
 async def test_a_lost_answer_is_asked_for_again_with_just_the_same(holder: Holder, bank: Bank) -> None:

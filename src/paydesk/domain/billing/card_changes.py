@@ -188,10 +188,20 @@ async def _record_refusal(
 
 
 async def record_ending(
-    database: Database, change: CardChange, state: CardChangeState, reason: str, *, now: datetime
+    database: Database,
+    change: CardChange,
+    state: CardChangeState,
+    reason: str,
+    *,
+    now: datetime,
+    look_at: datetime | None = None,
 ) -> Refused | Unsettled:
-    """Record that the old card stays. `now` is real time. Moves no money."""
-    ended = await queries.end_card_change(database, **_names(change), state=str(state), reason=str(reason), now=now)
+    """Record that the old card stays. A page that is still open is looked at again (`look_at`).
+    `now` is real time. Moves no money.
+    """
+    ended = await queries.end_card_change(
+        database, **_names(change), state=str(state), reason=str(reason), lookup_at=look_at, now=now
+    )
     return Refused(str(reason)) if ended else Unsettled()
 
 
@@ -208,6 +218,20 @@ async def record_finding(desk: Desk, change: CardChange, finding: Finding, *, no
         return await record_ending(desk.database, change, CardChangeState.ABANDONED, PAGE_LEFT, now=now)
     reason = DeclineReason.AUTHENTICATION_FAILED
     return await _record_refusal(desk, change, CardChangeState.ABANDONED, reason, now=now)
+
+
+async def record_left_open(database: Database, change: CardChange, *, now: datetime) -> Refused | Unsettled:
+    """Record that a page was left which can't be ended: what is chosen there after all is let go
+    of. Moves no money.
+    """
+    return await record_ending(database, change, CardChangeState.ABANDONED, PAGE_LEFT, now=now, look_at=now + PAGE_LOOK)
+
+
+async def let_go_of_chosen(database: Database, change: CardChange, kept: str) -> None:
+    """Have the acquirer let go of what was chosen on a page that was left (`kept`, empty if nothing
+    was), and look at it no more. Moves no money.
+    """
+    await queries.let_go_of_chosen(database, **_names(change), kept=kept)
 
 
 def _names(change: CardChange) -> dict[str, object]:

@@ -13,18 +13,28 @@ import structlog
 
 from paydesk.adapters.acquirers.interface import (
     Acquirer,
+    Approved,
+    Challenged,
     DeclineReason,
     Finding,
     NoSuchPage,
     NothingHeld,
     OutcomeUnknown,
+    Pending,
     Voided,
 )
 from paydesk.core.clock import utc_now
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.setting_aside import one_by_one, set_aside
-from paydesk.domain.billing.card_changes import CardChange, ChangePage, record, record_ending, record_finding
+from paydesk.domain.billing.card_changes import (
+    CardChange,
+    ChangePage,
+    let_go_of_chosen,
+    record,
+    record_ending,
+    record_finding,
+)
 from paydesk.domain.billing.replacing_on_pages import open_change
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.asking_pages import end_page, find_page
@@ -35,6 +45,7 @@ from paydesk.domain.payments.lookups import (
     CHALLENGE_LIFETIME,
     GRACE,
     LEASE,
+    LOOK_BACK,
     PAGE_LOOKS,
     UNKNOWN_THERE,
 )
@@ -158,7 +169,8 @@ async def _of_page(desk: Desk, acquirer: Acquirer, change: CardChange, page: Cha
     change all the same: nothing is taken there, and nobody has the address.
     """
     if page.reference:
-        ask = end_page if now > page.ends_at + GRACE else find_page
+        is_left = change.state is CardChangeState.ABANDONED
+        ask = end_page if is_left or now > page.ends_at + GRACE else find_page
         try:
             return await ask(desk, change.opened_page(page))
         except OutcomeUnknown as error:
@@ -177,6 +189,8 @@ async def _settled(desk: Desk, lookup: CardLookup, finding: Finding | None, *, n
     change = lookup.change
     if finding is None:
         return False
+    if change.state is CardChangeState.ABANDONED:
+        return await _is_let_go_of(desk, change, finding, now=now)
     if change.state is CardChangeState.CHALLENGED and isinstance(finding, Voided):
         # Nobody came back: no bank has refused, so it is not counted as a decline.
         reason = PAGE_LEFT if change.page else DeclineReason.AUTHENTICATION_FAILED
@@ -190,6 +204,16 @@ async def _settled(desk: Desk, lookup: CardLookup, finding: Finding | None, *, n
     if isinstance(finding, NothingHeld):
         return False
     return not isinstance(await record(desk, change, finding, now=now), Unsettled)
+
+
+async def _is_let_go_of(desk: Desk, change: CardChange, finding: Finding, *, now: datetime) -> bool:
+    """Whether a page that was left is over; what was chosen there after all is let go of."""
+    kept = finding.instrument.reference if isinstance(finding, Approved) and finding.instrument else ""
+    may_come = isinstance(finding, Approved) and not kept and change.page is not None and now <= change.page.ends_at
+    if may_come or isinstance(finding, Challenged | Pending):
+        return False
+    await let_go_of_chosen(desk.database, change, kept)
+    return True
 
 
 async def _ask_later(desk: Desk, lookup: CardLookup, *, now: datetime) -> None:
@@ -218,12 +242,16 @@ def _page_pause(lookup: CardLookup, now: datetime) -> timedelta:
     return next((pause for until, pause in PAGE_LOOKS if since <= until), PAGE_LOOKS[-1][1])
 
 
-def _next_look(lookup: CardLookup, now: datetime) -> datetime:
+def _next_look(lookup: CardLookup, now: datetime) -> datetime | None:
     """After 5 s, 1 min, 5 min, 1 h, then hourly, and when "not found" becomes final;
-    an open page as one to pay on.
+    an open page as one to pay on. One that was left is looked at for a week after its end.
     """
-    if lookup.change.state is CardChangeState.CHALLENGED:
-        return now + (_page_pause(lookup, now) if lookup.change.page else CHALLENGE_LOOK)
+    change = lookup.change
+    if change.state is CardChangeState.ABANDONED:
+        over = change.page is None or now > change.page.ends_at + LOOK_BACK
+        return None if over else now + _page_pause(lookup, now)
+    if change.state is CardChangeState.CHALLENGED:
+        return now + (_page_pause(lookup, now) if change.page else CHALLENGE_LOOK)
     later = now + BACKOFF[min(lookup.number, len(BACKOFF) - 1)]
-    final = lookup.change.not_after + GRACE + timedelta(seconds=1)
+    final = change.not_after + GRACE + timedelta(seconds=1)
     return min(later, final) if final > now else later

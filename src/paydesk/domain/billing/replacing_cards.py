@@ -24,14 +24,13 @@ from paydesk.adapters.acquirers.interface import (
     KeyUsed,
     OutcomeUnknown,
     Purchase,
-    Voided,
 )
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Unavailable
 from paydesk.database.pool import AWAY
 from paydesk.database.records import record_if_any, record_of
 from paydesk.database.statements import load_statements
-from paydesk.domain.billing.card_changes import CardChange, Result, record, record_finding
+from paydesk.domain.billing.card_changes import CardChange, Result, record, record_finding, record_left_open
 from paydesk.domain.billing.marking import BegunCheck, card_mark
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import card_guard, metrics
@@ -254,14 +253,14 @@ async def leave_challenge(desk: Desk, change: CardChange, *, now: datetime) -> R
     """End an open challenge so that the customer may give another card;
     what it came to before counts.
 
-    A page that can't be ended is left: what is chosen there is used by nobody then.
+    A page that can't be ended is left: what is chosen there is used by nobody then, and let go of.
     """
     try:
         finding = await _end(desk, change)
     except OutcomeUnknown:
         return Unsettled()
     if isinstance(finding, Challenged) and change.page is not None:
-        finding = Voided()
+        return await record_left_open(desk.database, change, now=now)
     return await record_finding(desk, change, finding, now=now)
 
 

@@ -144,12 +144,13 @@ with open as materialized (
 )
 select id from done;
 
--- name: end_card_change(merchant_id, live, change_id, state, reason, now)^
+-- name: end_card_change(merchant_id, live, change_id, state, reason, lookup_at, now)^
 -- A change ends and the old card stays: 'declined', 'failed' (the acquirer never saw it) or 'abandoned'. The new one's
--- number is erased.
+-- number is erased. A page that was left and could not be ended is still looked at: something may be chosen there.
 with ended as (
     update card_change
-       set state = :state, decline_reason = :reason, finished_at = :now, lookup_at = null, leased_until = null
+       set state = :state, decline_reason = :reason, finished_at = :now, lookup_at = :lookup_at, lookups = 0,
+           leased_until = null
      where merchant_id = :merchant_id and live = :live and id = :change_id and state in ('processing', 'challenged')
  returning merchant_id, live, id, card_id
 ), card_forgotten as (
@@ -160,6 +161,25 @@ with ended as (
        and c.number_sealed is not null
 )
 select id from ended;
+
+-- name: let_go_of_chosen(merchant_id, live, change_id, kept)!
+-- A page that was left is over: nobody looks at it any more, and what its acquirer has kept of it is let go of, since nobody
+-- agreed to that. (What is kept that a card has, others may be charged by.)
+with over as (
+    update card_change
+       set lookup_at = null, leased_until = null
+     where merchant_id = :merchant_id and live = :live and id = :change_id and state = 'abandoned'
+       and lookup_at is not null
+ returning merchant_id, live, acquirer
+)
+insert into kept_release (merchant_id, live, acquirer, reference, asked_at, due_at)
+select o.merchant_id, o.live, o.acquirer, :kept, clock_timestamp(), clock_timestamp()
+  from over o
+ where :kept <> ''
+   and not exists (select from card c
+                    where c.merchant_id = o.merchant_id and c.acquirer = o.acquirer and c.stored_reference = :kept
+                      and c.let_go_at is null)
+    on conflict do nothing;
 
 -- name: challenge_card_change(merchant_id, live, change_id, page_reference, challenge_url, lookup_at)^
 -- The bank, or the acquirer's page, wants to see the customer; the change waits for the answer.

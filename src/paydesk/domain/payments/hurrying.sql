@@ -13,7 +13,7 @@ returning a.id;
 update card_change
    set lookup_at = greatest(:now::timestamptz, page_looked_at + :rest::interval)
  where merchant_id = :merchant_id and live = :live and id = :change_id and acquirer = :acquirer
-   and page_ends_at is not null and state in ('processing', 'challenged')
+   and page_ends_at is not null and (state in ('processing', 'challenged') or state = 'abandoned' and lookup_at is not null)
 returning id;
 
 -- name: hurry_noticed(acquirer, key, merchant, rest, now)$
@@ -33,7 +33,8 @@ with attempt as (
        set lookup_at = greatest(:now::timestamptz, c.page_looked_at + :rest::interval)
       from merchant m
      where m.key_tag = :merchant and c.merchant_id = m.id and c.idempotency_key = :key and c.acquirer = :acquirer
-       and c.page_ends_at is not null and c.state in ('processing', 'challenged')
+       and c.page_ends_at is not null
+       and (c.state in ('processing', 'challenged') or c.state = 'abandoned' and c.lookup_at is not null)
  returning c.id
 )
 select id from attempt union all select id from change limit 1;
