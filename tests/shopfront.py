@@ -34,7 +34,7 @@ from paydesk.domain.merchants.merchant import change_merchant
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.merchants.test_clock import shop_time
 from paydesk.domain.payments.challenges import settle_challenge
-from paydesk.domain.payments.checkouts import find_checkout, open_checkout
+from paydesk.domain.payments.checkouts import find_checkout
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.hosting import Guest, go_to_page
 from paydesk.domain.payments.paying import Payer
@@ -42,6 +42,7 @@ from paydesk.domain.payments.paying import pay as pay_at
 from paydesk.domain.payments.refunding import Refund, refund
 from paydesk.domain.payments.requests import CheckoutRequest
 from paydesk.domain.payments.results import ConfirmWithBank, Paid, Result
+from paydesk.domain.payments.storing import open_checkout
 from paydesk.domain.selling.buying import buy as buy_by_link
 from paydesk.domain.selling.buying import read_choice
 from paydesk.domain.selling.payment_links import Offer, Rhythm, find_payment_link, link_to

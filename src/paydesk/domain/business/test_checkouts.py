@@ -13,8 +13,8 @@ from paydesk.domain.business.key_pairs import public_keys
 from paydesk.domain.business.pingback_settings import find_pingback_settings
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.merchants.test_clock import shop_time
-from paydesk.domain.payments.checkouts import open_checkout
 from paydesk.domain.payments.requests import read_request
+from paydesk.domain.payments.storing import open_checkout
 
 AMOUNT, CURRENCY = "10.00", "EUR"
 

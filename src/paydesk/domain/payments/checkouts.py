@@ -4,8 +4,6 @@ from its order's payment.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -15,25 +13,20 @@ import msgspec
 
 from paydesk.core.errors import NotFound
 from paydesk.core.periods import Unit
-from paydesk.core.storable import masked_json
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.customer_links import Link, LinkTo, OpenedLink, wrong_link
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.asking_pages import OpenedPage
-from paydesk.domain.payments.line_items import LineItem, LineItems, stored
-from paydesk.domain.payments.requests import CheckoutRequest, prefill
+from paydesk.domain.payments.line_items import LineItem, LineItems
+from paydesk.domain.payments.requests import prefill
 from paydesk.domain.payments.states import REVERSED, PaymentState
 from paydesk.domain.shoppers.instruments import LaterCharges
-from paydesk.domain.subscriptions.packages import agree_package
 from paydesk.domain.subscriptions.rows import package_in
 from paydesk.domain.subscriptions.subscription_terms import Terms
-from paydesk_client.signature import Value
 
 queries = load_statements(__package__ or "")
-
-LIFETIME = timedelta(hours=24)
 
 
 class Standing(StrEnum):
@@ -169,68 +162,6 @@ class Checkout:
     def captures(self) -> bool:
         """Whether its money is taken at once: a subscription's is (interface.md §7.4)."""
         return self.terms is not None or not self.shipped_goods
-
-
-@dataclass(frozen=True, slots=True)
-class Sale:
-    """What a checkout is to take from a payment link: it does so when somebody begins to pay."""
-
-    link_id: int
-    quantity: int
-
-
-async def open_checkout(
-    database: Database,
-    shop: Shop,
-    request: CheckoutRequest,
-    *,
-    form: Mapping[str, Value],
-    key_id: int,
-    now: datetime,
-    digest: bytes | None = None,
-    items: Sequence[LineItem] = (),
-    sale: Sale | None = None,
-) -> Link:
-    """Store a verified request and return its checkout's link; the same request gets the same one.
-    Moves no money.
-
-    Requests are told apart by their `digest`, that of the form if none is given.
-    """
-    digest = digest or _digest(form, key_id)
-    row_id = await queries.open_checkout(
-        database,
-        merchant_id=shop.merchant_id,
-        live=shop.live,
-        request_digest=digest,
-        merchant_order_id=request.merchant_order_id,
-        amount=request.amount,
-        currency=request.currency,
-        description=request.description,
-        success_url=request.success_url,
-        pingback_url=request.pingback_url,
-        sign_version=request.sign_version,
-        key_id=key_id,
-        parameters=masked_json({name: value for name, value in form.items() if name != "hash"}),
-        email=request.email,
-        first_name=request.first_name,
-        last_name=request.last_name,
-        country=request.country,
-        package_version_id=await agree_package(database, shop, request.terms, now=now) if request.terms else None,
-        first_amount=request.terms.first_amount if request.terms else None,
-        line_items=stored(items),
-        payment_link_id=sale.link_id if sale else None,
-        sale_quantity=sale.quantity if sale else None,
-        now=now,
-        expires_at=now + LIFETIME,
-    )
-    return Link(LinkTo.CHECKOUT, shop, row_id, digest.hex())
-
-
-def _digest(form: Mapping[str, Value], key_id: int) -> bytes:
-    """Tell requests apart by all that was posted, in whatever order,
-    and by the key that signed it.
-    """
-    return hashlib.sha256(msgspec.json.encode([key_id, form], order="sorted")).digest()
 
 
 class CheckoutRow(msgspec.Struct, frozen=True):

@@ -20,13 +20,14 @@ from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.callers import Caller
 from paydesk.domain.merchants.sellers import find_seller
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.payments.checkouts import Checkout, find_own_checkout, open_checkout
+from paydesk.domain.payments.checkouts import Checkout, find_own_checkout
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.fetching_pictures import Fetched, fetch_pictures
 from paydesk.domain.payments.line_items import FIELD as LINE_ITEMS
 from paydesk.domain.payments.line_items import AskedItem, read_line_items, stored
 from paydesk.domain.payments.receiving import refuse_beyond_pages, refuse_live
 from paydesk.domain.payments.requests import PREFILLS, RECURRING_FIELDS, CheckoutRequest, prefill, read_request
+from paydesk.domain.payments.storing import open_checkout
 
 queries = load_statements(__package__ or "", "opening.sql")
 

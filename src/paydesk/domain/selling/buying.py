@@ -16,11 +16,11 @@ from decimal import Decimal
 from paydesk.core.errors import Conflict, Malformed
 from paydesk.domain.merchants.customer_links import Link
 from paydesk.domain.merchants.sellers import find_seller
-from paydesk.domain.payments.checkouts import Sale, open_checkout
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.line_items import LineItem
 from paydesk.domain.payments.receiving import refuse_beyond_pages, refuse_live
 from paydesk.domain.payments.requests import read_request
+from paydesk.domain.payments.storing import Sale, open_checkout
 from paydesk.domain.selling.payment_links import PaymentLink, Rhythm
 
 SIGN_VERSION = "v2"
