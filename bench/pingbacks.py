@@ -10,12 +10,16 @@ of it, as web processes do, beside the time if they find it by looking.
 
 Fairness: how long a healthy merchant's pingbacks take from due to acknowledged, alone and beside a
 merchant with thousands due at an endpoint that hangs.
+
+Where Redis is installed with BullMQ (as Node.js finds it, see NODE_PATH) or Celery (its command on
+the PATH), these post the same body from jobs, too, without any durability (bench/queues).
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
 import statistics
 import sys
 import tempfile
@@ -29,9 +33,11 @@ from ipaddress import ip_network
 from pathlib import Path
 
 import aiohttp
+import structlog
 import uvloop
 from aiohttp import web
 
+import queues
 import smoke
 from paydesk.adapters.outbound import OutboundClient
 from paydesk.adapters.vault import Vault, generate_key_setting, generate_secret
@@ -51,6 +57,7 @@ MERCHANTS = 4
 AT_ONCE = MERCHANTS * SenderSettings().per_endpoint
 DURABILITY = ("fsync", "synchronous_commit", "full_page_writes")
 AIM = 1.0
+AIMS = {"BullMQ": 1.5, "Celery": 10.0}
 
 PAYLOAD = payment_envelope(
     PaymentReport(
@@ -79,11 +86,21 @@ class Fairness:
 
 
 async def receive() -> None:
-    """Answer `ok`, or below /hang nothing at all; print the port and run until stdin is closed."""
+    """Answer `ok`, or below /hang nothing at all, and count; print the port and run
+    until stdin is closed.
+    """
+    heard: list[float] = []
 
     async def ok(request: web.Request) -> web.Response:
         await request.read()
+        heard.append(time.monotonic())
         return web.Response(body=b"ok")
+
+    async def seen(request: web.Request) -> web.Response:
+        answer = web.json_response({"count": len(heard), "seconds": heard[-1] - heard[0] if heard else 0.0})
+        if request.query["forget"] == "1":
+            heard.clear()
+        return answer
 
     async def hang(request: web.Request) -> web.Response:
         await asyncio.sleep(3600)
@@ -92,6 +109,7 @@ async def receive() -> None:
     application = web.Application()
     application.router.add_post("/ok", ok)
     application.router.add_post("/hang", hang)
+    application.router.add_get("/seen", seen)
     runner = web.AppRunner(application, access_log=None, handler_cancellation=True, shutdown_timeout=0)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0, backlog=1024).start()
@@ -266,9 +284,13 @@ async def measure(arguments: argparse.Namespace) -> dict[str, object]:
     async with receiver_process() as base, embedded_database() as (database, address):
         durability = {name: await database.fetchval(f"show {name}") for name in DURABILITY}
         rates: dict[str, list[float]] = {"bare": [], "ours": []}
+        others: dict[str, list[float]] = {name: [] for name in queues.installed()}
+        load = queues.Load(f"{base}/ok", PAYLOAD.encode(), arguments.pingbacks, AT_ONCE)
         for _ in range(arguments.rounds):
             rates["bare"].append(await bare_rate(f"{base}/ok", arguments.pingbacks, "k" * 48))
             rates["ours"].append(await our_rate(database, vault, f"{base}/ok", arguments.pingbacks))
+            for name, rounds in others.items():
+                rounds.append(await queues.rate(name, base, load))
         async with connected(address, most=1, least=0, name="words") as words:
             found = await fairness(database, vault, base, arguments.seconds, 0, None)
             alone = await fairness(database, vault, base, arguments.seconds, 0, words)
@@ -282,6 +304,9 @@ async def measure(arguments: argparse.Namespace) -> dict[str, object]:
         "bare_per_second": bare,
         "ours_per_second": ours,
         "ratio": ours / bare,
+        "others": {
+            name: {"rates": rounds, "ratio": ours / statistics.median(rounds)} for name, rounds in others.items()
+        },
         "neighbours_due": arguments.neighbours_due,
         "alone_and_found_by_looking": {name: getattr(found, name) for name in Fairness.__slots__},
         "alone": {name: getattr(alone, name) for name in Fairness.__slots__},
@@ -307,6 +332,12 @@ def show(result: dict[str, object]) -> None:
             f"{beside['p50']:.0f} / {beside['p99']:.0f} ms",
         ),
     ]
+    others = result["others"]
+    assert isinstance(others, dict)
+    for name, other in others.items():
+        posted = f"{statistics.median(other['rates']):.0f}"
+        rows.append((f"posted per second, {name} on Redis without durability", posted))
+        rows.append((f"ratio of Paydesk to {name} (aim: at least {AIMS[name]})", f"{other['ratio']:.2f}"))
     for label, value in rows:
         print(f"  {label:<62}{value:>16}")
 
@@ -325,6 +356,7 @@ def main() -> None:
     if arguments.receive:
         uvloop.run(receive())
         return
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     result = uvloop.run(measure(arguments))
     show(result)
     smoke.keep("pingbacks", result, smoke=arguments.smoke)
