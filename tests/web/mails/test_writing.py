@@ -64,12 +64,27 @@ def test_text_and_html_say_the_same(language: str) -> None:
 @each_language
 def test_no_card_is_spoken_of_where_a_bank_account_is_charged(language: str) -> None:
     kinds = (MailKind.subscription_started, MailKind.renewal_failed, MailKind.subscription_stopped, MailKind.refund)
-    for kind in kinds:
-        by_card, by_bank = (letter(kind, language, facts={"brand": brand}).text for brand in ("visa", "bank"))
+    told: list[tuple[MailKind, dict[str, Any]]] = [(kind, {}) for kind in kinds]
+    for kind, more in [*told, (MailKind.receipt, {"reserved": True})]:
+        by_card, by_bank = (letter(kind, language, facts={**more, "brand": brand}).text for brand in ("visa", "bank"))
         assert by_card != by_bank, kind
         if language == "en":
-            assert "card" in by_card.replace("/card", "")
-            assert "card" not in by_bank.replace("/card", "")
+            assert "card" in by_card.replace("/card", "").lower()
+            assert "card" not in by_bank.replace("/card", "").lower()
+
+
+@pytest.mark.parametrize(
+    ("brand", "last4", "row"),
+    [
+        ("visa", "4242", "Card: Visa •••• 4242"),
+        ("bank", "", "Payment method: Bank account"),
+        ("slow_bank", "3000", "Payment method: Bank account •••• 3000"),
+        ("other", "", "Payment method: Another method"),
+    ],
+)
+def test_what_is_charged_is_called_what_it_is(brand: str, last4: str, row: str) -> None:
+    for kind in (MailKind.receipt, MailKind.renewal_receipt, MailKind.renewal_failed, MailKind.refund):
+        assert row in letter(kind, facts={"brand": brand, "last4": last4}).text.splitlines()
 
 
 @each_language

@@ -13,7 +13,7 @@ from tests.banks import ending_in
 from tests.sweeping import database, database_url
 
 from paydesk.adapters.acquirers.hosted_pages import Capabilities
-from paydesk.adapters.acquirers.interface import AcquirerRefused
+from paydesk.adapters.acquirers.interface import AcquirerRefused, Declined, DeclineReason, Purchase
 from paydesk.adapters.acquirers.simulator import Bank, SimulatedAcquirer
 from paydesk.adapters.acquirers.simulator.own_pages import Way
 from paydesk.adapters.vault import Sealed, Vault
@@ -260,6 +260,10 @@ async def test_a_customer_in_the_sandbox_comes_back_to_the_sandbox(subscriber: A
     assert challenge.return_url == f"http://pay.test/sandbox{subscriber.path}/card/result"
 
 
+async def _declined(_self: SimulatedAcquirer, _purchase: Purchase) -> Declined:
+    return Declined(DeclineReason.DECLINED)
+
+
 class TestOnTheBanksPage:
     """What is charged is replaced on a page of the acquirer's, with a way back to the portal."""
 
@@ -288,6 +292,24 @@ class TestOnTheBanksPage:
         assert "Bank account" in shown
         assert "Change how you pay" in shown
         assert "••••" not in shown
+        assert "nothing more is charged, " in await subscriber.page(below="/cancel")
+        assert "your card" not in await subscriber.page(below="/cancel")
+
+    async def test_of_a_bank_account_that_could_not_be_charged_nothing_is_said_of_a_card(
+        self, failing: Any, bank: Bank, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        assert "in the new way at once" not in await failing.page(below="/card")
+        reference = leads_to(await failing.web.post(f"{failing.path}/card/continue")).rpartition("/")[2]
+        bank.pages.pay(reference, Way.BANK, "")
+        bank.pages.decide(reference, approve=True)
+        assert "is tried in the new way at once" in await failing.page(below="/card/result")
+        assert "is being charged just now" in await failing.page()
+        assert "charged in the new way at once" in await failing.page(below="/card")
+        monkeypatch.setattr(SimulatedAcquirer, "charge_stored", _declined)
+        assert await failing.charge() == 1
+        shown = await failing.page()
+        assert "If you change how you pay, the new way is tried at once." in shown
+        assert "your card" not in shown
 
     async def test_a_page_that_comes_to_nothing_speaks_of_no_declined_card(
         self, subscriber: Any, monkeypatch: pytest.MonkeyPatch

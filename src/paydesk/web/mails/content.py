@@ -17,6 +17,9 @@ from paydesk.core.cards import BRAND_RULES, Brand
 from paydesk.core.payment_systems import PAYMENT_SYSTEMS
 from paydesk.web.texts import Texts, mark
 
+_INSTEAD = {"bank": mark("Bank account"), "slow_bank": mark("Bank account"), "other": mark("Another method")}
+"""What was paid with instead of a card, by the name that stands in place of its brand."""
+
 _NEVER_LARGER = 10_000
 """Of a unit are there so many before the next larger one is taken, which would round."""
 
@@ -87,14 +90,19 @@ class MailMatter:
 
     @property
     def by_card(self) -> bool:
-        """Whether it was paid with a card; a receipt names no other instrument."""
+        """Whether it was paid with a card, or is to be."""
         return self.fact("brand") not in PAYMENT_SYSTEMS
 
-    def card(self) -> str:
-        """The card by its brand's name and its last digits: `Visa •••• 4242`."""
+    def instrument(self) -> tuple[str, str]:
+        """What is charged, as a row: `Card` with `Visa •••• 4242`, `Payment method` with
+        `Bank account`; without a value for a card that is not known.
+        """
         brand = self.fact("brand")
+        digits = f" •••• {self.fact('last4')}" if self.fact("last4") else ""
+        if not self.by_card:
+            return self.say(mark("Payment method")), self.say(_INSTEAD[brand]) + digits
         label = BRAND_RULES[Brand(brand)].label if brand in set(Brand) and Brand(brand) in BRAND_RULES else ""
-        return f"{label} •••• {self.fact('last4')}".strip() if self.fact("last4") else ""
+        return self.say(mark("Card")), f"{label}{digits}".strip() if digits else ""
 
     def saved_cards(self) -> str:
         """The customer's own page of the cards that they have saved at the shop."""

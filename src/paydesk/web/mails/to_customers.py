@@ -19,6 +19,11 @@ def receipt(telling: MailMatter) -> Content:
                     mark(
                         "Thank you for your order. %(amount)s is reserved on your card and will be charged when your "
                         "order is shipped."
+                    )
+                    if telling.by_card
+                    else mark(
+                        "Thank you for your order. %(amount)s is reserved and will be charged when your order is "
+                        "shipped."
                     ),
                     amount=amount,
                 ),
@@ -101,7 +106,7 @@ def renewal_failed(telling: MailMatter) -> Content:
                 else mark("We will try again soon. To keep your subscription, check your account or pay another way.")
             ),
         ),
-        known((say(mark("Card")), telling.card()), (say(mark("Next try")), telling.moment("date_next"))),
+        known(telling.instrument(), (say(mark("Next try")), telling.moment("date_next"))),
         (say(mark("Use another card") if telling.by_card else mark("Change how you pay")), telling.portal("/card")),
         (say(mark("If the next tries fail too, the subscription ends.")),),
     )
@@ -189,7 +194,7 @@ def refund(telling: MailMatter) -> Content:
             (say(mark("Order")), telling.fact("merchant_order_id")),
             (say(mark("Description")), telling.fact("description")),
             (say(mark("Refunded amount")), telling.money()),
-            (say(mark("Card")), telling.card()),
+            telling.instrument(),
         ),
     )
 
@@ -237,7 +242,7 @@ def _paid(telling: MailMatter) -> tuple[tuple[str, str], ...]:
         (say(mark("Order")), telling.fact("merchant_order_id")),
         (say(mark("Description")), telling.fact("description")),
         (say(mark("Date")), telling.day("paid_at")),
-        (say(mark("Card")), telling.card()),
+        telling.instrument(),
         (say(mark("Payment number")), telling.fact("payment_id")),
         (say(mark("Next payment")), telling.day("date_next")),
     )

@@ -134,8 +134,8 @@ def authorization_voided(telling: MailMatter) -> Content:
         (
             say(
                 mark(
-                    "Nobody confirmed a shipment of this order in time, so %(amount)s that was reserved on the "
-                    "customer’s card was released. Nothing was charged."
+                    "Nobody confirmed a shipment of this order in time, so %(amount)s that was reserved was released. "
+                    "Nothing was charged."
                 ),
                 amount=telling.money(),
             ),
