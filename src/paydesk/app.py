@@ -67,6 +67,7 @@ from paydesk.web.hosts import KnownHosts
 from paydesk.web.middleware import Observed, SandboxBase
 from paydesk.web.notifications import notification_routes
 from paydesk.web.operator import routes as operator
+from paydesk.web.portal import paying as portal_paying
 from paydesk.web.portal import routes as portal
 from paydesk.web.portal import saved_cards as portal_cards
 from paydesk.web.portal.services import PortalServices
@@ -156,6 +157,7 @@ def create_app(settings: Settings) -> FastAPI:
             *api_routes.router.routes,
             *saved_cards.routes,
             *portal_cards.routes,
+            *portal_paying.routes,
             *portal.routes,
             *account.routes,
             *operator.routes,

@@ -30,7 +30,7 @@ WITHOUT_CONNECTION = Counter(
 log = structlog.get_logger()
 
 _LONGEST_PATH = 200
-_CUSTOMERS_PAGE = re.compile(r"(/(?:checkout|portal)/[A-Za-z0-9_.~-]+)/")
+_CUSTOMERS_PAGE = re.compile(r"(/(?:checkout|portal(?:/pay/[0-9]+)?)/[A-Za-z0-9_.~-]+)/")
 
 
 def exception_handlers() -> dict[int | type[Exception], Callable[[Request, Any], Coroutine[Any, Any, Response]]]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -24,6 +24,7 @@ from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.billing.card_lookups import settle_card_changes
 from paydesk.domain.billing.charging import BillingRun
+from paydesk.domain.merchants.customer_links import LinkTo
 from paydesk.domain.merchants.merchant import Merchant
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
@@ -43,11 +44,14 @@ ANSWER_LOST, FAILS_LATER = "4000000000009987", "4000000000000341"
 
 @dataclass(frozen=True, slots=True)
 class Portal:
-    """A subscription's portal at its address, and what happens behind it."""
+    """A subscription's portal at its address, the link that pays its second period, and what
+    happens behind them.
+    """
 
     url: str
     desk: Desk
     shop: Shop
+    paying: str
 
     async def charge(self) -> None:
         due = await self.desk.database.fetchval(
@@ -94,8 +98,9 @@ def subscribed(
             now=utc_now(),
         )
         assert await pay(desk, received.link, number) == Paid()
-        token = (await newest_portal(database, shop.merchant_id)).token(vault)
-        return Portal(f"{base}/portal/{token}", desk, shop)
+        link = await newest_portal(database, shop.merchant_id)
+        pays = replace(link, to=LinkTo.PAYING, period=2)
+        return Portal(f"{base}/portal/{link.token(vault)}", desk, shop, f"{base}/portal/pay/2/{pays.token(vault)}")
 
     return buy
 
@@ -103,12 +108,12 @@ def subscribed(
 Subscribed = Callable[..., Coroutine[Any, Any, Portal]]
 
 
-async def give(page: Page, number: str) -> None:
+async def give(page: Page, number: str, button: str = "Replace the card") -> None:
     await page.get_by_label("Card number").fill(number)
     await page.get_by_label("Expiry date").fill("12 / 40")
     await page.get_by_label("Security code").fill("123")
     await page.get_by_label("Name on card").fill("Grace Hopper")
-    await page.get_by_role("button", name="Replace the card").click()
+    await page.get_by_role("button", name=button).click()
 
 
 @pytest.mark.parametrize("script", one_of(2, [True, False]))
@@ -170,6 +175,24 @@ async def test_a_failing_charge_is_mended_by_another_card(open_page: OpenPage, s
 
 
 @long
+@pytest.mark.parametrize("script", [True, False])
+async def test_what_is_open_is_paid_by_the_link_of_its_mail(
+    open_page: OpenPage, subscribed: Subscribed, script: bool
+) -> None:
+    portal = await subscribed(FAILS_LATER)
+    await portal.charge()
+    page = await open_page(portal.paying, java_script_enabled=script)
+    await give(page, ASKS_CUSTOMER, "Pay ")
+    await page.wait_for_url("**/simulator/**")
+    await page.get_by_role("button", name="Approve payment").click()
+    await expect(page.locator("main")).to_contain_text("do not pay a second time")
+    await portal.charge()
+    await expect(page.get_by_role("heading", name="This payment is made")).to_be_visible()
+    await page.goto(portal.paying)
+    await expect(page.get_by_role("button")).to_have_count(0)
+
+
+@long
 async def test_the_waiting_page_goes_on_by_itself(open_page: OpenPage, subscribed: Subscribed) -> None:
     portal = await subscribed()
     page = await open_page(f"{portal.url}/card")
@@ -193,13 +216,25 @@ async def test_the_keyboard_alone_cancels(open_page: OpenPage, subscribed: Subsc
     await expect(page.get_by_role("status")).to_contain_text("Nothing more is charged.")
 
 
-STATES = ("active", "failing", "cancel", "card", "card-errors", "declined", "replaced", "checking", "cancelled", "none")
+STATES = (
+    "active",
+    "failing",
+    "cancel",
+    "card",
+    "card-errors",
+    "declined",
+    "replaced",
+    "checking",
+    "cancelled",
+    "none",
+    "paying",
+)
 
 
 async def show(look: Look, portal: Portal, state: str, **options: Any) -> Page:
     """Bring the portal into one of its states and open the page that shows it."""
     below = {"active": "", "failing": "", "cancel": "/cancel", "cancelled": "/cancel", "none": "0"}.get(state, "/card")
-    page = await look(portal.url + below, **options)
+    page = await look(portal.paying if state == "paying" else portal.url + below, **options)
     if state in ("card-errors", "declined", "replaced", "checking"):
         numbers = {"card-errors": "1", "declined": DECLINED, "replaced": MASTERCARD, "checking": ANSWER_LOST}
         await page.locator("#number").fill(numbers[state])
@@ -221,7 +256,7 @@ async def test_axe_reports_nothing_and_nothing_foreign_is_fetched(
     look: Look, subscribed: Subscribed, base: str, state: str, scheme: str
 ) -> None:
     portal = await subscribed(FAILS_LATER)
-    if state == "failing":
+    if state in ("failing", "paying"):
         await portal.charge()
     page = await show(look, portal, state, color_scheme=scheme)
     fetched = await page.evaluate("performance.getEntriesByType('resource').map(one => one.name)")
@@ -236,7 +271,7 @@ async def test_nothing_scrolls_sideways_at_320_pixels_and_targets_are_large_enou
     word = "Donaudampfschifffahrtsgesellschaft" * 4
     await set_back.called(database, merchant.id, word)
     portal = await subscribed(recurring_name=word, recurring_trial_period="30d", recurring_trial_amount="99999999.00")
-    if state == "failing":
+    if state in ("failing", "paying"):
         await database.execute("update subscription set failures = 1 where merchant_id = $1", merchant.id)
     page = await show(look, portal, state, viewport={"width": 320, "height": 640}, locale="de-DE")
     assert await page.evaluate("document.documentElement.scrollWidth") <= 320

@@ -116,6 +116,16 @@ def _portal(page: Callable[..., Response], holding: Holding, *args: object, **sa
     return lambda header: page(portal.PortalView(holding, portal.texts_for(header), "/portal/t1"), *args, **said)
 
 
+def _to_pay(page: Callable[..., Response], *args: object, **said: object) -> Page:
+    """A page of who came by the link that pays what is open."""
+
+    def shown(header: str) -> Response:
+        view = portal.PortalView(held(failures=1), portal.texts_for(header), "/portal/pay/2/t1", pays=True)
+        return page(view, *args, **said)
+
+    return shown
+
+
 def _agreeing(header: str) -> checkout.CheckoutView:
     """The form of somebody who is known, with the boxes that save a card."""
     texts = checkout.texts_for(header)
@@ -179,5 +189,9 @@ PAGES: dict[str, Page] = {
     "portal, card replaced": _portal(portal.card_replaced_page, held(failures=1)),
     "portal, stopped": _portal(portal.stopped_page, HELD),
     "portal, checking": _portal(portal.checking_page, HELD),
+    "to pay": _to_pay(portal.card_page, continue_url="/portal/pay/2/t1/continue"),
+    "to pay, charging": _to_pay(portal.checking_page),
+    "to pay, stopped": _to_pay(portal.stopped_page),
+    **{f"to pay, {standing}": _to_pay(portal.standing_page, standing) for standing in portal_wording.STANDINGS},
     "portal, not found": lambda header: portal.not_found_page(portal.texts_for(header)),
 }  # fmt: skip

@@ -30,7 +30,7 @@ from paydesk.domain.billing.charging import BillingRun
 from paydesk.domain.billing.for_customer import Holding, find_holding
 from paydesk.domain.billing.replacing_cards import NewCard, replace_card, settle_challenge
 from paydesk.domain.billing.replacing_on_pages import PortalCaller, go_to_page
-from paydesk.domain.merchants.customer_links import Link
+from paydesk.domain.merchants.customer_links import Link, LinkTo
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.hurrying import REST, hurry_named, hurry_noticed, named
@@ -88,12 +88,11 @@ class Holder:
     async def holding(self) -> Holding:
         return await find_holding(self.desk.database, self.link, now=utc_now())
 
-    async def go_on(self, seen: Holding | None = None) -> Result:
+    async def go_on(self, seen: Holding | None = None, period: int | None = None) -> Result:
         held = seen or await self.holding()
         where = {"shop_name": "A shop", "base": "https://pay.test"}
-        return await go_to_page(
-            self.desk, held.subscription, held.change, PortalCaller("192.0.2.1"), **where, now=utc_now()
-        )
+        caller = PortalCaller("192.0.2.1", period=period)
+        return await go_to_page(self.desk, held.subscription, held.change, caller, **where, now=utc_now())
 
     async def page(self) -> str:
         """Go to the acquirer's page; its reference."""
@@ -290,6 +289,27 @@ async def test_a_lost_answer_is_asked_for_again_with_just_the_same(holder: Holde
     bank.pages.pay(await lossy.page(), Way.CARD, MASTERCARD)
     assert await lossy.come_back() == Replaced()
     assert len([line for line in bank.record.operations() if line.kind is Kind.PAGE]) == 1
+
+
+async def test_who_may_only_pay_is_led_back_to_the_page_that_pays(holder: Holder) -> None:
+    odd = Odd(holder.honest)
+    odd.loses = 1
+    lossy = holder.at(odd)
+    assert await lossy.go_on(period=2) == Unsettled()
+    await lossy.settle(seconds=10)
+    assert odd.asked[0] == odd.asked[1]
+    token = replace(holder.link, to=LinkTo.PAYING, period=2).token(holder.desk.vault)
+    assert odd.asked[0].return_url == f"https://pay.test/portal/pay/2/{token}/result"
+
+
+async def test_who_may_only_pay_gets_a_page_that_leads_back_to_no_portal(holder: Holder) -> None:
+    odd = Odd(holder.honest)
+    at = holder.at(odd)
+    await at.go_on()
+    assert isinstance(await at.go_on(period=2), ConfirmWithBank)
+    portal = holder.link.token(holder.desk.vault)
+    assert [portal in asked.return_url for asked in odd.asked] == [True, False]
+    assert await at.states() == [("abandoned", "page_left"), ("challenged", "")]
 
 
 async def test_a_page_that_never_came_ends_the_change_and_another_may_begin(holder: Holder, bank: Bank) -> None:

@@ -100,6 +100,19 @@ def test_other_delays_are_refused(typed: str) -> None:
     assert refused.value.fields == ("dunning_hours",)
 
 
+def test_a_customers_own_try_takes_no_usual_one_away() -> None:
+    current = failed(subscribed(None), at=NOON)
+    for planned in (6, 12, 18):
+        then = NOON + timedelta(hours=planned)
+        for early in (5, 3, 1):
+            current = tried_at_once(current, at=then - timedelta(hours=early))
+            assert current.date_next == then - timedelta(hours=early)
+            current = failed(current, at=current.date_next)
+            assert current.date_next == then
+        current = failed(current, at=then)
+    assert (current.running, current.failures) == (False, 13)
+
+
 class Failing:
     """A subscription whose charges fail, with what its bank was asked."""
 

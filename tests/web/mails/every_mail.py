@@ -24,7 +24,7 @@ FACTS: dict[MailKind, dict[str, Any]] = {
     MailKind.receipt: {**_ORDER, **_PAID},
     MailKind.subscription_started: {**_SUBSCRIPTION, **_PAID, "terms_agreed": "Vorp 12"},
     MailKind.renewal_receipt: {**_SUBSCRIPTION, **_PAID},
-    MailKind.renewal_failed: {**_SUBSCRIPTION, **_MONEY, **_CARD},
+    MailKind.renewal_failed: {**_SUBSCRIPTION, **_MONEY, **_CARD, "paying": "2/t1-def"},
     MailKind.subscription_stopped: _SUBSCRIPTION,
     MailKind.subscription_cancelled: _SUBSCRIPTION,
     MailKind.payment_failed: {**_ORDER, **_MONEY},

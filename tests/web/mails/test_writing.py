@@ -137,7 +137,7 @@ def test_customers_hear_from_their_shop_and_can_answer_it(kind: MailKind) -> Non
     [
         (MailKind.subscription_started, "https://pay.example/portal/t1-abc"),
         (MailKind.renewal_receipt, "https://pay.example/portal/t1-abc"),
-        (MailKind.renewal_failed, "https://pay.example/portal/t1-abc/card"),
+        (MailKind.renewal_failed, "https://pay.example/portal/pay/2/t1-def"),
         (MailKind.subscription_cancelled, "https://pay.example/portal/t1-abc"),
         (MailKind.subscription_stopped, "https://pay.example/portal/t1-abc"),
         (MailKind.shipment, "https://zoomr.example/Z1"),
@@ -159,6 +159,11 @@ def test_the_button_leads_where_it_should(kind: MailKind, link: str) -> None:
     written = letter(kind)
     assert f"\n{link}\n" in written.text
     assert Markup(written.html).links() == [link]
+
+
+def test_what_is_open_of_a_subscription_with_an_older_link_is_paid_in_its_portal() -> None:
+    written = letter(MailKind.renewal_failed, facts={"paying": None})
+    assert Markup(written.html).links() == ["https://pay.example/portal/t1-abc/card"]
 
 
 def test_mails_about_tests_say_so_and_lead_to_the_sandbox() -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 
+import msgspec
 import structlog
 
 from paydesk.adapters.acquirers.instruments import Instrument
@@ -163,13 +164,15 @@ async def _record_replaced(
         if row is None:
             return Unsettled()
         current = subscription_of(row)
+        tried = tried_at_once(current, at=now + row.clock)
         moved = await queries.replace_card(
             database,
             **_names(change),
             network_reference=network_reference,
             revision=current.revision,
             running=current.running,
-            date_next=tried_at_once(current, at=now + row.clock).date_next,
+            date_next=tried.date_next,
+            dunning=msgspec.json.encode(tried.dunning).decode() if tried.dunning else None,
             now=now,
         )
         if moved is not None:

@@ -47,7 +47,8 @@ class Holding:
     `now` is the shop's time when it was read (a test clock may run ahead), UTC; `charging` says
     that a charge is in flight; `change` is the last change of the card; `agreed` is the wording
     that the customer agreed to, and `plan_changed` whether other terms hold now. `cancels` and
-    `pauses` say what its merchant lets customers do, `branded_at` when it chose colour and logo.
+    `pauses` say what its merchant lets customers do, `branded_at` when it chose colour and logo;
+    for a merchant that is `suspended` nothing is charged.
     """
 
     shop: Shop
@@ -63,6 +64,7 @@ class Holding:
     plan_changed: bool = False
     branded_at: datetime | None = None
     has_logo: bool = False
+    suspended: bool = False
 
     @property
     def paid_until(self) -> datetime:
@@ -140,6 +142,7 @@ class _Holding(SubscriptionRow, frozen=True):
     has_logo: bool
     portal_cancels: PortalCancels
     portal_pauses: bool
+    suspended: bool
     plan_changed: bool
     clock: timedelta
     brand: str
@@ -185,6 +188,7 @@ async def find_holding(database: Database, link: Link | OpenedLink, *, now: date
         plan_changed=row.plan_changed,
         branded_at=row.branded_at,
         has_logo=row.has_logo,
+        suspended=row.suspended,
     )
 
 

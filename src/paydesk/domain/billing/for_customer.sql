@@ -8,7 +8,7 @@ select id from subscription where merchant_id = :merchant_id and live = :live an
 -- name: find_holding(merchant_id, live, id)^
 -- A subscription with all that its customer's page needs: whose it is, its card, and the last change of that card.
 select w.*, m.name as merchant_name, b.changed_at as branded_at, coalesce(b.logo_type, '') <> '' as has_logo,
-       m.portal_cancels, m.portal_pauses, side_clock(w.live, m.test_clock) as clock,
+       m.portal_cancels, m.portal_pauses, w.live and m.suspended_at is not null as suspended, side_clock(w.live, m.test_clock) as clock,
        d.brand, d.last4, d.holder, d.exp_month, d.exp_year,
        c.id as change_id, c.state as change_state, c.idempotency_key, c.acquirer as change_acquirer, c.not_after,
        c.challenge_url, c.decline_reason, c.page_reference, c.page_currency, c.page_ends_at,

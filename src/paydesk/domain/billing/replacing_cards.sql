@@ -87,12 +87,13 @@ select w.*, side_clock(w.live, m.test_clock) as clock
  where c.merchant_id = :merchant_id and c.live = :live and c.id = :change_id
    and c.state in ('processing', 'challenged');
 
--- name: replace_card(merchant_id, live, change_id, network_reference, revision, running, date_next, now)^
+-- name: replace_card(merchant_id, live, change_id, network_reference, revision, running, date_next, dunning, now)^
 -- The new card is good: the change is done and the subscription has the card, as a version over the one given, or
 -- nothing happens. A subscription that ended meanwhile (running is false) keeps the card that it had. The old card's
 -- number is erased, and the new one's too if there is nothing left to charge: a change that is open keeps it. What an
 -- acquirer keeps of the card that is not charged by any more it is to let go of, an hour later (a charge by it may be on
 -- its way), unless its customer has saved it; what is kept under the card's own reference is looked for by the card.
+-- The tries that were planned for a charge that is failing stay so (:dunning, for one without a plan of its own).
 with open as materialized (
     select *
       from card_change
@@ -105,7 +106,7 @@ with open as materialized (
 ), moved as (
     update subscription s
        set card_id = open.card_id, acquirer = open.acquirer, network_reference = :network_reference,
-           date_next = :date_next, revision = s.revision + 1
+           date_next = :date_next, dunning = coalesce(s.dunning, :dunning::jsonb), revision = s.revision + 1
       from open
      where s.merchant_id = open.merchant_id and s.live = open.live and s.id = open.subscription_id
        and s.revision = :revision and s.state in ('Trial', 'Active') and :running

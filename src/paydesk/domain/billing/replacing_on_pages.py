@@ -50,7 +50,7 @@ from paydesk.domain.payments.refused_requests import RefusedRequest, report_refu
 from paydesk.domain.payments.results import Refused, Unsettled
 from paydesk.domain.payments.stored_cards import unknown_row
 from paydesk.domain.subscriptions.lifecycle import Subscription
-from paydesk.domain.subscriptions.rows import SubscriptionRow, link_of
+from paydesk.domain.subscriptions.rows import SubscriptionRow, link_of, paying_link
 from paydesk.domain.subscriptions.states import CardChangeState
 
 queries = load_statements(__package__ or "", "replacing_cards.sql")
@@ -58,16 +58,23 @@ log = structlog.get_logger()
 
 PAGE_LIFE = timedelta(hours=1)
 """How long a customer may take on the page; within what acquirers allow."""
+PAYING_PATH = "/portal/pay"
+"""Below which are the pages that pay what is open of a subscription, by period and token."""
 
 
 @dataclass(frozen=True, slots=True)
 class PortalCaller:
     """Who wants to replace what is charged: the address that they call from, and their page's
-    language, as a tag.
+    language, as a tag. Who came by a link that pays one `period` is led back there.
     """
 
     client_address: str
     language: str = "en"
+    period: int | None = None
+
+    def way_back(self, base: str) -> str:
+        """Where the acquirer's page leads back to, but for the link's token."""
+        return base if self.period is None else f"{base}{PAYING_PATH}/{self.period}"
 
 
 class _Stored(SubscriptionRow, frozen=True):
@@ -103,7 +110,8 @@ async def go_to_page(
     if acquirer is None:
         raise Unavailable("no acquirer hosts a page to choose on what is charged")
     if change is not None and change.state is CardChangeState.CHALLENGED:
-        leave = leave_challenge if change.page is None else settle_challenge
+        # A page that was opened in the portal leads back there, which is not for who may only pay.
+        leave = leave_challenge if change.page is None or caller.period is not None else settle_challenge
         settled = await leave(desk, change, now=now)
         if not isinstance(settled, Refused):
             return settled
@@ -175,7 +183,7 @@ async def _commit_intent(
                 description=subscription.package.terms.name,
                 email="",
                 language=caller.language,
-                return_url=base,
+                return_url=caller.way_back(base),
                 expires_at=ends_at,
                 mark=card_mark(begun, shop, subscription),
                 keep=True,
@@ -244,15 +252,25 @@ async def _wanted_page(desk: Desk, change: CardChange) -> PageRequest | None:
     if stored is None or not stored.asked:
         return None
     asked = msgspec.json.decode(stored.asked, type=PageRequest)
-    token, about = link_of(stored).token(desk.vault), Notified(change.shop, change.id, is_change=True)
+    about = Notified(change.shop, change.id, is_change=True)
     return replace(
         asked,
         key=stored.idempotency_key,
         email=stored.email,
-        return_url=f"{asked.return_url}/portal/{token}/card/result",
+        return_url=_leads_back(desk, stored, asked.return_url),
         # What code of before asked for has none, and is asked for again as it was.
         notify_url=asked.notify_url and notify_url(desk.vault, asked.notify_url, change.acquirer, about),
     )
+
+
+def _leads_back(desk: Desk, stored: _Stored, asked: str) -> str:
+    """The page that says how a change stands: the portal's, or that of the link by which the
+    customer came, which must not show them the portal's.
+    """
+    _, pays, period = asked.rpartition(f"{PAYING_PATH}/")
+    if pays and period.isdecimal():
+        return f"{asked}/{paying_link(stored, int(period)).token(desk.vault)}/result"
+    return f"{asked}/portal/{link_of(stored).token(desk.vault)}/card/result"
 
 
 async def _stored(database: Database, change: CardChange) -> _Stored | None:

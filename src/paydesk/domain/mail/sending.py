@@ -121,10 +121,13 @@ class ClaimedMail:
 
 
 class _Portal(msgspec.Struct, frozen=True):
-    """The subscription to whose portal a mail leads; one without a seed has a link of before."""
+    """The subscription to whose portal a mail leads; one without a seed has a link of before.
+    Of one whose charge for a `period` is open, the mail leads to where that is paid.
+    """
 
     id: int
     seed: str | None = None
+    period: int | None = None
 
 
 class _Shopper(msgspec.Struct, frozen=True):
@@ -296,12 +299,15 @@ class MailSender:
         return {"shopper_token": link.token(self._vault), **self._portal(mail, told.portal)}
 
     def _portal(self, mail: ClaimedMail, portal: _Portal | None) -> dict[str, str]:
-        """The token of the portal's link, which rests in no mail;
-        none of one that an older version made.
+        """The token of the portal's link, or of the one that pays what is open, which rest in no
+        mail; none of one that an older version made.
         """
         if portal is None or not portal.seed:
             return {}
         shop = Shop(mail.merchant_id, bool(mail.live))
+        if portal.period is not None:
+            paying = Link(LinkTo.PAYING, shop, portal.id, portal.seed, period=portal.period)
+            return {"paying": f"{portal.period}/{paying.token(self._vault)}"}
         link = Link(LinkTo.PORTAL, shop, portal.id, portal.seed)
         return {"portal_token": link.token(self._vault)}
 

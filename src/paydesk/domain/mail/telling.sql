@@ -238,7 +238,7 @@ with failing as materialized (
                'package', t.name, 'amount', trim_scale(t.price)::text, 'currency', t.currency,
                'date_next', f.date_next, 'brand', d.brand, 'last4', d.last4,
                'portal_token', case when f.portal_seed is null then f.portal_token end,
-               'portal', jsonb_build_object('id', f.id, 'seed', f.portal_seed),
+               'portal', jsonb_build_object('id', f.id, 'seed', f.portal_seed, 'period', f.next_period),
                'merchant_order_id', f.init_merchant_order_id,
                'name', concat_ws(' ', nullif(u.first_name, ''), nullif(u.last_name, ''))),
            'renewal_failed ' || f.id || ' ' || f.next_period, :real_now, :real_now

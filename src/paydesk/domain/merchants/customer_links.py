@@ -33,6 +33,8 @@ class LinkTo(StrEnum):
 
     CHECKOUT = "checkout"
     PORTAL = "portal"
+    PAYING = "paying"
+    """The page that pays a subscription's open charge for one period, and does nothing else."""
     SHOPPER = "shopper"
     SALE = "sale"
 
@@ -40,7 +42,7 @@ class LinkTo(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Link:
     """A row that a link may be made for; `old_token` is the one that it has
-    from an older version.
+    from an older version, `period` what it is good for alone.
     """
 
     to: LinkTo
@@ -48,12 +50,15 @@ class Link:
     row_id: int
     seed: str = field(repr=False)
     old_token: str | None = field(default=None, repr=False)
+    period: int | None = None
 
     def token(self, vault: Vault) -> str:
         """What stands in the address: always the same for the same row."""
         if self.old_token is not None:
             return self.old_token
         said = f"{self.shop.live} {self.shop.merchant_id} {self.row_id} {self.seed}"
+        if self.period is not None:
+            said += f" {self.period}"
         proof = vault.fingerprint(said, purpose=f"{self.to} link")[:_PROOF_BYTES]
         side = "l" if self.shop.live else "t"
         return f"{side}{self.shop.merchant_id:x}-{proof.hex()}{_hide(vault, self.to, proof, self.row_id):016x}"
@@ -66,7 +71,7 @@ class Link:
 @dataclass(frozen=True, slots=True)
 class OpenedLink:
     """A token that somebody came with, and which row it claims to lead to:
-    None if it is of an older version.
+    None if it is of an older version. `period` is what it claims to be good for, if for one alone.
     """
 
     vault: Vault
@@ -74,6 +79,7 @@ class OpenedLink:
     shop: Shop
     row_id: int | None
     token: str = field(repr=False)
+    period: int | None = None
 
     def fits(self, seed: str | None) -> bool:
         """Whether the token is the one of the row with this seed;
@@ -83,7 +89,7 @@ class OpenedLink:
             return True
         if not seed:
             return False
-        own = Link(self.to, self.shop, self.row_id, seed).token(self.vault)
+        own = Link(self.to, self.shop, self.row_id, seed, period=self.period).token(self.vault)
         return hmac.compare_digest(own.encode(), self.token.encode())
 
     @property
@@ -92,8 +98,10 @@ class OpenedLink:
         return hash_of_old(self.vault, self.to, self.token)
 
 
-def open_link(vault: Vault, to: LinkTo, token: str) -> OpenedLink:
+def open_link(vault: Vault, to: LinkTo, token: str, *, period: int | None = None) -> OpenedLink:
     """Read a token; whether it is genuine shows when its row is found.
+
+    No older version made links that are good for one period.
 
     Raises: NotFound if it can't be one.
     """
@@ -102,11 +110,13 @@ def open_link(vault: Vault, to: LinkTo, token: str) -> OpenedLink:
         raise wrong_link()
     shop = Shop(merchant_id=int(match[2], 16), live=match[1] == "l")
     if match[4] is None:
+        if period is not None:
+            raise wrong_link()
         return OpenedLink(vault, to, shop, None, token)
     row_id = _hide(vault, to, bytes.fromhex(match[3]), int(match[4], 16))
     if not 0 < row_id <= LARGEST_ID:
         raise wrong_link()
-    return OpenedLink(vault, to, shop, row_id, token)
+    return OpenedLink(vault, to, shop, row_id, token, period)
 
 
 def wrong_link() -> NotFound:

@@ -78,6 +78,16 @@ def usual_delays() -> tuple[int, ...]:
     return (int(RETRY_AFTER / timedelta(hours=1)),) * MOST_RETRIES
 
 
+def usual_left(failures: int, due_at: datetime | None) -> Dunning | None:
+    """What is left of the usual tries after so many failures, as a plan: so that a try of the
+    customer's own takes none of them away. None if nothing has failed, or no try is planned.
+    """
+    if due_at is None or not 1 <= failures <= MOST_RETRIES:
+        return None
+    delays = usual_delays()
+    return Dunning(delays[failures:], len(delays), failures=failures, due_at=due_at)
+
+
 def payday_from(at: datetime, time_zone: str) -> datetime:
     """The first morning of a payday from a moment on (UTC), by a calendar."""
     local = at.astimezone(ZoneInfo(time_zone))

@@ -12,7 +12,7 @@ from typing import Literal
 
 from paydesk.core.periods import occurrence
 from paydesk.domain.subscriptions.changes import Change, ChangeType
-from paydesk.domain.subscriptions.dunning import Dunning
+from paydesk.domain.subscriptions.dunning import Dunning, usual_left
 from paydesk.domain.subscriptions.retry_times import refused_retry_at, retry_at, unreached_retry_at
 from paydesk.domain.subscriptions.schedule import Schedule
 from paydesk.domain.subscriptions.states import RUNNING, SubscriptionState
@@ -348,11 +348,13 @@ def expired(subscription: Subscription, *, at: datetime) -> Subscription:
 
 def tried_at_once(subscription: Subscription, *, at: datetime) -> Subscription:
     """The customer gave another card: a charge that is failing is tried with it now,
-    everything else stays.
+    everything else stays; the tries that were planned are still to come if this one fails, too.
     """
     goes_on = subscription.running and subscription.change is None
-    due = at if goes_on and _is_overdue(subscription, at) else subscription.date_next
-    return replace(subscription, date_next=due, revision=subscription.revision + 1)
+    if not goes_on or not _is_overdue(subscription, at):
+        return replace(subscription, revision=subscription.revision + 1)
+    plan = subscription.dunning or usual_left(subscription.failures, subscription.date_next)
+    return replace(subscription, date_next=at, dunning=plan, revision=subscription.revision + 1)
 
 
 def _is_overdue(subscription: Subscription, at: datetime) -> bool:

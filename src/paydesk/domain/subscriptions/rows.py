@@ -250,6 +250,11 @@ def link_of(row: SubscriptionRow) -> Link:
     return Link(LinkTo.PORTAL, shop, row.id, row.portal_seed or "", old)
 
 
+def paying_link(row: SubscriptionRow, period: int) -> Link:
+    """The link that pays what is open for one period of the subscription in a row, and no more."""
+    return Link(LinkTo.PAYING, Shop(row.merchant_id, row.live), row.id, row.portal_seed or "", period=period)
+
+
 def as_rows(versions: Sequence[Subscription], details: Sequence[Mapping[str, object]] = ()) -> str:
     """Versions as a JSON array that `jsonb_populate_recordset(null::subscription, …)` reads.
 

@@ -112,6 +112,13 @@ class MailMatter:
         """The customer's own page of the subscription."""
         return f"{self.base}/portal/{self.fact('portal_token')}{path}"
 
+    def paying(self) -> str:
+        """The page that pays what is open of the subscription, and does nothing else; of one with
+        a link of an older version the page that takes another card.
+        """
+        paying = self.fact("paying")
+        return f"{self.base}/portal/pay/{paying}" if paying else self.portal("/card")
+
 
 def known(*rows: tuple[str, str]) -> tuple[tuple[str, str], ...]:
     """The rows that have a value."""

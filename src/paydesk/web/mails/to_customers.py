@@ -107,7 +107,7 @@ def renewal_failed(telling: MailMatter) -> Content:
             ),
         ),
         known(telling.instrument(), (say(mark("Next try")), telling.moment("date_next"))),
-        (say(mark("Use another card") if telling.by_card else mark("Change how you pay")), telling.portal("/card")),
+        (say(mark("Pay now")), telling.paying()),
         (say(mark("If the next tries fail too, the subscription ends.")),),
     )
 

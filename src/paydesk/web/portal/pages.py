@@ -15,7 +15,9 @@ from babel.dates import format_date
 from starlette.responses import HTMLResponse
 
 from paydesk.core.cards import BRAND_RULES, Brand
+from paydesk.core.periods import occurrence
 from paydesk.domain.billing.for_customer import Holding, PastPayments
+from paydesk.domain.billing.open_payments import Standing
 from paydesk.domain.payments.states import PAGE_LEFT
 from paydesk.domain.shoppers.for_customer import SavedAtShop
 from paydesk.domain.subscriptions.lifecycle import kept, resumed
@@ -38,14 +40,30 @@ DateForm = Literal["long", "medium"]
 
 @dataclass(frozen=True, slots=True)
 class PortalView:
-    """A subscription as its pages show it, in one customer's language;
-    `path` is where the portal's pages are, and `takes_cards` whether one of them takes a card.
+    """A subscription as its pages show it, in one customer's language.
+
+    `path` is where the portal's pages are, and `takes_cards` whether one of them takes a card;
+    `pays` says that all they are for is to pay what is open.
     """
 
     holding: Holding
     texts: Texts
     path: str
     takes_cards: bool = True
+    pays: bool = False
+
+    @property
+    def card_path(self) -> str:
+        """Where another card is given."""
+        return self.path if self.pays else f"{self.path}/card"
+
+    @property
+    def period(self) -> str:
+        """The days from which and to which the charge that is open is for."""
+        subscription = self.holding.subscription
+        length, count = subscription.package.terms.period, subscription.next_period + subscription.skipped
+        until = occurrence(subscription.anchor, length, count, subscription.time_zone)
+        return f"{self.day(subscription.paid_until)} – {self.day(until)}"
 
     @property
     def instead(self) -> str:
@@ -175,8 +193,8 @@ def card_page(
     form_action: str = "",
     continue_url: str = "",
 ) -> HTMLResponse:
-    """The form for another card, with the errors (field to code of `wording.FIELD_ERRORS`)
-    and the notice to show.
+    """The form for another card, or for the one that pays what is open, with the errors
+    (field to code of `wording.FIELD_ERRORS`) and the notice to show.
 
     `holder` and `expiry` come back as typed, number and CVC never do; `form_action` names where the
     bank's pages are, and `continue_url` leads to the acquirer's page, if it has one.
@@ -184,7 +202,7 @@ def card_page(
     codes = dict([FIELD_OF_DECLINE[notice]] if notice in FIELD_OF_DECLINE else []) | dict(errors or {})
     shown = {name: view.texts.get(texts[codes[name]]) for name, texts in wording.FIELD_ERRORS.items() if name in codes}
     html = _render(
-        "card.html",
+        "pay.html" if view.pays else "card.html",
         view,
         errors=shown,
         notice=view.texts.get(notice_for(notice, wording.NOTICES)) if notice else "",
@@ -199,6 +217,12 @@ def card_page(
 def card_replaced_page(view: PortalView) -> HTMLResponse:
     """The new card is in place."""
     return _page("card_replaced.html", view)
+
+
+def standing_page(view: PortalView, standing: Standing) -> HTMLResponse:
+    """Why there is nothing to pay, or not just now."""
+    title, text = (view.texts.get(words) for words in wording.STANDINGS[standing])
+    return _page("standing.html", view, heading=title, text=text, done=standing is Standing.PAID)
 
 
 def stopped_page(view: PortalView) -> HTMLResponse:

@@ -10,25 +10,14 @@ import re
 from collections.abc import Awaitable, Callable
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
-from paydesk.core.errors import Conflict, NotFound
-from paydesk.domain.billing.card_changes import CardChange, Result
-from paydesk.domain.billing.for_customer import find_holding, past_payments
-from paydesk.domain.billing.replacing_cards import NewCard, acquirer_for_cards, replace_card, settle_challenge
-from paydesk.domain.billing.replacing_on_pages import PortalCaller, go_to_page, ways_to_replace
-from paydesk.domain.merchants.customer_links import LinkTo, open_link
-from paydesk.domain.payments.receiving import read_form
-from paydesk.domain.payments.results import ConfirmWithBank, Refused
-from paydesk.domain.payments.states import PAGE_LEFT
-from paydesk.domain.subscriptions.states import OPEN_CHANGES, CardChangeState
-from paydesk.web.card_fields import read_card, text_of
-from paydesk.web.portal import changes, pages
-from paydesk.web.portal.services import PortalServices
-from paydesk.web.portal.visiting import LARGEST_BODY, PortalVisit
+from paydesk.core.errors import NotFound
+from paydesk.domain.billing.for_customer import past_payments
+from paydesk.web.portal import changes, pages, replacing
+from paydesk.web.portal.visiting import PortalVisit, open_visit
 from paydesk.web.texts import Texts
-from paydesk.web.visits import client_address, in_sandbox, read_form_body
 
 _PERIOD = re.compile(r"[0-9]{1,9}", re.ASCII)
 
@@ -40,7 +29,7 @@ def _route(path: str, handler: Handler, method: str) -> Route:
 
     async def answer(request: Request) -> Response:
         try:
-            visit = await _visit(request)
+            visit = await open_visit(request)
         except NotFound:
             return pages.not_found_page(_texts(request))
         return await handler(visit)
@@ -52,20 +41,6 @@ def _texts(request: Request) -> Texts:
     return pages.texts_for(request.headers.get("accept-language", ""))
 
 
-async def _visit(request: Request) -> PortalVisit:
-    """Find the subscription that the link names; the sandbox base only knows test subscriptions.
-
-    Raises: NotFound.
-    """
-    services, token = PortalServices.of(request), request.path_params["token"]
-    link = open_link(services.desk.vault, LinkTo.PORTAL, token)
-    holding = await find_holding(services.desk.database, link, now=services.now())
-    if holding.shop.live and in_sandbox(request):
-        raise NotFound("this link is incomplete or wrong")
-    ways = await ways_to_replace(services.desk, holding.subscription)
-    return PortalVisit(request, services, holding, _texts(request), token, ways)
-
-
 async def show(visit: PortalVisit) -> Response:
     """The subscription as it stands now; `?before=<period>` shows older payments."""
     asked = visit.request.query_params.get("before", "")
@@ -73,125 +48,6 @@ async def show(visit: PortalVisit) -> Response:
     payments = await past_payments(visit.services.desk.database, visit.holding.subscription, before=before)
     busy = "busy" in visit.request.query_params and visit.holding.charging
     return pages.subscription_page(visit.view, payments, paging=before is not None, busy=busy)
-
-
-async def show_card(visit: PortalVisit) -> Response:
-    """The form for another card, or the way to where a change stands."""
-    if not visit.holding.subscription.running:
-        return visit.go(visit.path)
-    if _change_state(visit) is CardChangeState.PROCESSING:
-        return visit.go(f"{visit.path}/card/result")
-    if not visit.has_page:
-        await acquirer_for_cards(visit.services.desk, visit.holding.subscription)
-    return visit.card_form(notice=visit.left_open if _change_state(visit) is CardChangeState.CHALLENGED else None)
-
-
-async def submit_card(visit: PortalVisit) -> Response:
-    """Check the new card with the bank and put it in the old one's place. Moves no money."""
-    form = read_form(await read_form_body(visit.request, LARGEST_BODY))
-    held, services = visit.holding, visit.services
-    if not held.subscription.running:
-        return visit.go(visit.path)
-    if _change_state(visit) is CardChangeState.PROCESSING:
-        return visit.go(f"{visit.path}/card/result")
-    errors: dict[str, str] = {}
-    card = read_card(form, errors, held.now)
-    typed = (text_of(form, "holder"), text_of(form, "expiry")[:9])
-    if errors:
-        return visit.card_form(400, errors=errors, typed=typed)
-    new = NewCard(
-        card=card,
-        client_address=client_address(visit.request.scope, services.trusted_proxies),
-        return_url=services.public_url(visit.request, f"/portal/{visit.token}/card/result"),
-    )
-    try:
-        result = await replace_card(services.desk, held.subscription, held.change, new, now=services.now())
-    except Conflict:
-        return visit.go(f"{visit.path}/card/result")
-    return _follow(visit, result, typed)
-
-
-async def go_on(visit: PortalVisit) -> Response:
-    """Lead the customer to the acquirer's page, to choose what is charged. Moves no money."""
-    held, services = visit.holding, visit.services
-    if not held.subscription.running or not visit.has_page:
-        return visit.go(visit.path)
-    if _change_state(visit) is CardChangeState.PROCESSING:
-        return visit.go(f"{visit.path}/card/result")
-    caller = PortalCaller(client_address(visit.request.scope, services.trusted_proxies), visit.texts.mail_language)
-    where = {"shop_name": held.merchant_name, "base": services.public_url(visit.request, "")}
-    try:
-        result = await go_to_page(services.desk, held.subscription, held.change, caller, **where, now=services.now())
-    except Conflict:
-        return visit.go(f"{visit.path}/card/result")
-    if isinstance(result, Refused) and result.reason != "too_many_attempts":
-        result = Refused("page_failed")
-    return _follow(visit, result)
-
-
-async def back_to_card(visit: PortalVisit) -> Response:
-    """Going on is a POST: a browser that reloads this address is sent back to the form."""
-    return visit.go(f"{visit.path}/card")
-
-
-def _follow(visit: PortalVisit, result: Result, typed: tuple[str, str] = ("", "")) -> Response:
-    """Where a result leads: the bank, the form again, or the page that says how it stands."""
-    match result:
-        case Refused("too_many_attempts"):
-            return pages.stopped_page(visit.view)
-        case Refused(reason):
-            return visit.card_form(402, notice=reason, typed=typed)
-        case ConfirmWithBank(url):
-            return visit.go(url)
-        case _:
-            return visit.go(f"{visit.path}/card/result")
-
-
-async def show_card_result(visit: PortalVisit) -> Response:
-    """What has come of the last change of the card. The bank sends customers here."""
-    change = visit.holding.change
-    if change is None:
-        return visit.go(visit.path)
-    if change.state is CardChangeState.CHALLENGED:
-        result = await settle_challenge(visit.services.desk, change, now=visit.services.now())
-        if isinstance(result, ConfirmWithBank):
-            return visit.card_form(notice=visit.left_open)
-        if isinstance(result, Refused):
-            return visit.card_form(402, notice=_told(change, result.reason))
-        visit = await _visit(visit.request)
-        change = visit.holding.change or change
-    if change.state in OPEN_CHANGES:
-        # A page that the customer has come back from must not be led to again.
-        waits = change.page is not None and change.state is CardChangeState.CHALLENGED
-        return pages.checking_page(visit.view, waits="?waits" if waits else "")
-    if not visit.holding.subscription.running:
-        return visit.go(visit.path)
-    if change.state is CardChangeState.APPROVED:
-        return pages.card_replaced_page(visit.view)
-    return visit.card_form(402, notice=_told(change, change.decline_reason))
-
-
-def _told(change: CardChange, reason: str) -> str:
-    """Why a change came to nothing, as its customer is told: on a page of the acquirer's no card
-    need have been declined.
-    """
-    return reason if change.page is None or reason == PAGE_LEFT else "page_failed"
-
-
-async def show_card_status(visit: PortalVisit) -> Response:
-    """For the waiting page: whether there is a result, and where it is."""
-    change = visit.holding.change
-    waits = "waits" in visit.request.query_params and _change_state(visit) is CardChangeState.CHALLENGED
-    done = change is None or not (waits or change.state is CardChangeState.PROCESSING)
-    url = f"{visit.path}/card/result"
-    if change is not None and change.state is CardChangeState.CHALLENGED:
-        url = change.challenge_url
-    body = {"state": "done", "url": url} if done else {"state": "processing"}
-    return JSONResponse(body, headers={"Cache-Control": "no-store"})
-
-
-def _change_state(visit: PortalVisit) -> CardChangeState | None:
-    return visit.holding.change.state if visit.holding.change else None
 
 
 routes = [
@@ -202,10 +58,10 @@ routes = [
     _route("/undo", changes.back, "GET"),
     _route("/pause", changes.ask_to_pause, "GET"),
     _route("/pause", changes.submit_pause, "POST"),
-    _route("/card", show_card, "GET"),
-    _route("/card", submit_card, "POST"),
-    _route("/card/continue", go_on, "POST"),
-    _route("/card/continue", back_to_card, "GET"),
-    _route("/card/result", show_card_result, "GET"),
-    _route("/card/status", show_card_status, "GET"),
+    _route("/card", replacing.show_card, "GET"),
+    _route("/card", replacing.submit_card, "POST"),
+    _route("/card/continue", replacing.go_on, "POST"),
+    _route("/card/continue", replacing.back_to_card, "GET"),
+    _route("/card/result", replacing.show_card_result, "GET"),
+    _route("/card/status", replacing.show_card_status, "GET"),
 ]

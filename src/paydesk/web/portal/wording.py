@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from paydesk.adapters.acquirers.interface import DeclineReason
+from paydesk.domain.billing.open_payments import Standing
 from paydesk.domain.payments.states import PAGE_LEFT, PaymentState
 from paydesk.domain.subscriptions.states import SubscriptionState
 from paydesk.web.texts import mark
@@ -53,7 +54,34 @@ FIELD_ERRORS: dict[str, dict[str, str]] = {
 """The fields of the card form in the order in which they are shown, with what may be wrong
 with each."""
 
+CHARGE_DECLINED = "charge_declined"
+"""What happened where the bank took the card, but not the charge to it."""
+
+STANDINGS: dict[Standing, tuple[str, str]] = {
+    Standing.PAID: (
+        mark("This payment is made"),
+        mark("Thank you. There is nothing left to pay for this period."),
+    ),
+    Standing.ENDED: (
+        mark("This subscription has ended"),
+        mark("Nothing more is charged, so there is nothing to pay."),
+    ),
+    Standing.NOTHING: (
+        mark("There is nothing to pay"),
+        mark("Nothing is charged for this subscription at present."),
+    ),
+    Standing.SUSPENDED: (
+        mark("This can’t be paid just now"),
+        mark("The shop takes no payments at present. Nothing was charged. Try again later, or ask the shop."),
+    ),
+}
+"""The heading and the text for who comes to pay and can't, or need not any more."""
+
 NOTICES: dict[str, str] = {
+    CHARGE_DECLINED: mark(
+        "The card was accepted, but the payment did not go through. Nothing was charged. Try another card, or ask your "
+        "bank."
+    ),
     DeclineReason.DECLINED: mark("The card was declined, so your old card stays. Try another card, or ask your bank."),
     DeclineReason.INSUFFICIENT_FUNDS: mark(
         "The card was declined: there is not enough money available on it. Your old card stays. Try another card."
