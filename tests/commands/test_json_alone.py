@@ -53,6 +53,7 @@ WORDS: dict[str, str] = {
     "acquirer fee": "simulator EUR 1.4 0.25",
     "proceeds read": "",
     "proceeds list": "",
+    "proceeds correct": "9007199254740991 --less 0.05 --note theirs",
     "proceeds payouts": "",
     "proceeds margins": "",
     "fees show": "{merchant}",
@@ -113,7 +114,7 @@ REFUSED = {
     "acquirer rule-add", "acquirer webhook",
     "alarm settle", "chargeback lose", "chargeback reckon", "undo", "mail resend", "merchant go-live",
     "merchant guard lift",
-    "payout account", "payout record", "pingback resend", "profile accept", "profile refuse",
+    "payout account", "payout record", "pingback resend", "proceeds correct", "profile accept", "profile refuse",
 }  # fmt: skip
 """Those that find nothing to do here: then stdout is empty."""
 

@@ -5,6 +5,7 @@ shops are paid out.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from functools import partial
 
 import aiohttp
@@ -173,15 +174,17 @@ async def _pay_out(stage: Stage, order: Order) -> None:
 
 
 async def _pay_out_too(stage: Stage, order: Order) -> None:
-    """Another clerk records the same, or waits for the one who stands there with the merchant's row
-    in hand.
-    """
+    await beside(stage, order, pay_out(stage, order))
+
+
+async def beside(stage: Stage, order: Order, same: Coroutine[object, None, bool]) -> None:
+    """Another clerk does the same, or waits for the one who stands there with the row in hand."""
     waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and $1 <> ''"
-    paying = asyncio.create_task(pay_out(stage, order))
-    while not paying.done() and not await ask(stage, waiting, order):  # noqa: ASYNC110
+    doing = asyncio.create_task(same)
+    while not doing.done() and not await ask(stage, waiting, order):  # noqa: ASYNC110
         await asyncio.sleep(_PAUSE)
-    _tasks.add(paying)
-    paying.add_done_callback(_tasks.discard)
+    _tasks.add(doing)
+    doing.add_done_callback(_tasks.discard)
 
 
 async def settle_afterwards(stage: Stage, plays: tuple[Play, ...]) -> None:

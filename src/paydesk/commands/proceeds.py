@@ -13,8 +13,11 @@ from paydesk.commands.options import HowMany
 from paydesk.commands.printing import AsJson, note, show_json, show_table
 from paydesk.commands.reconciling import acquirers_of, back_from, named_acquirers, read_balances
 from paydesk.core.clock import utc_now
+from paydesk.core.errors import Malformed
+from paydesk.core.money import written
 from paydesk.domain.accounts.audit import COMMAND_LINE
-from paydesk.domain.operations.proceeds import accept_finding
+from paydesk.domain.operations.acquirer_rules import parse_bound
+from paydesk.domain.operations.proceeds import Correction, accept_finding, correct_finding, take_back_correction
 from paydesk.domain.proceeds.for_operator import OpenFinding, list_bank_payouts, list_findings, list_margins
 
 app = typer.Typer(
@@ -66,6 +69,43 @@ async def accept(
     async with deployment() as here:
         await accept_finding(here.database, COMMAND_LINE, finding_id, why, now=utc_now())
     note(f"finding {finding_id} is accepted")
+
+
+@app.command(epilog='Example: paydesk proceeds correct 17 --less 0.05 --fee --note "their fee was 0.30, not 0.25"')
+@command
+async def correct(
+    finding_id: Annotated[int, typer.Argument(metavar="ID", min=1, max=2**53 - 1, help="The id of a finding.")],
+    more: Annotated[str, typer.Option(metavar="AMOUNT", help="What the acquirer owes more than our books say.")] = "",
+    less: Annotated[str, typer.Option(metavar="AMOUNT", help="What it owes less.")] = "",
+    fee: Annotated[bool, typer.Option("--fee", help="It is a fee: it counts among the costs.")] = False,
+    why: Annotated[str, typer.Option("--note", help="Why, for the operators' log.")] = "",
+    take_back: Annotated[bool, typer.Option("--take-back", help="Post the opposite of what was posted so.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Set your own books right by a posting beside what was told, in the currency of what differs;
+    the finding is accepted by that. Moves no money, and changes no merchant's books.
+    """
+    correction = None if take_back else _correction(more, less, is_fee=fee)
+    async with deployment() as here:
+        if correction is None:
+            done = await take_back_correction(here.database, COMMAND_LINE, finding_id, now=utc_now())
+        else:
+            done = await correct_finding(here.database, COMMAND_LINE, finding_id, correction, why, now=utc_now())
+    if as_json:
+        show_json(asdict(done))
+    else:
+        posted = f"{written(done.corrected, done.corrected_currency)} {done.corrected_currency}"
+        note(f"{posted} are posted for finding {finding_id}")
+
+
+def _correction(more: str, less: str, *, is_fee: bool) -> Correction:
+    """What was typed. Raises: Malformed."""
+    if bool(more) == bool(less):
+        raise Malformed("say what the acquirer owes --more, or --less, than our books say", "more")
+    amount = parse_bound(more or less, "--more" if more else "--less")
+    if amount <= 0:
+        raise Malformed("an amount is above 0: --less takes away", "less")
+    return Correction(amount if more else -amount, is_fee)
 
 
 @app.command(epilog="Example: paydesk proceeds payouts --acquirer stripe --last 10")

@@ -82,6 +82,18 @@ async def test_a_payment_that_the_balance_never_had_is_named_after_its_time(proc
     assert await proceeds.findings() == []
 
 
+async def test_a_payment_of_a_test_clock_that_is_ahead_is_named_in_real_time_too(proceeds: Proceeds) -> None:
+    ahead = timedelta(days=90)
+    whose = {"merchant_id": proceeds.shop.merchant_id}
+    await breaking.say(proceeds.database, "merchant", {"id": proceeds.shop.merchant_id}, test_clock=ahead)
+    await breaking.say(proceeds.database, "payment", whose, captured_at=utc_now() + ahead)
+    await proceeds.read(now=utc_now() - timedelta(hours=1))
+    await proceeds.read(now=utc_now() + timedelta(days=13))
+    assert await proceeds.findings() == []
+    await proceeds.read(now=utc_now() + timedelta(days=15))
+    assert [kind for kind, _ in await proceeds.findings()] == ["not_told"]
+
+
 async def test_a_payment_that_no_payout_has_while_later_ones_are_paid_is_named(proceeds: Proceeds) -> None:
     held = await proceeds.capture()
     later = replace(held, id="txn_later", at=held.at + timedelta(hours=25), is_ours=False, of_key="", purchase="")

@@ -35,6 +35,25 @@ select 'balance_line' as table_name, null::bigint as merchant_id, acquirer || ' 
  where (t.fee, t.under_way, t.other) is distinct from (coalesce(p.fees, 0), coalesce(p.under_way, 0), coalesce(p.other, 0))
     or coalesce(p.postings, 0) <> coalesce(t.has_posting, false)::integer;
 
+-- name: corrections_posted(merchant_id)
+-- A correction is posted once, as its finding says, and stands only as long as what it corrects differs.
+with posted as (
+    select finding_id, sum(amount) filter (where account = 'acquirer') as amount
+      from operator_entry
+     where :merchant_id::bigint is null and finding_id is not null
+     group by finding_id
+), said as (
+    select id, corrected, settled_at from proceeds_finding where :merchant_id::bigint is null and corrected <> 0
+)
+select 'proceeds_finding' as table_name, null::bigint as merchant_id, coalesce(s.id, p.finding_id) as id,
+       case when s.settled_at is not null
+            then format('is corrected by %s, and agrees by itself now: take that back', s.corrected)
+            else format('is corrected by %s, and its postings come to %s', coalesce(s.corrected, 0),
+                        coalesce(p.amount, 0)) end as detail
+  from said s
+  full join posted p on p.finding_id = s.id
+ where coalesce(s.corrected, 0) <> coalesce(p.amount, 0) or s.settled_at is not null;
+
 -- name: arrivals_posted(merchant_id)
 -- Of a payout as much came to the operator's bank as it says, if it has arrived, and else nothing.
 with posted as (

@@ -130,6 +130,7 @@ FIGURE_RULES = (
 OPERATOR_RULES = (
     Rule("operator_postings_balance", "every posting of the operator's own books sums to zero in each currency"),
     Rule("lines_posted", "what an acquirer keeps or pays out by a line of its balance is posted once, as it says"),
+    Rule("corrections_posted", "a correction of the operator's books is posted once, while what it corrects differs"),
     Rule("arrivals_posted", "what arrived of an acquirer's payouts is at the operator's bank, and nothing else is"),
     Rule("payouts_whole", "an acquirer's payout is the sum of its lines, or is named"),
 )

@@ -24,7 +24,9 @@ LAST_PLACE = (LATEST, "", "")
 
 @dataclass(frozen=True, slots=True)
 class OpenFinding:
-    """Something that differs, as it stands."""
+    """Something that differs, as it stands; `corrected` is what was posted for it since, as what
+    the acquirer owes more, 0 if nothing was.
+    """
 
     id: int
     acquirer: str
@@ -39,6 +41,8 @@ class OpenFinding:
     accepted_at: datetime | None
     accepted_by: str
     accepted_why: str
+    corrected: Decimal
+    corrected_currency: str
 
     @property
     def advice(self) -> str:

@@ -1,7 +1,7 @@
 -- name: findings(acquirer, payout, accepted)
 -- What differs, the newest first; of one account or payout if named.
 select id, acquirer, kind, subject, payout, merchant_id, live, payment_id, reason, found_at, accepted_at, accepted_by,
-       accepted_why
+       accepted_why, corrected, corrected_currency
   from proceeds_finding
  where settled_at is null
    and (:accepted::boolean or accepted_at is null)

@@ -116,15 +116,17 @@ select p.payout as reference, p.at, p.currency, p.amount, p.state, p.lines_read,
 
 -- name: missing(acquirer, since, until, most)
 -- What was taken there by our books, and is not in the balance, or in none of its payouts: of attempts sent between two
--- times (real time), and of open findings. The latter only where a later line was paid out since.
+-- times (real time), and of open findings. The latter only where a later line was paid out since. When it was captured is
+-- reckoned back by its side's clock.
 select a.idempotency_key as key, a.merchant_id, a.live, a.payment_id, a.amount, a.currency, p.captured_at,
        l.line is not null as is_told
   from payment_attempt a
   join payment p on p.merchant_id = a.merchant_id and p.live = a.live and p.id = a.payment_id and p.attempt_id = a.id
+  join merchant m on m.id = a.merchant_id
   left join balance_line l on l.acquirer = a.acquirer and l.of_key = a.idempotency_key and l.kind = 'capture'
  where a.acquirer = :acquirer and a.state = 'approved' and a.amount > 0
    and a.not_after between :since::timestamptz and :until::timestamptz
-   and p.captured_at < :until and p.state in ('captured', 'partially_refunded', 'refunded', 'charged_back')
+   and p.captured_at - side_clock(a.live, m.test_clock) < :until and p.state in ('captured', 'partially_refunded', 'refunded', 'charged_back')
    and (l.line is null
         or (l.payout is null
             and exists (select
