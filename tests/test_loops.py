@@ -50,6 +50,7 @@ WORK = {
     "forgetting of mails": "paydesk.domain.mail.sending:MailSender._forget",
     "telling": "paydesk.domain.mail.telling:tell_events",
     "telling of failures": "paydesk.domain.mail.telling:tell_failing",
+    "telling of cards": "paydesk.domain.mail.telling:tell_expiring",
     "first statistics": "paydesk.database.first_statistics:FirstStatistics.look",
     "pulse": "paydesk.domain.operations.machinery:queries.say_alive",
     "partitions of the logs": "paydesk.worker:keep_partitions",

@@ -47,6 +47,7 @@ WRITERS: dict[str, str] = {
     # adopted, too.
     "card": "billing operations payments privacy sealing shoppers subscriptions test_clock",
     "card_change": "billing payments privacy",  # hurried as attempts are; erased with its customer
+    "card_expiry": "mail",  # begun by triggers; it goes with its subscription
     "card_guard": "business payments test_clock",  # the team sets limits, the guard acts
     "card_guard_minute": "business payments test_clock",  # the team forgets test tries
     "card_try": "business payments test_clock",  # the team forgets test tries

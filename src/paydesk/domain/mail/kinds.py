@@ -13,6 +13,8 @@ class MailKind(StrEnum):
     """Is the receipt of the subscription's first payment, too."""
     renewal_receipt = "renewal_receipt"
     renewal_failed = "renewal_failed"
+    card_expires = "card_expires"
+    """The card of a subscription expires before it is charged again and again."""
     subscription_stopped = "subscription_stopped"
     subscription_cancelled = "subscription_cancelled"
     payment_failed = "payment_failed"
@@ -43,6 +45,7 @@ CUSTOMER_KINDS = frozenset(
         MailKind.subscription_started,
         MailKind.renewal_receipt,
         MailKind.renewal_failed,
+        MailKind.card_expires,
         MailKind.subscription_stopped,
         MailKind.subscription_cancelled,
         MailKind.payment_failed,

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Literal
 from zoneinfo import ZoneInfo
 
-from babel.dates import format_date, format_timedelta
+from babel.dates import format_date, format_skeleton, format_timedelta
 
 from paydesk.core.cards import BRAND_RULES, Brand
 from paydesk.core.payment_systems import PAYMENT_SYSTEMS
@@ -69,6 +69,10 @@ class MailMatter:
         """A fact that is a moment, as a day in the merchant's time zone; empty if it is not set."""
         at = self.moment_of(name)
         return "" if at is None else format_date(at, "long", self.texts.date_locale)
+
+    def month(self, name: str) -> str:
+        """A fact that is a date, as its month and year."""
+        return str(format_skeleton("yMMMM", date.fromisoformat(self.fact(name)), locale=self.texts.date_locale))
 
     def moment(self, name: str) -> str:
         """A fact that is a moment, with its time of day and zone; empty if it is not set."""

@@ -112,6 +112,31 @@ def renewal_failed(telling: MailMatter) -> Content:
     )
 
 
+def card_expires(telling: MailMatter) -> Content:
+    """A card that will not be good for the charges to come: the customer may give another one."""
+    say, package, month = telling.say, telling.fact("package"), telling.month("expires")
+    return Content(
+        say(mark("Your card for “%(package)s” expires soon"), package=package),
+        (
+            say(
+                mark(
+                    "The card that pays for your subscription “%(package)s” from %(merchant)s is valid until %(month)s."
+                ),
+                package=package,
+                merchant=telling.merchant,
+                month=month,
+            ),
+            say(
+                mark(
+                    "To keep your subscription, use another card. If you have a new one already, you can enter it now."
+                )
+            ),
+        ),
+        known(telling.instrument(), (say(mark("Next payment")), telling.day("date_next"))),
+        (say(mark("Use another card")), telling.portal("/card")),
+    )
+
+
 def subscription_stopped(telling: MailMatter) -> Content:
     """The end after the last try to charge failed."""
     say, package = telling.say, telling.fact("package")

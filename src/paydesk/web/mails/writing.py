@@ -28,6 +28,7 @@ KINDS: Mapping[MailKind, Callable[[MailMatter], Content]] = {
     MailKind.subscription_started: to_customers.subscription_started,
     MailKind.renewal_receipt: to_customers.renewal_receipt,
     MailKind.renewal_failed: to_customers.renewal_failed,
+    MailKind.card_expires: to_customers.card_expires,
     MailKind.subscription_stopped: to_customers.subscription_stopped,
     MailKind.subscription_cancelled: to_customers.subscription_cancelled,
     MailKind.payment_failed: to_customers.payment_failed,
