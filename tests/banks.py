@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 
 from paydesk.adapters.acquirers.balance import Balance
-from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, FailedRefundPage
+from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, EvidenceFile, EvidenceKind, FailedRefundPage
 from paydesk.adapters.acquirers.hosted_pages import Capabilities, Page, PageList, PageRequest
 from paydesk.adapters.acquirers.interface import (
     Acquirer,
@@ -127,7 +127,10 @@ class OwnBank(WithoutPages):
     async def find_dispute(self, reference: str) -> Dispute | None:
         return None
 
-    async def submit_evidence(self, reference: str, text: str) -> None:
+    async def upload_evidence(self, file: EvidenceFile) -> str:
+        return file.key
+
+    async def submit_evidence(self, reference: str, text: str, files: Mapping[EvidenceKind, str]) -> None:
         """It is read by a person."""
 
     async def close(self) -> None:

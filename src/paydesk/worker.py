@@ -23,6 +23,7 @@ from paydesk.domain.accounts.housekeeping import forget_past_entries
 from paydesk.domain.alarms.raising import watch_alarms
 from paydesk.domain.billing.card_lookups import run_card_lookups
 from paydesk.domain.billing.charging import Pace, run_billing
+from paydesk.domain.chargebacks.evidence_files import erase_past_files
 from paydesk.domain.chargebacks.reading_acquirers import run_disputes
 from paydesk.domain.deliveries.deadlines import run_deadlines
 from paydesk.domain.ledger.closing import run_closing
@@ -190,6 +191,7 @@ async def run_housekeeping(settings: Settings, database: Database, vault: Vault,
         "forgetting of shoppers' codes": lambda: forget_past(database, now=utc_now()),
         "forgetting of saved cards": lambda: remove_unneeded(database, now=utc_now()),
         "look for cards to let go of": lambda: ask_unneeded(database, now=utc_now()),
+        "erasing of files of past disputes": lambda: erase_past_files(database, now=utc_now()),
         "hiding of older links": lambda: hide_left_links(database, vault),
         "sending of what waited": lambda: send_all_waiting(database, now=utc_now()),
     }

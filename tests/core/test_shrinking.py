@@ -10,8 +10,10 @@ from PIL import Image
 from tests.domain.merchants.drawing import jpeg, png, webp
 
 from paydesk.core.errors import Malformed
-from paydesk.core.pictures import read_picture
-from paydesk.core.shrinking import shrunk
+from paydesk.core.pictures import Largest, read_picture
+from paydesk.core.shrinking import redrawn, shrunk
+
+LARGEST = Largest(content=4_500_000, side=8192, pixels=16_000_000)
 
 
 def drawn(kind: str, size: tuple[int, int], mode: str = "RGB", **how: Any) -> bytes:
@@ -92,3 +94,34 @@ def test_a_broken_picture_is_refused_and_never_an_error_of_ours(kind: str) -> No
         broken[chance.randrange(len(broken))] ^= 1 << chance.randrange(8)
         with contextlib.suppress(Malformed):
             assert read_picture(shrunk(bytes(broken), 96, "picture")) is not None
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG"])
+def test_a_picture_drawn_again_has_its_size_and_nothing_but_pixels(kind: str) -> None:
+    secret = b"<script>alert(1)</script>"
+    told = Image.Exif()
+    told[0x010E] = secret.decode()
+    content = drawn(kind, (400, 200), exif=told) + secret
+    media_type, again = redrawn(content, LARGEST, "file")
+    assert secret in content
+    assert secret not in again
+    seen = read_picture(again)
+    assert seen is not None
+    assert (media_type, seen.media_type, seen.width, seen.height) == (f"image/{kind.lower()}",) * 2 + (400, 200)
+
+
+def test_what_is_transparent_is_drawn_again_on_white() -> None:
+    with Image.open(BytesIO(redrawn(drawn("PNG", (40, 20), "RGBA"), LARGEST, "file")[1])) as again:
+        assert (again.mode, again.getpixel((3, 3))) == ("RGB", (255, 255, 255))
+
+
+@pytest.mark.parametrize("content", [png(8000, 8000), jpeg(65_500, 10), bytes(4_500_001), png(100, 100), b"GIF89a"])
+def test_what_unpacks_to_gigabytes_or_is_broken_is_not_drawn_again(content: bytes) -> None:
+    with pytest.raises(Malformed) as caught:
+        redrawn(content, LARGEST, "file")
+    assert caught.value.fields == ("file",)
+
+
+def test_only_png_and_jpeg_are_drawn_again() -> None:
+    with pytest.raises(Malformed, match="PNG or JPEG"):
+        redrawn(drawn("WEBP", (40, 20)), LARGEST, "file")

@@ -60,6 +60,7 @@ WRITERS: dict[str, str] = {
     "dispute_reading": "chargebacks",
     "dispute_waiting": "chargebacks",
     "entry_pause": "accounts",
+    "evidence_file": "chargebacks privacy test_clock",  # erased with its customer, or with the test side
     "failed_refund_reading": "payments",
     "fee_amount": "operations",
     "fee_plan": "merchants operations",  # an operator changes terms

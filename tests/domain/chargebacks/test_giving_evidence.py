@@ -59,7 +59,7 @@ async def test_the_banks_time_for_an_answer_is_known(desk: Desk, shop: Shop, dis
 async def test_pressed_many_times_at_once_it_is_handed_over_once(desk: Desk, shop: Shop, disputed: int) -> None:
     given: list[str] = []
 
-    async def take(_reference: str, text: str) -> None:
+    async def take(_reference: str, text: str, _files: object) -> None:
         given.append(text)
         await asyncio.sleep(0)
 
@@ -98,14 +98,14 @@ async def test_a_lost_answer_is_looked_for_before_anything_is_sent_again(
     given: list[str] = []
     honest = desk.acquirers["simulator"]
 
-    async def lose(reference: str, text: str) -> None:
+    async def lose(reference: str, text: str, files: Any) -> None:
         if came_through:
-            await honest.submit_evidence(reference, text)
+            await honest.submit_evidence(reference, text, files)
         raise OutcomeUnknown("no answer")
 
-    async def count(reference: str, text: str) -> None:
+    async def count(reference: str, text: str, files: Any) -> None:
         given.append(text)
-        await honest.submit_evidence(reference, text)
+        await honest.submit_evidence(reference, text, files)
 
     with pytest.raises(Unavailable):
         await give_evidence(at_bank(desk, submit_evidence=lose), shop, disputed, "one", now=utc_now(), once=True)
@@ -143,8 +143,8 @@ async def test_what_a_dead_process_had_in_hand_is_unknown_after_a_while(desk: De
 async def test_reading_the_bank_settles_what_is_unknown(desk: Desk, shop: Shop, disputed: int) -> None:
     honest = desk.acquirers["simulator"]
 
-    async def lose(reference: str, text: str) -> None:
-        await honest.submit_evidence(reference, text)
+    async def lose(reference: str, text: str, files: Any) -> None:
+        await honest.submit_evidence(reference, text, files)
         raise OutcomeUnknown("no answer")
 
     with pytest.raises(Unavailable):

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -20,7 +20,7 @@ from tests.proving import check
 from tests.standings import standings
 from tests.till import Till as Side
 
-from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, FailedRefundPage
+from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, EvidenceFile, EvidenceKind, FailedRefundPage
 from paydesk.adapters.acquirers.interface import (
     AcquirerRefused,
     Earlier,
@@ -115,8 +115,11 @@ class Teller(OwnBank):
     async def find_dispute(self, reference: str) -> Dispute | None:
         return await self._serve(lambda: self.bank.find_dispute(reference))
 
-    async def submit_evidence(self, reference: str, text: str) -> None:
-        await self._serve(lambda: self.bank.submit_evidence(reference, text))
+    async def upload_evidence(self, file: EvidenceFile) -> str:
+        return await self._serve(lambda: self.bank.upload_evidence(file))
+
+    async def submit_evidence(self, reference: str, text: str, files: Mapping[EvidenceKind, str]) -> None:
+        await self._serve(lambda: self.bank.submit_evidence(reference, text, files))
 
     async def _move(self, call: Callable[[], _Answer]) -> _Answer:
         if self.refuse:

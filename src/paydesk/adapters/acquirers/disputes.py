@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
@@ -20,6 +21,42 @@ class DisputeStatus(StrEnum):
     """The bank decided for the customer; a part may have come back all the same."""
     DROPPED = "dropped"
     """It ended before money moved: an inquiry that was closed, a dispute that was prevented."""
+
+
+class EvidenceKind(StrEnum):
+    """What a file shows that belongs to the merchant's side of a dispute."""
+
+    RECEIPT = "receipt"
+    DELIVERY = "delivery"
+    MESSAGES = "messages"
+    """What was written to and by the customer."""
+    SERVICE = "service"
+    """That what is no goods was provided."""
+    SIGNATURE = "signature"
+    REFUND_TERMS = "refund_terms"
+    CANCELLATION_TERMS = "cancellation_terms"
+    OTHER_PAYMENT = "other_payment"
+    """That the payment which looks the same is another one."""
+    OTHER = "other"
+
+
+MEDIA_TYPES: Mapping[str, str] = {"application/pdf": "pdf", "image/png": "png", "image/jpeg": "jpg"}
+"""What such a file may be, and how its name ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceFile:
+    """A file of the merchant's side, under a `key` of its own; all in it is seen."""
+
+    key: str
+    kind: EvidenceKind
+    media_type: str
+    content: bytes = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        """What it is called at the bank."""
+        return f"{self.kind}.{MEDIA_TYPES[self.media_type]}"
 
 
 @dataclass(frozen=True, slots=True)

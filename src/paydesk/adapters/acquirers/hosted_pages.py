@@ -27,7 +27,8 @@ class Capabilities:
     """What an acquirer can do: take cards that were typed on our page, host a page of its own,
     charge a stored instrument without its customer, and with its customer there (`one_click`).
 
-    `answered_at` is where the merchant's side of a dispute is told, in words, if not from here.
+    `answered_at` is where the merchant's side of a dispute is told, in words, if not from here,
+    and with `evidence_files` it may be told with files.
     """
 
     cards: bool = True
@@ -35,6 +36,7 @@ class Capabilities:
     stored: bool = True
     one_click: bool = False
     answered_at: str = ""
+    evidence_files: bool = False
 
 
 @dataclass(frozen=True, slots=True)

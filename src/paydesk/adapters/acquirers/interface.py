@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
 from paydesk.adapters.acquirers.balance import Balance
-from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, FailedRefundPage
+from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, EvidenceFile, EvidenceKind, FailedRefundPage
 from paydesk.adapters.acquirers.hosted_pages import Capabilities, Page, PageList, PageRequest
 from paydesk.adapters.acquirers.instruments import Instrument
 from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
@@ -404,8 +404,16 @@ class Acquirer(Protocol):
         Raises: AcquirerRefused if it may not be asked.
         """
 
-    async def submit_evidence(self, reference: str, text: str) -> None:
-        """Tell the bank the merchant's side of an open dispute, the latest last. Moves no money.
+    async def upload_evidence(self, file: EvidenceFile) -> str:
+        """Hand over a file that evidence will name, and return what the bank calls it; under the
+        same key it is the same file. It is evidence of nothing until then. Moves no money.
+
+        Raises: AcquirerRefused if it takes no such file.
+        """
+
+    async def submit_evidence(self, reference: str, text: str, files: Mapping[EvidenceKind, str]) -> None:
+        """Tell the bank the merchant's side of an open dispute, the latest last, with `files` by
+        what the bank calls them. Moves no money.
 
         Raises: AcquirerRefused if there is no such dispute or it is closed.
         """

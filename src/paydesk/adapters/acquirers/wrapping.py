@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import TypeVar
 
 from paydesk.adapters.acquirers.balance import Balance
-from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, FailedRefundPage
+from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, EvidenceFile, EvidenceKind, FailedRefundPage
 from paydesk.adapters.acquirers.hosted_pages import Capabilities, Page, PageList, PageRequest
 from paydesk.adapters.acquirers.interface import (
     Acquirer,
@@ -140,9 +140,13 @@ class PassingAcquirer:
         """As the other acquirer. Moves no money."""
         return await self.honest.find_dispute(reference)
 
-    async def submit_evidence(self, reference: str, text: str) -> None:
+    async def upload_evidence(self, file: EvidenceFile) -> str:
         """As the other acquirer, if this lets it. Moves no money."""
-        await self._tell(lambda: self.honest.submit_evidence(reference, text))
+        return await self._tell(lambda: self.honest.upload_evidence(file))
+
+    async def submit_evidence(self, reference: str, text: str, files: Mapping[EvidenceKind, str]) -> None:
+        """As the other acquirer, if this lets it. Moves no money."""
+        await self._tell(lambda: self.honest.submit_evidence(reference, text, files))
 
     async def release_kept(self, reference: str) -> None:
         """As the other acquirer, if this lets it. Moves no money."""

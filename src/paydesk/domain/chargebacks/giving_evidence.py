@@ -12,12 +12,13 @@ from functools import partial
 
 from paydesk.adapters.acquirers.interface import Acquirer, AcquirerRefused, OutcomeUnknown
 from paydesk.core.card_numbers import masked
-from paydesk.core.errors import Conflict, Malformed, Unavailable
+from paydesk.core.errors import Conflict, Malformed, PaydeskError, Unavailable
 from paydesk.database.records import record_of
 from paydesk.database.statements import Connection, load_statements
 from paydesk.database.surely import drawn_key, surely
 from paydesk.domain.chargebacks.for_api import Chargeback, find_chargeback, reference_of
 from paydesk.domain.chargebacks.states import Answer, EvidenceState
+from paydesk.domain.chargebacks.uploading import upload_files
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
 
@@ -44,7 +45,7 @@ async def save_draft(desk: Desk, shop: Shop, chargeback_id: int, text: str) -> N
         _require_text(text)
     about = {"merchant_id": shop.merchant_id, "live": shop.live, "id": chargeback_id}
     if await queries.save_draft(desk.database, **about, draft=masked(text.strip()), patience=PATIENCE) is None:
-        raise await _why_not(desk, shop, chargeback_id)
+        raise await why_not(desk, shop, chargeback_id)
 
 
 async def give_evidence(
@@ -74,9 +75,15 @@ async def give_evidence(
     # What is not there was not written, or was not allowed: then the second try says so too.
     row = await surely(desk.database, write, partial(_written, shop, chargeback_id, key), unsure=_UNSURE)
     if row is None:
-        raise await _why_not(desk, shop, chargeback_id)
+        raise await why_not(desk, shop, chargeback_id)
     try:
-        await acquirer.submit_evidence(reference, masked(text))
+        files = await upload_files(desk.database, shop, chargeback_id, acquirer)
+    except (AcquirerRefused, OutcomeUnknown) as error:
+        # Files alone are no answer: the bank has none, for certain.
+        await queries.evidence_ended(desk.database, **about, state=EvidenceState.REFUSED)
+        raise _without_files(error) from error
+    try:
+        await acquirer.submit_evidence(reference, masked(text), files)
     except AcquirerRefused as error:
         await queries.evidence_ended(desk.database, **about, state=EvidenceState.REFUSED)
         raise Conflict(f"the bank does not take the evidence: {error}") from error
@@ -85,6 +92,13 @@ async def give_evidence(
         raise Unavailable("the evidence is recorded, but the bank can't be reached; send it again later") from error
     await queries.evidence_ended(desk.database, **about, state=EvidenceState.SENT)
     return await find_chargeback(desk.database, shop, chargeback_id)
+
+
+def _without_files(error: AcquirerRefused | OutcomeUnknown) -> PaydeskError:
+    """What came of an answer whose files could not be handed over."""
+    if isinstance(error, AcquirerRefused):
+        return Conflict(f"the bank does not take a file, and was given nothing: {error}")
+    return Unavailable("the bank could not be given the files, and has no answer yet; send it again later")
 
 
 async def _written(shop: Shop, chargeback_id: int, key: str, connection: Connection) -> object:
@@ -119,7 +133,7 @@ async def find_answer(desk: Desk, shop: Shop, chargeback_id: int) -> Answer:
     return record_of(Answer, await row)
 
 
-async def _why_not(desk: Desk, shop: Shop, chargeback_id: int) -> Conflict:
+async def why_not(desk: Desk, shop: Shop, chargeback_id: int) -> Conflict:
     """Why no evidence can be given, or written."""
     found = await find_chargeback(desk.database, shop, chargeback_id)
     answer = await find_answer(desk, shop, chargeback_id)
@@ -130,6 +144,8 @@ async def _why_not(desk: Desk, shop: Shop, chargeback_id: int) -> Conflict:
             f"the bank took evidence for chargeback {chargeback_id} until {answer.respond_by:%Y-%m-%d %H:%M} UTC; it "
             "comes too late"
         )
+    if answer.is_unknown(PATIENCE):
+        return Conflict("nobody knows whether the bank has the evidence: send it again before you change its files")
     if answer.evidence_state is EvidenceState.SENDING:
         return Conflict("the evidence is being handed to the bank just now; look again in a minute")
     return Conflict("the bank has the evidence already, and takes it once")

@@ -139,6 +139,12 @@ update chargeback
  where merchant_id = :merchant_id and live = :live and id = any(:ids::bigint[])
    and (evidence <> '' or evidence_draft <> '');
 
+-- name: erase_evidence_files(merchant_id, live, ids)!
+update evidence_file
+   set content = null, name = 'erased'
+ where merchant_id = :merchant_id and live = :live and chargeback_id = any(:ids::bigint[])
+   and (content is not null or name <> 'erased');
+
 -- name: erase_movements(merchant_id, live, ids, patterns)!
 update movement
    set refusal = 'erased'

@@ -67,6 +67,8 @@ async def _of_side(connection: Connection, found: Found) -> dict[str, list[Mappi
         )
         for kind in BY_ID
     }
+    files = queries.export_evidence_files(connection, **side, ids=found.chargebacks)
+    stored["evidence_files"] = await records_of(_Stored, files)
     attempts = queries.export_pingback_attempts(connection, **side, ids=found.pingbacks)
     stored["pingback_attempts"] = await records_of(_Stored, attempts)
     forms = queries.export_refused_forms(connection, **side, orders=orders, patterns=patterns)

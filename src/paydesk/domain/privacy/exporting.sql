@@ -63,6 +63,11 @@ select to_jsonb(t) - '{idempotency_key,request_key}'::text[] as row from movemen
 select to_jsonb(t) as row from chargeback t
  where t.merchant_id = :merchant_id and t.live = :live and t.id = any(:ids::bigint[]) order by t.id;
 
+-- name: export_evidence_files(merchant_id, live, ids)
+select to_jsonb(t) - '{content,upload_key}'::text[] || jsonb_build_object('content', encode(t.content, 'base64')) as row
+  from evidence_file t
+ where t.merchant_id = :merchant_id and t.live = :live and t.chargeback_id = any(:ids::bigint[]) order by t.id;
+
 -- name: export_deliveries(merchant_id, live, ids)
 select to_jsonb(t) - '{digest}'::text[] as row from delivery t
  where t.merchant_id = :merchant_id and t.live = :live and t.id = any(:ids::bigint[]) order by t.id;

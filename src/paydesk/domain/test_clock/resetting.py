@@ -19,8 +19,8 @@ queries = load_statements(__package__ or "", "resetting.sql")
 IN_ORDER = (
     "pingback_attempts", "rejected_forms", "ignored_fields", "card_tries", "card_guard_minutes", "pingbacks",
     "ledger_entries", "payouts", "deliveries",
-    "chargebacks", "movements", "api_calls", "shopper_sessions", "shopper_codes", "instrument_charges",
-    "saved_instruments", "shoppers",
+    "evidence_files", "chargebacks", "movements", "api_calls", "shopper_sessions", "shopper_codes",
+    "instrument_charges", "saved_instruments", "shoppers",
     "payment_attempts", "payments", "payment_link_sales", "payment_links", "picture_sources", "item_pictures",
     "subscriptions", "checkouts", "customers", "cards", "package_versions", "subscription_packages",
 )  # fmt: skip

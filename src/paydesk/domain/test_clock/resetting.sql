@@ -61,6 +61,11 @@ delete from delivery
  where merchant_id = :merchant_id and live = false
    and id in (select id from delivery where merchant_id = :merchant_id and live = false limit :most);
 
+-- name: delete_evidence_files(merchant_id, most)!
+delete from evidence_file
+ where merchant_id = :merchant_id and live = false
+   and id in (select id from evidence_file where merchant_id = :merchant_id and live = false limit :most);
+
 -- name: delete_chargebacks(merchant_id, most)!
 delete from chargeback
  where merchant_id = :merchant_id and live = false

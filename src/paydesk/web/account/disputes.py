@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, timedelta
 from math import ceil
 
 from starlette.responses import Response
 
+from paydesk.adapters.acquirers.disputes import EvidenceKind
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Malformed, PaydeskError, Unavailable
 from paydesk.domain.accounts.roles import Permission
@@ -18,10 +20,13 @@ from paydesk.domain.business.disputes_for_team import (
     known_facts,
     list_disputes,
 )
+from paydesk.domain.chargebacks.evidence_files import MOST_BYTES, MOST_PAGES, add_file, list_files, remove_file
 from paydesk.domain.chargebacks.giving_evidence import LONGEST_EVIDENCE, PATIENCE, find_answer, save_draft
 from paydesk.domain.chargebacks.states import ChargebackState, EvidenceState
 from paydesk.web.account.face import FACE
 from paydesk.web.console import dispute_words
+from paydesk.web.console.evidence_files import KINDS, download
+from paydesk.web.console.forms import read_evidence
 from paydesk.web.console.guards import Section, field_errors
 from paydesk.web.console.list_parameters import ROWS, list_address, mark_of, page_asked
 from paydesk.web.console.visit import Visit
@@ -29,6 +34,7 @@ from paydesk.web.console.visit import Visit
 section = Section(FACE)
 _DISPUTES = "/account/{merchant_id}/disputes"
 _ONE = f"{_DISPUTES}/{{chargeback_id}}"
+_REMOVE = re.compile(r"remove ([0-9]{1,15})")
 
 
 @section.page(_DISPUTES, needs=Permission.view)
@@ -59,15 +65,25 @@ async def show_dispute(visit: Visit) -> Response:
     return await _dispute_page(visit)
 
 
-@section.action(_ONE, needs=Permission.answer_disputes)
+@section.page(f"{_ONE}/files/{{file_id}}", needs=Permission.view)
+async def download_file(visit: Visit) -> Response:
+    """A file of the answer, to be saved."""
+    return await download(visit, visit.shop, visit.number("chargeback_id"), visit.number("file_id"))
+
+
+@section.action(_ONE, needs=Permission.answer_disputes, read=read_evidence)
 async def answer(visit: Visit) -> Response:
-    """Keep a draft, or hand the evidence to the bank."""
+    """Keep a draft, with a file that was chosen, or without one that is removed;
+    or hand the evidence to the bank.
+    """
     chargeback_id, text = visit.number("chargeback_id"), visit.form.text("text", LONGEST_EVIDENCE + 1)
     text = text.replace("\r\n", "\n")
     page = visit.url(f"disputes/{chargeback_id}")
     desk = visit.services.desk
     try:
         await save_draft(desk, visit.shop, chargeback_id, text)
+        if await _change_files(visit, chargeback_id):
+            return visit.go(page, visit.texts.get("The file is removed, and the draft is saved."))
         if visit.form.text("act", 10) != "send":
             return visit.go(page, visit.texts.get("The draft is saved. The bank has not been given it."))
         await acting.answer_dispute(
@@ -76,6 +92,23 @@ async def answer(visit: Visit) -> Response:
     except (Malformed, Conflict, Unavailable) as error:
         return await _dispute_page(visit, text, error)
     return visit.go(page, visit.texts.get("The bank has been given your evidence."))
+
+
+async def _change_files(visit: Visit, chargeback_id: int) -> bool:
+    """Add the file that was chosen, or remove the one whose button was pressed
+    (then it is true).
+    """
+    desk, removed = visit.services.desk, _REMOVE.fullmatch(visit.form.text("act", 40))
+    if removed:
+        await remove_file(desk, visit.shop, chargeback_id, int(removed[1]))
+        return True
+    content, name = visit.form.files.get("file", b""), visit.form.file_names.get("file", "")
+    if content or name:
+        kind = visit.form.text("kind", 40)
+        if kind not in set(EvidenceKind):
+            raise Malformed("say what the file shows", "kind")
+        await add_file(desk, visit.shop, chargeback_id, EvidenceKind(kind), name, content, now=visit.now)
+    return False
 
 
 async def _dispute_page(visit: Visit, typed: str = "", error: PaydeskError | None = None) -> Response:
@@ -104,8 +137,26 @@ async def _dispute_page(visit: Visit, typed: str = "", error: PaydeskError | Non
         may_answer=open_now and not one.is_answered and not sending,
         text=written or ready_to_send(visit, one, facts),
         longest=LONGEST_EVIDENCE,
-        errors=field_errors(error, "text") if error is not None else {},
+        **await _files_of(visit, one),
+        errors=field_errors(error, "text", "file", "kind") if error is not None else {},
     )
+
+
+async def _files_of(visit: Visit, one: SeenDispute) -> dict[str, object]:
+    """The answer's files, and which more it may have."""
+    files = await list_files(visit.database, visit.shop, one.id)
+    acquirer = visit.services.desk.acquirers.get(one.acquirer)
+    there = {file.kind for file in files}
+    return {
+        "files": files,
+        "files_url": visit.url(f"disputes/{one.id}/files"),
+        "kinds": KINDS,
+        "free_kinds": [(str(kind), visit.texts.get(words)) for kind, words in KINDS.items() if kind not in there],
+        "kind": visit.form.text("kind", 40) or EvidenceKind.OTHER,
+        "takes_files": acquirer is not None and acquirer.capabilities.evidence_files,
+        "most_megabytes": MOST_BYTES / 1_000_000,
+        "most_pages": MOST_PAGES,
+    }
 
 
 def _days_left(one: SeenDispute) -> int:

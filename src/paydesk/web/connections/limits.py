@@ -19,8 +19,9 @@ LARGEST_HEAD = 32 * 1024
 
 MOST_HEADERS = 100
 
-LARGEST_BODY = 1024 * 1024
-"""Bytes of any body; each page has a limit of its own far below, and says so in its own words."""
+LARGEST_BODY = 8 * 1024 * 1024
+"""Bytes of any body, which only files of an answer to a dispute may need; each other page has a
+limit of its own far below, and says so in its own words."""
 
 MOST_PIPELINED = 8
 """Requests that may wait on one connection behind the one that is being answered."""

@@ -11,6 +11,7 @@ from starlette.requests import Request
 
 from paydesk.core.card_numbers import masked
 from paydesk.core.errors import Malformed
+from paydesk.web.connections.limits import LARGEST_BODY
 from paydesk.web.visits import read_body, read_form_body
 
 LARGEST_FORM = 64 * 1024
@@ -26,6 +27,7 @@ class Form:
 
     pairs: tuple[tuple[str, str], ...] = ()
     files: Mapping[str, bytes] = field(default_factory=dict)
+    file_names: Mapping[str, str] = field(default_factory=dict)
 
     def text(self, name: str, most: int = 2000) -> str:
         """A field without surrounding spaces and card numbers, cut to `most` characters;
@@ -86,11 +88,12 @@ async def read_posted(request: Request) -> Form:
 
 
 _NAME = re.compile(rb'\bname="([^"]*)"')
+_FILE_NAME = re.compile(rb'\bfilename="([^"]*)"')
 _BOUNDARY = re.compile(r'boundary="?([A-Za-z0-9\'()+_,./:=?-]{1,70})"?')
 
 
-async def read_upload(request: Request) -> Form:
-    """A form with files (RFC 7578), of at most LARGEST_UPLOAD bytes.
+async def read_upload(request: Request, largest: int = LARGEST_UPLOAD) -> Form:
+    """A form with files (RFC 7578), of at most `largest` bytes.
 
     Raises: Malformed, TooLarge.
     """
@@ -98,7 +101,16 @@ async def read_upload(request: Request) -> Form:
     boundary = _BOUNDARY.search(content_type)
     if not content_type.lower().startswith("multipart/form-data") or boundary is None:
         raise Malformed("the form must be sent as multipart/form-data")
-    return parse_parts(await read_body(request, LARGEST_UPLOAD), boundary[1].encode())
+    return parse_parts(await read_body(request, largest), boundary[1].encode())
+
+
+async def read_evidence(request: Request) -> Form:
+    """A form that may have a file of an answer to a dispute; of a page that was opened
+    before there were files, plain fields. Raises: Malformed, TooLarge.
+    """
+    if request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
+        return await read_upload(request, LARGEST_BODY)
+    return await read_posted(request)
 
 
 def parse_parts(body: bytes, boundary: bytes) -> Form:
@@ -111,6 +123,7 @@ def parse_parts(body: bytes, boundary: bytes) -> Form:
         raise Malformed(f"the form has more than {_MOST_FIELDS} fields")
     pairs: list[tuple[str, str]] = []
     files: dict[str, bytes] = {}
+    file_names: dict[str, str] = {}
     for part in parts:
         head, gap, content = part.partition(b"\r\n\r\n")
         name = _NAME.search(head)
@@ -119,6 +132,8 @@ def parse_parts(body: bytes, boundary: bytes) -> Form:
         text = name[1].decode("utf-8", "replace")
         if b"filename=" in head:
             files[text] = content
+            named = _FILE_NAME.search(head)
+            file_names[text] = named[1].decode("utf-8", "replace") if named else ""
         else:
             pairs.append((text, content.decode("utf-8", "replace").replace("\x00", "")))
-    return Form(tuple(pairs), files)
+    return Form(tuple(pairs), files, file_names)

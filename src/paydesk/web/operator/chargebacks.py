@@ -5,6 +5,7 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from paydesk.domain.business.disputes_for_team import known_facts
+from paydesk.domain.chargebacks.evidence_files import list_files
 from paydesk.domain.chargebacks.states import ChargebackState, EvidenceState
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.operations.chargebacks import list_waiting
@@ -14,6 +15,7 @@ from paydesk.domain.operations.chargebacks_for_operator import (
     list_all_chargebacks,
 )
 from paydesk.web.console.dispute_words import reason_of
+from paydesk.web.console.evidence_files import KINDS, download
 from paydesk.web.console.guards import Access, Section
 from paydesk.web.console.list_parameters import ROWS, list_address, mark_of, page_asked
 from paydesk.web.console.visit import Visit
@@ -92,4 +94,14 @@ async def show_chargeback(visit: Visit) -> Response:
         state=badge_of(one),
         elsewhere=acquirer.capabilities.answered_at if acquirer is not None else "",
         handed_over=HANDED_OVER.get(one.evidence_state),
+        files=await list_files(visit.database, shop, one.id),
+        files_url=f"{_CHARGEBACKS}/{one.merchant_id}/{one.id}/files",
+        kinds=KINDS,
     )
+
+
+@section.page(f"{_CHARGEBACKS}/{{merchant_id}}/{{chargeback_id}}/files/{{file_id}}", needs=Access.operator)
+async def download_file(visit: Visit) -> Response:
+    """A file of the merchant's answer, to be saved."""
+    one = await find_chargeback_for_operator(visit.database, visit.number("merchant_id"), visit.number("chargeback_id"))
+    return await download(visit, Shop(one.merchant_id, one.live), one.id, visit.number("file_id"))

@@ -66,4 +66,4 @@ async def test_what_is_none_is_not_found_and_no_cursor_is_refused(till: Till) ->
     with pytest.raises(AcquirerRefused):
         await till.acquirer.disputes("no cursor")
     with pytest.raises(AcquirerRefused, match="dashboard"):
-        await till.acquirer.submit_evidence("tr_1.chb_1", "it was delivered")
+        await till.acquirer.submit_evidence("tr_1.chb_1", "it was delivered", {})

@@ -12,7 +12,7 @@ import pytest
 from tests.adapters.acquirers.counters import TEN, approved
 from tests.adapters.acquirers.counters import BankCounter as Counter
 
-from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, DisputeStatus
+from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, DisputeStatus, EvidenceFile, EvidenceKind
 from paydesk.adapters.acquirers.interface import (
     AcquirerRefused,
     Approved,
@@ -309,19 +309,47 @@ class TestDisputing:
         with pytest.raises(AcquirerRefused, match="already"):
             await counter.acquirer.close_dispute(dispute.reference, not won)
         with pytest.raises(AcquirerRefused, match="too late"):
-            await counter.acquirer.submit_evidence(dispute.reference, "a receipt")
+            await counter.acquirer.submit_evidence(dispute.reference, "a receipt", {})
 
     async def test_evidence_is_kept_for_the_bank(self, counter: Counter) -> None:
         _, _, dispute = await disputed(counter)
         for text in ("a receipt", "a receipt", "a signature"):
-            await counter.acquirer.submit_evidence(dispute.reference, text)
+            await counter.acquirer.submit_evidence(dispute.reference, text, {})
         given = [line.result for line in counter.record.operations() if line.kind is Kind.EVIDENCE]
         assert given == ["a receipt", "a signature"]
         assert len((await counter.acquirer.disputes("")).disputes) == 1
 
+    async def test_files_belong_to_the_evidence_that_names_them(self, counter: Counter) -> None:
+        _, _, dispute = await disputed(counter)
+        files = [
+            EvidenceFile("one", EvidenceKind.RECEIPT, "application/pdf", b"%PDF"),
+            EvidenceFile("two", EvidenceKind.OTHER, "image/png", b"png"),
+        ]
+        names = {file.kind: await counter.acquirer.upload_evidence(file) for file in files}
+        assert {file.kind: await counter.acquirer.upload_evidence(file) for file in files} == names
+        assert counter.record.evidence.of_dispute(dispute.reference) == []
+        await counter.acquirer.submit_evidence(dispute.reference, "a receipt", names)
+        given = counter.record.evidence.of_dispute(dispute.reference)
+        assert [(one.kind, one.media_type, one.size) for one in given] == [
+            ("other", "image/png", 3),
+            ("receipt", "application/pdf", 4),
+        ]
+
+    async def test_what_is_no_file_of_evidence_is_refused(self, counter: Counter) -> None:
+        _, _, dispute = await disputed(counter)
+        large = EvidenceFile("one", EvidenceKind.RECEIPT, "application/pdf", bytes(6 * 1024**2))
+        for file in (large, replace(large, content=b""), replace(large, media_type="text/html", content=b"<p>")):
+            with pytest.raises(AcquirerRefused, match="a file is a PDF"):
+                await counter.acquirer.upload_evidence(file)
+        await counter.acquirer.upload_evidence(replace(large, content=b"%PDF"))
+        with pytest.raises(AcquirerRefused, match="another file"):
+            await counter.acquirer.upload_evidence(replace(large, content=b"%PDF-"))
+        with pytest.raises(AcquirerRefused, match="no file"):
+            await counter.acquirer.submit_evidence(dispute.reference, "a receipt", {EvidenceKind.RECEIPT: "file_x"})
+
     async def test_a_dispute_of_nobody_is_refused(self, counter: Counter) -> None:
         with pytest.raises(AcquirerRefused, match="no dispute"):
-            await counter.acquirer.submit_evidence("dispute_unknown", "a receipt")
+            await counter.acquirer.submit_evidence("dispute_unknown", "a receipt", {})
         with pytest.raises(AcquirerRefused, match="no dispute"):
             await counter.acquirer.close_dispute("dispute_unknown", True)
 

@@ -56,6 +56,14 @@ def listed(*objects: dict[str, Any], more: bool = False) -> dict[str, Any]:
 
 
 @dataclass
+class SentFile:
+    """A file that came with a request."""
+
+    name: str
+    content: bytes
+
+
+@dataclass
 class Asked:
     """One request that the adapter made."""
 
@@ -63,6 +71,7 @@ class Asked:
     path: str
     key: str
     params: dict[str, str]
+    files: dict[str, SentFile] = field(default_factory=dict)
 
 
 @dataclass
@@ -80,9 +89,18 @@ class Stub:
         return [asked for asked in self.asked if (asked.method, asked.path) == (method, path)]
 
     async def respond(self, request: web.Request) -> web.Response:
-        params = dict(parse_qsl((await request.text()) or request.query_string))
+        files: dict[str, SentFile] = {}
+        if request.content_type == "multipart/form-data":
+            params = {}
+            for name, value in (await request.post()).items():
+                if isinstance(value, web.FileField):
+                    files[name] = SentFile(value.filename, value.file.read())
+                else:
+                    params[name] = str(value)
+        else:
+            params = dict(parse_qsl((await request.text()) or request.query_string))
         key = request.headers.get("Idempotency-Key", "")
-        self.asked.append(Asked(request.method, request.path, key, params))
+        self.asked.append(Asked(request.method, request.path, key, params, files))
         waiting = self.answers[request.method, request.path]
         status, body = waiting.pop(0) if len(waiting) > 1 else waiting[0]
         if body is None:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import inspect
+import re
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any
+from pathlib import Path
+from typing import Any, get_type_hints
 
 import pytest
+import stripe
+from stripe import _file as stripe_file
+from stripe.params import DisputeUpdateParamsEvidence
+from stripe.params import _dispute_update_params as params
 from tests.adapters.acquirers.stripe.stub import (
     INTENTS,
+    KEY_REUSED,
     NOON,
     NOTHING,
     Stub,
@@ -16,11 +25,30 @@ from tests.adapters.acquirers.stripe.stub import (
     listed,
 )
 
-from paydesk.adapters.acquirers.disputes import Dispute, DisputeStatus
-from paydesk.adapters.acquirers.interface import AcquirerRefused
+from paydesk.adapters.acquirers.disputes import Dispute, DisputeStatus, EvidenceFile, EvidenceKind
+from paydesk.adapters.acquirers.interface import AcquirerRefused, OutcomeUnknown
 from paydesk.adapters.acquirers.stripe import StripeAcquirer
 
 DISPUTE = "/v1/disputes/du_1"
+RECEIPT = EvidenceKind.RECEIPT
+FILE = EvidenceFile("upload-key", RECEIPT, "application/pdf", b"%PDF-1.7")
+
+
+def made(name: str) -> dict[str, Any]:
+    """A file as Stripe answers it (docs.stripe.com/api/files/object)."""
+    return {
+        "id": name,
+        "object": "file",
+        "created": 1777896000,
+        "expires_at": None,
+        "filename": "receipt.pdf",
+        "links": {"object": "list", "data": [], "has_more": False, "url": f"/v1/file_links?file={name}"},
+        "purpose": "dispute_evidence",
+        "size": 8,
+        "title": None,
+        "type": "pdf",
+        "url": f"https://files.stripe.com/v1/files/{name}/contents",
+    }
 
 
 def dispute(status: str, **changes: Any) -> dict[str, Any]:
@@ -163,12 +191,58 @@ class TestDisputes:
 
     async def test_evidence_is_handed_in(self, acquirer: StripeAcquirer, stub: Stub) -> None:
         stub.will("POST", "/v1/disputes/du_1", {"id": "du_1"})
-        await acquirer.submit_evidence("du_1", "a receipt")
+        await acquirer.submit_evidence("du_1", "a receipt", {})
         (sent,) = stub.asked
         assert sent.params == {"evidence[uncategorized_text]": "a receipt", "submit": "true"}
+
+    async def test_each_file_goes_into_the_field_it_belongs_to(self, acquirer: StripeAcquirer, stub: Stub) -> None:
+        stub.will("POST", "/v1/disputes/du_1", {"id": "du_1"})
+        names = {kind: f"file_{number}" for number, kind in enumerate(EvidenceKind)}
+        await acquirer.submit_evidence("du_1", "a receipt", names)
+        (sent,) = stub.asked
+        fields = {name[9:-1]: value for name, value in sent.params.items() if value.startswith("file_")}
+        assert sorted(fields.values()) == sorted(names.values())
+        known = get_type_hints(DisputeUpdateParamsEvidence, vars(params), include_extras=True)
+        assert set(fields) < set(known), "Stripe's own library knows these fields"
+        documented = Path(inspect.getfile(DisputeUpdateParamsEvidence)).read_text()
+        for name in fields:
+            assert re.search(rf'{name}: NotRequired\[str\]\s+"""\s+\(ID of a \[file upload\]', documented), name
+        assert (fields["receipt"], fields["uncategorized_file"]) == (names[RECEIPT], names[EvidenceKind.OTHER])
+        assert fields["shipping_documentation"] == names[EvidenceKind.DELIVERY]
+        assert fields["customer_communication"] == names[EvidenceKind.MESSAGES]
+
+    async def test_a_file_is_uploaded_as_stripe_documents_it(self, acquirer: StripeAcquirer, stub: Stub) -> None:
+        stub.will("POST", "/v1/files", made("file_1"))
+        content = b"%PDF-1.7\r\n--x\r\n" + bytes(range(256))
+        for _ in range(2):
+            assert await acquirer.upload_evidence(replace(FILE, content=content)) == "file_1"
+        for sent in stub.to("POST", "/v1/files"):
+            assert sent.key == "upload-key", "it may be sent again"
+            assert sent.params["purpose"] == "dispute_evidence"
+            assert (sent.files["file"].name, sent.files["file"].content) == ("receipt.pdf", content)
+
+    async def test_what_the_library_reads_of_a_file_is_what_the_stub_tells(self) -> None:
+        assert set(made("file_1")) <= set(get_type_hints(stripe.File, vars(stripe_file)))
+
+    @pytest.mark.parametrize(
+        ("status", "said", "meant"),
+        [
+            (400, {"type": "invalid_request_error", "message": "File too large"}, AcquirerRefused),
+            (400, KEY_REUSED["error"], AcquirerRefused),
+            (413, {"type": "invalid_request_error", "message": "Too large"}, AcquirerRefused),
+            (500, {"type": "api_error", "message": "Sorry"}, OutcomeUnknown),
+            (200, None, OutcomeUnknown),
+        ],
+    )
+    async def test_a_file_that_is_not_taken_is_told_from_one_of_which_nobody_knows(
+        self, acquirer: StripeAcquirer, stub: Stub, status: int, said: Any, meant: type[Exception]
+    ) -> None:
+        stub.will("POST", "/v1/files", said and {"error": said}, status)
+        with pytest.raises(meant):
+            await acquirer.upload_evidence(FILE)
 
     async def test_evidence_for_nothing_is_refused(self, acquirer: StripeAcquirer, stub: Stub) -> None:
         for reference in ("", "du_1/close"):
             with pytest.raises(AcquirerRefused, match="no dispute"):
-                await acquirer.submit_evidence(reference, "a receipt")
+                await acquirer.submit_evidence(reference, "a receipt", {})
         assert stub.asked == []

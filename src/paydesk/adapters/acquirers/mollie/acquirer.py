@@ -14,7 +14,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from paydesk.adapters.acquirers.balance import Balance
-from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, FailedRefundPage
+from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, EvidenceFile, EvidenceKind, FailedRefundPage
 from paydesk.adapters.acquirers.hosted_pages import Capabilities, Page, PageList, PageRequest
 from paydesk.adapters.acquirers.interface import (
     AcquirerRefused,
@@ -213,7 +213,11 @@ class MollieAcquirer:
         """How a chargeback stands now. Moves no money. Raises: AcquirerRefused, OutcomeUnknown."""
         return await self._disputes.named(reference)
 
-    async def submit_evidence(self, reference: str, text: str) -> None:
+    async def upload_evidence(self, file: EvidenceFile) -> str:
+        """Never: Mollie's interface takes none. Moves no money. Raises: AcquirerRefused."""
+        self._disputes.refuse_evidence()
+
+    async def submit_evidence(self, reference: str, text: str, files: Mapping[EvidenceKind, str]) -> None:
         """Never: Mollie's interface takes none. Moves no money. Raises: AcquirerRefused."""
         self._disputes.refuse_evidence()
 

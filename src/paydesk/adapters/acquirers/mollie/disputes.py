@@ -15,7 +15,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import partial
-from typing import Final
+from typing import Final, NoReturn
 
 from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, DisputeStatus
 from paydesk.adapters.acquirers.interface import AcquirerRefused
@@ -71,7 +71,7 @@ class Disputes:
             return None
         return self._dispute(found, await self._looking.payment(names[1]))
 
-    def refuse_evidence(self) -> None:
+    def refuse_evidence(self) -> NoReturn:
         """Say where a merchant's side is told. Raises: AcquirerRefused."""
         raise AcquirerRefused("Mollie takes a merchant's side in its dashboard only")
 

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Final, TypeVar
 
 from paydesk.adapters.acquirers.balance import Balance
-from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, FailedRefundPage
+from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, EvidenceFile, EvidenceKind, FailedRefundPage
 from paydesk.adapters.acquirers.hosted_pages import Capabilities, Page, PageList, PageRequest
 from paydesk.adapters.acquirers.interface import Earlier, Finding, MovementFinding, Outcome, Purchase, Release
 from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
@@ -34,7 +34,7 @@ class SimulatedAcquirer:
     """
 
     name: str = "simulator"
-    capabilities: Capabilities = Capabilities(pages=True, one_click=True)
+    capabilities: Capabilities = Capabilities(pages=True, one_click=True, evidence_files=True)
     hold_period: timedelta = HOLD_PERIOD
     key_lifetime: timedelta = KEY_LIFETIME
     keeps_cards: bool = False
@@ -148,9 +148,13 @@ class SimulatedAcquirer:
         """How a dispute stands now. Moves no money."""
         return await self._ask(partial(self.bank.find_dispute, reference))
 
-    async def submit_evidence(self, reference: str, text: str) -> None:
+    async def upload_evidence(self, file: EvidenceFile) -> str:
+        """Hand over a file that evidence will name. Moves no money. Raises: AcquirerRefused."""
+        return await self._ask(partial(self.bank.upload_evidence, file))
+
+    async def submit_evidence(self, reference: str, text: str, files: Mapping[EvidenceKind, str]) -> None:
         """Tell the merchant's side of an open dispute. Moves no money. Raises: AcquirerRefused."""
-        await self._ask(partial(self.bank.submit_evidence, reference, text))
+        await self._ask(partial(self.bank.submit_evidence, reference, text, files))
 
     async def open_dispute(self, of_key: str, reason: str) -> str:
         """Dispute a purchase as its customer would; returns the reference. Moves money.

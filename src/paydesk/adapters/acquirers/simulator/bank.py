@@ -6,14 +6,14 @@ security code.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 
 import msgspec
 
-from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, FailedRefundPage
+from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, EvidenceFile, EvidenceKind, FailedRefundPage
 from paydesk.adapters.acquirers.instruments import Instrument
 from paydesk.adapters.acquirers.interface import (
     AcquirerRefused,
@@ -185,10 +185,15 @@ class Bank:
         with self.record.transaction():
             disputing.close_dispute(self.record, reference, won=won, at=self._now())
 
-    def submit_evidence(self, reference: str, text: str) -> None:
+    def upload_evidence(self, file: EvidenceFile) -> str:
+        """Take a file that evidence will name. Moves no money. Raises: AcquirerRefused."""
+        with self.record.transaction():
+            return disputing.upload_evidence(self.record, file)
+
+    def submit_evidence(self, reference: str, text: str, files: Mapping[EvidenceKind, str]) -> None:
         """Keep the merchant's side of an open dispute. Moves no money. Raises: AcquirerRefused."""
         with self.record.transaction():
-            disputing.submit_evidence(self.record, reference, text, at=self._now())
+            disputing.submit_evidence(self.record, reference, text, files, at=self._now())
 
     def release_kept(self, reference: str) -> None:
         """Forget an instrument that is kept, so that nobody charges it any more.

@@ -4,13 +4,22 @@ made inside a transaction of the caller.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Final
 
-from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, DisputeStatus
+from paydesk.adapters.acquirers.disputes import (
+    MEDIA_TYPES,
+    Dispute,
+    DisputePage,
+    DisputeStatus,
+    EvidenceFile,
+    EvidenceKind,
+)
 from paydesk.adapters.acquirers.interface import AcquirerRefused
+from paydesk.adapters.acquirers.simulator.evidence_record import GivenFile
 from paydesk.adapters.acquirers.simulator.purchase_state import Standing, standing_of
 from paydesk.adapters.acquirers.simulator.record import Kind, Operation, Record, new_reference
 from paydesk.adapters.acquirers.simulator.test_cards import DISPUTED_LAST4
@@ -18,6 +27,7 @@ from paydesk.adapters.acquirers.simulator.test_cards import DISPUTED_LAST4
 _PAGE: Final = 100
 _CARDS_REASON: Final = "fraudulent"
 _LONGEST_EVIDENCE: Final = 20_000
+_LARGEST_FILE: Final = 5 * 1024 * 1024
 TIME_TO_ANSWER: Final = timedelta(days=7)
 """How long evidence is taken for."""
 _STATUS_AFTER: Final = {
@@ -69,12 +79,29 @@ def close_dispute(record: Record, reference: str, *, won: bool, at: datetime) ->
     record.write(replace(opened, at=at, kind=kind))
 
 
-def submit_evidence(record: Record, reference: str, text: str, *, at: datetime) -> None:
-    """Keep the merchant's text about an open dispute, the latest again changes nothing.
+def upload_evidence(record: Record, file: EvidenceFile) -> str:
+    """Note a file that evidence will name, and return its reference; what is in it is not kept.
     Moves no money.
 
-    Raises: AcquirerRefused if there is no such dispute, it is closed, or the text is none or
-        too long.
+    Raises: AcquirerRefused if it is of another kind, too large, or its key stands for another file.
+    """
+    if file.media_type not in MEDIA_TYPES or not 0 < len(file.content) <= _LARGEST_FILE:
+        raise AcquirerRefused(f"a file is a PDF, PNG or JPEG of at most {_LARGEST_FILE // 1024} kB")
+    made = GivenFile.of(file, new_reference("file"))
+    kept = record.evidence.keep(file.key, made)
+    if replace(kept, reference=made.reference) != made:
+        raise AcquirerRefused("the key was used for another file before")
+    return kept.reference
+
+
+def submit_evidence(
+    record: Record, reference: str, text: str, files: Mapping[EvidenceKind, str], *, at: datetime
+) -> None:
+    """Keep the merchant's text about an open dispute, and which files belong to it; the latest
+    again changes nothing. Moves no money.
+
+    Raises: AcquirerRefused if there is no such dispute, it is closed, the text is none or too long,
+        or there is no such file.
     """
     opened, status = _found(record, reference)
     if status is not DisputeStatus.OPEN:
@@ -83,7 +110,10 @@ def submit_evidence(record: Record, reference: str, text: str, *, at: datetime) 
         raise AcquirerRefused(f"evidence for the dispute {reference} was taken for {TIME_TO_ANSWER.days} days")
     if not text.strip() or len(text) > _LONGEST_EVIDENCE:
         raise AcquirerRefused(f"evidence is a text of 1 to {_LONGEST_EVIDENCE} characters")
+    if any(record.evidence.file(name) is None for name in files.values()):
+        raise AcquirerRefused("there is no file of this reference")
     given = [line.result for line in record.of_purchase(opened.of_key or "") if _is_evidence(line, reference)]
+    record.evidence.give(reference, files)
     if given[-1:] != [text]:
         record.write(replace(opened, at=at, kind=Kind.EVIDENCE, amount=Decimal(0), result=text))
 

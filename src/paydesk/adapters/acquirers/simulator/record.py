@@ -28,6 +28,8 @@ import msgspec
 from paydesk.adapters.acquirers.marks import Mark, packed, unpacked
 from paydesk.adapters.acquirers.simulator.balance_record import SCHEMA as _BALANCE
 from paydesk.adapters.acquirers.simulator.balance_record import BalanceRecord
+from paydesk.adapters.acquirers.simulator.evidence_record import SCHEMA as _EVIDENCE
+from paydesk.adapters.acquirers.simulator.evidence_record import EvidenceRecord
 
 MARK_LENGTH: Final = 4
 """Hexadecimal digits of a card's mark; files of older versions have longer ones,
@@ -161,8 +163,9 @@ class Record:
         # real money.
         self._db.execute("pragma synchronous = off")
         _write_ahead(self._db)
-        self._db.executescript(f"{_SCHEMA}{_BALANCE}commit;")
+        self._db.executescript(f"{_SCHEMA}{_BALANCE}{_EVIDENCE}commit;")
         self.balance: Final[BalanceRecord[Operation]] = BalanceRecord(self._db, self._lock, self._read)
+        self.evidence: Final[EvidenceRecord] = EvidenceRecord(self._db, self._lock)
         self._token_key: bytes = self._db.execute("select value from token_key").fetchone()[0]
 
     def close(self) -> None:

@@ -12,7 +12,7 @@ import aiohttp
 import msgspec
 
 from paydesk.adapters.acquirers.balance import Balance, BalanceLine, LinePage, PayoutPage
-from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, FailedRefundPage
+from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, EvidenceFile, EvidenceKind, FailedRefundPage
 from paydesk.adapters.acquirers.hosted_pages import Capabilities, Page, PageList, PageRequest
 from paydesk.adapters.acquirers.interface import (
     AcquirerRefused,
@@ -69,6 +69,7 @@ _Question = (
     | Claim
     | Decided
     | Evidence
+    | EvidenceFile
     | Failure
 )
 _Wanted = TypeVar("_Wanted")
@@ -88,7 +89,7 @@ class RemoteSimulator:
     """
 
     name: str = "simulator"
-    capabilities: Capabilities = Capabilities(pages=True, one_click=True)
+    capabilities: Capabilities = Capabilities(pages=True, one_click=True, evidence_files=True)
     hold_period: timedelta = HOLD_PERIOD
     key_lifetime: timedelta = KEY_LIFETIME
     keeps_cards: bool = False
@@ -260,12 +261,19 @@ class RemoteSimulator:
         """How a dispute stands now. Moves no money. Raises: OutcomeUnknown."""
         return (await self._read("find_dispute", AboutDispute(reference), DisputeAnswer)).dispute
 
-    async def submit_evidence(self, reference: str, text: str) -> None:
+    async def upload_evidence(self, file: EvidenceFile) -> str:
+        """Hand over a file that evidence will name. Moves no money.
+
+        Raises: AcquirerRefused, OutcomeUnknown.
+        """
+        return (await self._ask("upload_evidence", file)).reference
+
+    async def submit_evidence(self, reference: str, text: str, files: Mapping[EvidenceKind, str]) -> None:
         """Tell the merchant's side of a dispute. Moves no money.
 
         Raises: AcquirerRefused, OutcomeUnknown.
         """
-        await self._ask("submit_evidence", Evidence(reference, text))
+        await self._ask("submit_evidence", Evidence(reference, text, dict(files)))
 
     async def open_dispute(self, of_key: str, reason: str) -> str:
         """Dispute a purchase as its customer would. Moves money.

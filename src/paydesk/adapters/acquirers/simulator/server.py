@@ -18,7 +18,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Mount, Route
 
 from paydesk.adapters.acquirers.balance import LinePage, PayoutPage
-from paydesk.adapters.acquirers.disputes import DisputePage, FailedRefundPage
+from paydesk.adapters.acquirers.disputes import DisputePage, EvidenceFile, FailedRefundPage
 from paydesk.adapters.acquirers.hosted_pages import Page, PageList, PageRequest
 from paydesk.adapters.acquirers.interface import AcquirerRefused, KeyUsed, NoSuchPage, OutcomeUnknown, Purchase
 from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
@@ -187,8 +187,11 @@ def _dispute_questions(acquirer: SimulatedAcquirer) -> list[Route]:
         return Answer(DONE)
 
     async def submit_evidence(asked: Evidence) -> Answer:
-        await acquirer.submit_evidence(asked.reference, asked.text)
+        await acquirer.submit_evidence(asked.reference, asked.text, asked.files)
         return Answer(DONE)
+
+    async def upload_evidence(asked: EvidenceFile) -> Answer:
+        return Answer(DONE, await acquirer.upload_evidence(asked))
 
     return [
         _question("/disputes", After, disputes),
@@ -196,6 +199,7 @@ def _dispute_questions(acquirer: SimulatedAcquirer) -> list[Route]:
         _question("/open_dispute", Claim, open_dispute),
         _question("/close_dispute", Decided, close_dispute),
         _question("/submit_evidence", Evidence, submit_evidence),
+        _question("/upload_evidence", EvidenceFile, upload_evidence),
     ]
 
 

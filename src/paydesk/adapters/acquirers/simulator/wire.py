@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from paydesk.adapters.acquirers.disputes import Dispute
+from paydesk.adapters.acquirers.disputes import Dispute, EvidenceKind
 from paydesk.adapters.acquirers.instruments import Instrument
 from paydesk.adapters.acquirers.interface import (
     Approved,
@@ -114,6 +114,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     reference: str
     text: str
+    files: dict[EvidenceKind, str] = {}
 
 
 class Failure(msgspec.Struct, frozen=True):

@@ -15,7 +15,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from paydesk.adapters.acquirers.balance import Balance
-from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, FailedRefundPage
+from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, EvidenceFile, EvidenceKind, FailedRefundPage
 from paydesk.adapters.acquirers.hosted_pages import Capabilities, Page, PageList, PageRequest
 from paydesk.adapters.acquirers.interface import (
     AcquirerRefused,
@@ -62,8 +62,8 @@ KEPT: Final = re.compile(r"(cus_\w{1,200})/((?:pm|card|src)_\w{1,200})(/\w{1,40}
 
 _CHALLENGE_ORIGIN: Final = "https://hooks.stripe.com"
 _PAGE_ORIGIN: Final = "https://checkout.stripe.com"
-_WITH_CARDS: Final = Capabilities(cards=True, pages=False, stored=True, one_click=True)
-_WITH_PAGES: Final = Capabilities(cards=False, pages=True, stored=True, one_click=True)
+_WITH_CARDS: Final = Capabilities(cards=True, pages=False, stored=True, one_click=True, evidence_files=True)
+_WITH_PAGES: Final = Capabilities(cards=False, pages=True, stored=True, one_click=True, evidence_files=True)
 
 
 class StripeAcquirer:
@@ -272,12 +272,16 @@ class StripeAcquirer:
         """How a dispute stands now. Moves no money. Raises: AcquirerRefused, OutcomeUnknown."""
         return await self._disputes.named(reference)
 
-    async def submit_evidence(self, reference: str, text: str) -> None:
+    async def upload_evidence(self, file: EvidenceFile) -> str:
+        """Hand over a file. Moves no money. Raises: AcquirerRefused, OutcomeUnknown."""
+        return await self._disputes.upload_evidence(file)
+
+    async def submit_evidence(self, reference: str, text: str, files: Mapping[EvidenceKind, str]) -> None:
         """Hand in the merchant's side, once only. Moves no money.
 
         Raises: AcquirerRefused, OutcomeUnknown.
         """
-        await self._disputes.submit_evidence(reference, text)
+        await self._disputes.submit_evidence(reference, text, files)
 
     async def release_kept(self, reference: str) -> None:
         """Detach a payment method from its customer: it can't be charged any more. Moves no money.

@@ -60,7 +60,10 @@ class Calls:
         self._http: Final = http
         self._client: Final = stripe.StripeClient(
             secret_key,
-            base_addresses={"api": api_base.rstrip("/") or stripe.DEFAULT_API_BASE},
+            base_addresses={
+                "api": api_base.rstrip("/") or stripe.DEFAULT_API_BASE,
+                "files": api_base.rstrip("/") or stripe.DEFAULT_UPLOAD_API_BASE,
+            },
             http_client=http,
             max_network_retries=0,
         )

@@ -12,14 +12,15 @@ Source: docs.stripe.com/api/disputes/object, /api/balance_transactions/object;
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
+from io import BytesIO
 from typing import Final
 
 import msgspec
 
-from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, DisputeStatus
+from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, DisputeStatus, EvidenceFile, EvidenceKind
 from paydesk.adapters.acquirers.interface import AcquirerRefused
 from paydesk.adapters.acquirers.stripe.amounts import main_units
 from paydesk.adapters.acquirers.stripe.calls import Calls, KeyTaken, Missing, Rejected
@@ -46,10 +47,30 @@ _STATUS: Final = {
     "won": DisputeStatus.WON,
     "lost": DisputeStatus.LOST,
 }
+_FIELDS: Final[Mapping[EvidenceKind, str]] = {
+    EvidenceKind.RECEIPT: "receipt",
+    EvidenceKind.DELIVERY: "shipping_documentation",
+    EvidenceKind.MESSAGES: "customer_communication",
+    EvidenceKind.SERVICE: "service_documentation",
+    EvidenceKind.SIGNATURE: "customer_signature",
+    EvidenceKind.REFUND_TERMS: "refund_policy",
+    EvidenceKind.CANCELLATION_TERMS: "cancellation_policy",
+    EvidenceKind.OTHER_PAYMENT: "duplicate_charge_documentation",
+    EvidenceKind.OTHER: "uncategorized_file",
+}
+"""The field of the evidence that takes the file; each takes one."""
 _REFERENCE: Final = re.compile(r"[A-Za-z0-9_]{1,200}")
 _NEAR: Final = Decimal("0.001")
 """What an exchange rate of a few digits may miss:
 a sum so near to the disputed one is the disputed one."""
+
+
+class _Upload(BytesIO):
+    """A file as Stripe's library sends it, which asks it for its name."""
+
+    def __init__(self, file: EvidenceFile) -> None:
+        super().__init__(file.content)
+        self.name = file.name
 
 
 class _Transaction(msgspec.Struct, frozen=True):
@@ -116,14 +137,31 @@ class Disputes:
         told = await self._retrieved(reference)
         return await self._dispute(told) if told is not None else None
 
-    async def submit_evidence(self, reference: str, text: str) -> None:
+    async def upload_evidence(self, file: EvidenceFile) -> str:
+        """Hand over a file and return Stripe's name for it; nobody looks at it until evidence names
+        it. Moves no money.
+
+        Its key is Stripe's idempotency key: sent again within a day it is the same file, and later
+        another one beside it, which does no harm. Source: docs.stripe.com/api/files/create.
+        Raises: AcquirerRefused, OutcomeUnknown.
+        """
+        asked = {"purpose": "dispute_evidence", "file": _Upload(file)}
+        options = {"idempotency_key": file.key}
+        try:
+            made = await self._calls.ask(self._calls.v1.files.create_async(asked, options), Named)
+        except (KeyTaken, Rejected):
+            raise AcquirerRefused(f"Stripe did not take the file {file.name}") from None
+        return made.id
+
+    async def submit_evidence(self, reference: str, text: str, files: Mapping[EvidenceKind, str]) -> None:
         """Hand the merchant's side in, which Stripe takes once only. Moves no money.
 
         Raises: AcquirerRefused, OutcomeUnknown.
         """
         if not _REFERENCE.fullmatch(reference):
             raise AcquirerRefused("there is no dispute of this reference")
-        asked = {"evidence": {"uncategorized_text": text}, "submit": True}
+        named = {_FIELDS[kind]: name for kind, name in files.items()}
+        asked = {"evidence": {"uncategorized_text": text, **named}, "submit": True}
         try:
             await self._calls.ask(self._calls.v1.disputes.update_async(reference, asked), Named)
         except (KeyTaken, Rejected):
