@@ -297,7 +297,7 @@ async def test_with_a_customer_go_the_files_of_their_disputes(desk: Desk, shop: 
     subject = Subject(shop.merchant_id, order=row["merchant_order_id"])
     exported = (await export(desk.database, subject, now=utc_now()))["evidence_files"]
     assert [(one["kind"], one["name"]) for one in exported] == [("receipt", "Ada_s receipt.jpg")]
-    await breaking.say(desk.database, "pingback", {"merchant_id": shop.merchant_id}, state="done")
+    await breaking.say(desk.database, "pingback", {"merchant_id": shop.merchant_id}, state="acknowledged")
     assert (await erase(desk.database, subject, now=utc_now())).rows["evidence_files"] == 1
     with pytest.raises(NotFound):
         await find_file(desk.database, shop, disputed, added)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from decimal import Decimal
 
+import httpx
 import pytest
 from tests import breaking, set_back
+from tests.core.documents import document, hostile
 from tests.web.account.conftest import Join, SignUp, Visitor, fields_of, leads_to, text_of
 from tests.web.account.selling import POOR, Seller, seller_of
 
@@ -121,6 +124,99 @@ async def test_an_empty_answer_is_refused_at_its_field(owner: Visitor, disputed:
     answer = await owner.send(url(owner, f"/{disputed}"), text="  ", act="send")
     assert answer.status_code == 400
     assert "evidence is a text of" in text_of(answer).lower()
+
+
+async def upload(visitor: Visitor, page: str, content: bytes = b"", name: str = "", /, **fields: str) -> httpx.Response:
+    """Post the answer's form as a browser does, with a file or an empty place for one."""
+    form = {**fields_of((await visitor.see(page)).text, page), "text": "Delivered", "act": "draft", **fields}
+    return await visitor.web.post(page, data=form, files={"file": (name, content, "application/octet-stream")})
+
+
+async def test_a_file_is_added_shown_downloaded_and_sent(owner: Visitor, seller: Seller, disputed: int) -> None:
+    page = url(owner, f"/{disputed}")
+    shown = (await owner.see(page)).text
+    assert 'enctype="multipart/form-data"' in shown
+    assert leads_to(await upload(owner, page, hostile(), 'a"; name="act.pdf', kind="delivery")) == page
+    drafted = await owner.see(page)
+    (link,) = re.findall(rf'href="({page}/files/[0-9]+)"', drafted.text)
+    assert "Delivery: a label, a signed note" in text_of(drafted)
+    assert '<option value="delivery"' not in drafted.text, "the bank takes one of each kind"
+    assert '<option value="receipt"' in drafted.text
+    assert "Delivered</textarea>" in drafted.text, "what was written is kept"
+    file = await owner.see(link)
+    assert file.headers["content-disposition"].startswith("attachment; ")
+    assert file.headers["content-type"] == "application/pdf"
+    assert file.headers["x-content-type-options"] == "nosniff"
+    assert "sandbox" in file.headers["content-security-policy"]
+    assert "default-src 'none'" in file.headers["content-security-policy"]
+    assert b"JavaScript" not in file.content
+    assert file.content.startswith(b"%PDF-")
+    assert leads_to(await upload(owner, page, act="send")) == page
+    given = await owner.see(page)
+    assert link in given.text
+    assert "Not given to the bank" not in given.text
+    assert "Remove" not in text_of(given)
+
+
+async def test_a_file_is_removed_by_its_button_and_what_was_typed_stays(owner: Visitor, disputed: int) -> None:
+    page = url(owner, f"/{disputed}")
+    await upload(owner, page, document(), "räksmörgås.pdf", kind="receipt")
+    shown = (await owner.see(page)).text
+    (link,), (press,) = (
+        re.findall(rf'href="({page}/files/[0-9]+)"', shown),
+        re.findall('value="(remove [0-9]+)"', shown),
+    )
+    named = (await owner.see(link)).headers["content-disposition"]
+    assert "filename*=UTF-8''r%C3%A4ksm%C3%B6rg%C3%A5s.pdf" in named
+    assert leads_to(await upload(owner, page, act=press, text="Written meanwhile")) == page
+    after = await owner.see(page)
+    assert "Written meanwhile</textarea>" in after.text
+    assert link not in after.text
+    assert (await owner.see(link)).status_code == 404
+    assert (await upload(owner, page, act=press)).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "words"),
+    [
+        (b"<svg onload=alert(1)>", "receipt", "must be a PDF"),
+        (document(51), "receipt", "51 pages"),
+        (document(), "nonsense", "Say what the file shows"),
+        (b"%PDF-" + bytes(8_000_001), "receipt", "8001 kB"),
+    ],
+)
+async def test_a_file_that_is_not_taken_is_refused_at_its_field_and_nothing_typed_is_lost(
+    owner: Visitor, disputed: int, content: bytes, kind: str, words: str
+) -> None:
+    page = url(owner, f"/{disputed}")
+    answer = await upload(owner, page, content, "a.pdf", kind=kind, text="Typed for an hour", act="send")
+    assert answer.status_code == 400
+    assert words in text_of(answer)
+    assert "Typed for an hour</textarea>" in answer.text
+    assert "The bank has it" not in text_of(await owner.see(page)), "nothing is sent without it"
+
+
+async def test_files_are_for_the_team_and_operators_alone(
+    owner: Visitor, disputed: int, join: Join, sign_up: SignUp
+) -> None:
+    page = url(owner, f"/{disputed}")
+    await upload(owner, page, document(), "a.pdf", kind="receipt")
+    (link,) = re.findall(rf'href="({page}/files/[0-9]+)"', (await owner.see(page)).text)
+    viewer, other = await join(owner, Role.viewer), await sign_up("Other")
+    assert (await viewer.see(link)).status_code == 200
+    theirs = link.replace(owner.merchant_path, other.merchant_path)
+    assert [(await other.see(address)).status_code for address in (link, theirs)] == [404, 404]
+    assert "Remove" not in text_of(await viewer.see(page))
+    token = fields_of((await viewer.see("/account/security")).text, "/account/logout")
+    answer = await viewer.web.post(page, data={**token, "act": "draft"}, files={"file": ("a.pdf", document())})
+    assert answer.status_code == 403
+
+
+async def test_where_no_files_are_taken_the_page_says_so(owner: Visitor, seller: Seller, disputed: int) -> None:
+    await breaking.say(seller.database, "chargeback", {"id": disputed}, acquirer="elsewhere")
+    shown = await owner.see(url(owner, f"/{disputed}"))
+    assert "takes no files with an answer" in text_of(shown)
+    assert 'type="file"' not in shown.text
 
 
 async def test_who_may_not_answer_reads(owner: Visitor, disputed: int, join: Join, sign_up: SignUp) -> None:

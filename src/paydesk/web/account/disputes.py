@@ -121,6 +121,7 @@ async def _dispute_page(visit: Visit, typed: str = "", error: PaydeskError | Non
     unknown = stands.is_unknown(PATIENCE)
     sending = stands.evidence_state is EvidenceState.SENDING and not unknown
     open_now = one.state in (ChargebackState.INQUIRY, ChargebackState.OPEN) and not stands.is_late
+    may_answer = open_now and not one.is_answered and not sending
     written = typed or stands.evidence_draft or (one.evidence if not one.is_answered else "")
     return visit.page(
         "dispute.html",
@@ -134,7 +135,9 @@ async def _dispute_page(visit: Visit, typed: str = "", error: PaydeskError | Non
         unknown=unknown,
         sending=sending,
         elsewhere=elsewhere,
-        may_answer=open_now and not one.is_answered and not sending,
+        may_answer=may_answer,
+        answered=one.is_answered,
+        removable=may_answer and not unknown and visit.can(Permission.answer_disputes),
         text=written or ready_to_send(visit, one, facts),
         longest=LONGEST_EVIDENCE,
         **await _files_of(visit, one),

@@ -97,6 +97,8 @@ async def show_chargeback(visit: Visit) -> Response:
         files=await list_files(visit.database, shop, one.id),
         files_url=f"{_CHARGEBACKS}/{one.merchant_id}/{one.id}/files",
         kinds=KINDS,
+        answered=bool(one.evidence),
+        removable=False,
     )
 
 

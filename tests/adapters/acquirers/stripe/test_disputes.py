@@ -7,12 +7,10 @@ import re
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
-from pathlib import Path
 from typing import Any, get_type_hints
 
 import pytest
 import stripe
-from stripe import _file as stripe_file
 from stripe.params import DisputeUpdateParamsEvidence
 from stripe.params import _dispute_update_params as params
 from tests.adapters.acquirers.stripe.stub import (
@@ -204,7 +202,7 @@ class TestDisputes:
         assert sorted(fields.values()) == sorted(names.values())
         known = get_type_hints(DisputeUpdateParamsEvidence, vars(params), include_extras=True)
         assert set(fields) < set(known), "Stripe's own library knows these fields"
-        documented = Path(inspect.getfile(DisputeUpdateParamsEvidence)).read_text()
+        documented = inspect.getsource(DisputeUpdateParamsEvidence)
         for name in fields:
             assert re.search(rf'{name}: NotRequired\[str\]\s+"""\s+\(ID of a \[file upload\]', documented), name
         assert (fields["receipt"], fields["uncategorized_file"]) == (names[RECEIPT], names[EvidenceKind.OTHER])
@@ -222,14 +220,13 @@ class TestDisputes:
             assert (sent.files["file"].name, sent.files["file"].content) == ("receipt.pdf", content)
 
     async def test_what_the_library_reads_of_a_file_is_what_the_stub_tells(self) -> None:
-        assert set(made("file_1")) <= set(get_type_hints(stripe.File, vars(stripe_file)))
+        assert made("file_1").keys() <= stripe.File.__annotations__.keys()
 
     @pytest.mark.parametrize(
         ("status", "said", "meant"),
         [
             (400, {"type": "invalid_request_error", "message": "File too large"}, AcquirerRefused),
             (400, KEY_REUSED["error"], AcquirerRefused),
-            (413, {"type": "invalid_request_error", "message": "Too large"}, AcquirerRefused),
             (500, {"type": "api_error", "message": "Sorry"}, OutcomeUnknown),
             (200, None, OutcomeUnknown),
         ],
