@@ -9,14 +9,17 @@ from decimal import Decimal
 
 import pytest
 from tests import breaking, set_back
+from tests.core.documents import hostile
 from tests.web.account.conftest import Visitor, fields_of, leads_to, text_of
 from tests.web.account.selling import Seller, seller_of
 
+from paydesk.adapters.acquirers.disputes import EvidenceKind
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.business.profiles import PURPOSE
+from paydesk.domain.chargebacks.evidence_files import add_file
 from paydesk.domain.operations.machinery import run_pulse, workers
 from paydesk.domain.operations.merchants import suspend_merchant
 from paydesk.domain.payments.desk import Desk
@@ -325,6 +328,15 @@ async def test_chargebacks_of_all_merchants_are_listed_and_read(
         assert words in text_of(detail), words
     assert "4242" not in detail.text
     assert (await operator.see(f"/operator/chargebacks/{seller.shop.merchant_id}/999999999")).status_code == 404
+    await add_file(seller.desk, seller.shop, chargeback_id, EvidenceKind.DELIVERY, "note.pdf", hostile(), now=utc_now())
+    listed = await operator.see(path)
+    assert "Delivery: a label, a signed note" in text_of(listed)
+    assert "Remove" not in text_of(listed)
+    (link,) = re.findall(rf'href="({path}/files/[0-9]+)"', listed.text)
+    file = await operator.see(link)
+    assert file.headers["content-disposition"].startswith("attachment; ")
+    assert (file.content[:5], b"JavaScript" in file.content) == (b"%PDF-", False)
+    assert (await operator.see(link.replace(f"/{chargeback_id}/", "/999999999/"))).status_code == 404
 
 
 async def test_an_acquirers_health_counts_its_attempts_and_shows_no_secret(

@@ -42,7 +42,7 @@ FILE = "file"
 """What problems with one name."""
 
 _PICTURES = Largest(content=LARGEST_SENT, side=8192, pixels=16_000_000)
-_LONGEST_NAME = 80
+_LONGEST_NAME, _LONGEST_SENT_NAME = 80, 400
 _BATCH = 200
 
 _drawing = Aside("evidence", threads=1, most=1_000)
@@ -98,13 +98,14 @@ async def add_file(
     if len(content) > LARGEST_SENT:
         raise Malformed(f"the file has {_kb(len(content))} kB; at most {_kb(LARGEST_SENT)} kB are taken", FILE)
     written = await _written_anew(content)
+    side = {"merchant_id": shop.merchant_id, "live": shop.live}
     async with desk.database.acquire() as connection, connection.transaction():
-        if await queries.hold_answer(connection, **_side(shop), id=chargeback_id) is None:
+        if await queries.hold_answer(connection, **side, id=chargeback_id) is None:
             raise await why_not(desk, shop, chargeback_id)
         _require_room(await _listed(connection, shop, chargeback_id), written)
         added = await queries.add_file(
             connection,
-            **_side(shop),
+            **side,
             chargeback_id=chargeback_id,
             kind=str(kind),
             name=_plain_name(name, written.media_type),
@@ -124,10 +125,11 @@ async def remove_file(desk: Desk, shop: Shop, chargeback_id: int, file_id: int) 
 
     Raises: NotFound; Conflict if the answer is closed or handed over already.
     """
+    side = {"merchant_id": shop.merchant_id, "live": shop.live}
     async with desk.database.acquire() as connection, connection.transaction():
-        if await queries.hold_answer(connection, **_side(shop), id=chargeback_id) is None:
+        if await queries.hold_answer(connection, **side, id=chargeback_id) is None:
             raise await why_not(desk, shop, chargeback_id)
-        gone = await queries.remove_file(connection, **_side(shop), chargeback_id=chargeback_id, id=file_id)
+        gone = await queries.remove_file(connection, **side, chargeback_id=chargeback_id, id=file_id)
     if gone is None:
         raise NotFound("there is no such file any more")
 
@@ -139,7 +141,8 @@ async def list_files(database: Database, shop: Shop, chargeback_id: int) -> list
 
 async def find_file(database: Database, shop: Shop, chargeback_id: int, file_id: int) -> FileContent:
     """What is in a file of an answer. Raises: NotFound, if it was erased too."""
-    row = await queries.find_content(database, **_side(shop), chargeback_id=chargeback_id, id=file_id)
+    side = {"merchant_id": shop.merchant_id, "live": shop.live}
+    row = await queries.find_content(database, **side, chargeback_id=chargeback_id, id=file_id)
     found = record_if_any(FileContent, row)
     if found is None:
         raise NotFound("there is no such file any more")
@@ -172,7 +175,8 @@ async def _written_anew(content: bytes) -> _Written:
 
 
 async def _listed(database: Database | Connection, shop: Shop, chargeback_id: int) -> list[SeenFile]:
-    return await records_of(SeenFile, queries.list_files(database, **_side(shop), chargeback_id=chargeback_id))
+    side = {"merchant_id": shop.merchant_id, "live": shop.live}
+    return await records_of(SeenFile, queries.list_files(database, **side, chargeback_id=chargeback_id))
 
 
 def _require_room(held: list[SeenFile], written: _Written) -> None:
@@ -187,14 +191,10 @@ def _require_room(held: list[SeenFile], written: _Written) -> None:
 
 def _plain_name(name: str, media_type: str) -> str:
     """A name that is harmless wherever it is shown or stored, and ends as the file is."""
-    last = re.split(r"[/\\]", name)[-1].rpartition(".")
+    last = re.split(r"[/\\]", name[-_LONGEST_SENT_NAME:])[-1].rpartition(".")
     stem = re.sub(r"[^\w .()-]+", "_", masked(last[0] or last[2])).strip(" ._")
     return f"{stem[:_LONGEST_NAME] or 'file'}.{MEDIA_TYPES[media_type]}"
 
 
 def _kb(size: int) -> int:
     return -(-size // 1000)
-
-
-def _side(shop: Shop) -> dict[str, object]:
-    return {"merchant_id": shop.merchant_id, "live": shop.live}

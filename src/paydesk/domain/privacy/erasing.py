@@ -215,7 +215,9 @@ async def _erase_side(connection: Connection, found: Found, now: datetime) -> di
         "subscriptions": await queries.erase_subscriptions(connection, **side, ids=found.subscriptions, **patterns),
         "deliveries": await queries.erase_deliveries(connection, **side, ids=found.deliveries),
         "chargebacks": await queries.erase_chargebacks(connection, **side, ids=found.chargebacks),
-        "evidence_files": await queries.erase_evidence_files(connection, **side, ids=found.chargebacks),
+        "evidence_files": await queries.erase_evidence_files(
+            connection, merchant_id=found.shop.merchant_id, live=found.shop.live, ids=found.chargebacks
+        ),
         "movements": await queries.erase_movements(connection, **side, ids=found.movements, **patterns),
         "pingbacks": await _erase_pingbacks(connection, found),
         "pingback_attempts": await queries.erase_pingback_attempts(connection, **side, ids=found.pingbacks, **patterns),

@@ -67,13 +67,15 @@ async def _of_side(connection: Connection, found: Found) -> dict[str, list[Mappi
         )
         for kind in BY_ID
     }
-    files = queries.export_evidence_files(connection, **side, ids=found.chargebacks)
+    shop = found.shop
+    files = queries.export_evidence_files(
+        connection, merchant_id=shop.merchant_id, live=shop.live, ids=found.chargebacks
+    )
     stored["evidence_files"] = await records_of(_Stored, files)
     attempts = queries.export_pingback_attempts(connection, **side, ids=found.pingbacks)
     stored["pingback_attempts"] = await records_of(_Stored, attempts)
     forms = queries.export_refused_forms(connection, **side, orders=orders, patterns=patterns)
     stored["refused_forms"] = await records_of(_Stored, forms)
-    shop = found.shop
     charges = queries.export_charges(
         connection,
         merchant_id=shop.merchant_id,
