@@ -27,7 +27,7 @@ import uvloop
 
 import smoke
 from paydesk.adapters.acquirers.balance import Balance
-from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, FailedRefundPage
+from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, EvidenceFile, EvidenceKind, FailedRefundPage
 from paydesk.adapters.acquirers.hosted_pages import Capabilities, Page, PageList, PageRequest
 from paydesk.adapters.acquirers.interface import (
     AcquirerRefused,
@@ -244,7 +244,11 @@ class Yes:
         """There are none."""
         return None
 
-    async def submit_evidence(self, reference: str, text: str) -> None:
+    async def upload_evidence(self, file: EvidenceFile) -> str:
+        """Nobody asks here."""
+        return file.key
+
+    async def submit_evidence(self, reference: str, text: str, files: Mapping[EvidenceKind, str]) -> None:
         """Nobody asks here."""
 
     async def close(self) -> None:
