@@ -67,6 +67,7 @@ WORK = {
     "standbys": "paydesk.domain.operations.second_server:StandbyWatch.look",
     "alarms": "paydesk.worker:watch_alarms",
     "hiding of older links": "paydesk.worker:hide_left_links",
+    "erasing of files of past disputes": "paydesk.worker:erase_past_files",
     "payment page": "paydesk.web.checkout.page_watching:PageWatch.look",
     "reconciliation": "paydesk.domain.operations.reconciling:_reconcile_when_due",
     "proceeds": "paydesk.domain.proceeds.reading:_read_when_due",
