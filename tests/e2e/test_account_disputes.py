@@ -7,6 +7,7 @@ import re
 import pytest
 from playwright.async_api import expect
 from tests import set_back
+from tests.core.documents import hostile
 from tests.e2e.looks import flaws
 from tests.e2e.test_account_getting_in import SignUp, base, complaints, sign_up
 from tests.lengths import long
@@ -46,9 +47,21 @@ async def test_a_dispute_is_found_understood_and_answered_once(
     await page.get_by_role("button", name="Save the draft").click()
     await expect(page.get_by_text("The draft is saved.")).to_be_visible()
     await expect(evidence).to_have_value("The parcel was signed for on 3 March.")
+    await page.get_by_label("Add a file").set_input_files(
+        {"name": "note.pdf", "mimeType": "application/pdf", "buffer": hostile()}
+    )
+    await page.get_by_label("What the file shows").select_option("delivery")
+    await page.get_by_role("button", name="Save the draft").click()
+    file = page.get_by_role("list", name="Files").get_by_role("link", name="note.pdf")
+    wrong += await flaws(page)
+    async with page.expect_download() as downloading:
+        await file.click()
+    saved = await (await downloading.value).path()
+    assert saved.read_bytes().startswith(b"%PDF-")
     await page.get_by_role("button", name="Send to the bank").click()
     await expect(page.get_by_text("The bank has it")).to_be_visible()
     await expect(page.get_by_label("Evidence")).to_have_count(0)
+    await expect(file).to_be_visible()
     wrong += await flaws(page)
     assert wrong == []
     assert complaints == []
