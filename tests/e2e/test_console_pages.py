@@ -32,7 +32,7 @@ from paydesk.web.operator.routes import routes as operator_routes
 
 pytestmark = pytest.mark.browser
 
-NO_PAGES = ("/export", "/statement")
+NO_PAGES = ("/export", "/statement", "/files/{file_id:id}")
 """How the addresses of files end."""
 
 
