@@ -93,6 +93,11 @@ class Connection:
 
 async def pay_once(connection: Connection, merchant: Merchant, order: str) -> None:
     """One customer: post the form, look at the page, pay."""
+    await pay_open(connection, await open_checkout(connection, merchant, order))
+
+
+async def open_checkout(connection: Connection, merchant: Merchant, order: str) -> str:
+    """Post a shop's form; the path of the page that it leads to."""
     fields = {
         "api_key": merchant.public_key,
         "merchant_order_id": order,
@@ -104,7 +109,11 @@ async def pay_once(connection: Connection, merchant: Merchant, order: str) -> No
     form = urlencode({**fields, "hash": sign(fields, merchant.private_key)}).encode()
     status, location = await connection.ask("POST", "/payment/form", form)
     assert status == 303, (status, location)
-    path = location.decode()
+    return location.decode()
+
+
+async def pay_open(connection: Connection, path: str) -> None:
+    """Look at the page of an open checkout, and pay there."""
     status, _ = await connection.ask("GET", path)
     assert status == 200, status
     status, location = await connection.ask("POST", f"{path}/pay", CARD)

@@ -21,7 +21,7 @@ import asyncpg
 import uvloop
 
 import smoke
-from checkout import Connection, free_port, pay_once, serving
+from checkout import Connection, free_port, open_checkout, pay_open, serving
 from paydesk.adapters.vault import Vault, generate_key_setting, generate_secret
 from paydesk.core.clock import utc_now
 from paydesk.database.embedded import EmbeddedServer, binary
@@ -75,14 +75,21 @@ class Work:
 
 
 async def take_payments(port: int, merchant: Merchant, payments: int, clients: int, name: str) -> None:
-    """So many full payments by so many customers at once."""
+    """So many full payments by so many customers at once. All forms are posted before the first is paid:
+    while somebody types a card's number, others' checkouts come to stand around theirs.
+    """
 
     async def customer(number: int) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 20)
-        for order in range(number, payments, clients):
-            await pay_once(Connection(reader, writer), merchant, f"{name}-{order}")
+        connection = Connection(reader, writer)
+        orders = range(number, payments, clients)
+        pages = [await open_checkout(connection, merchant, f"{name}-{order}") for order in orders]
+        await all_open.wait()
+        for page in pages:
+            await pay_open(connection, page)
         writer.close()
 
+    all_open = asyncio.Barrier(clients)
     await asyncio.gather(*(customer(number) for number in range(clients)))
 
 
