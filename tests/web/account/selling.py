@@ -15,7 +15,7 @@ from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.subscriptions.subscription_terms import Terms
 
-GOOD, POOR = "4242424242424242", "4000000000009995"
+GOOD, POOR, ANSWER_LOST = "4242424242424242", "4000000000009995", "4000000000009987"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from tests import set_back
 from tests.web.account.conftest import PASSWORD, Join, SignUp, Visitor, fields_of, leads_to, text_of
-from tests.web.account.selling import POOR, Seller, seller_of
+from tests.web.account.selling import ANSWER_LOST, POOR, Seller, seller_of
 
 from paydesk.core.clock import utc_now
 from paydesk.database import surely
@@ -79,6 +79,11 @@ async def test_a_common_last_four_is_found_too(owner: Visitor, seller: Seller, m
     await refund(owner, await seller.sell("back"), amount="10")
     assert listed((await owner.see(f"{url(owner)}?q=4242")).text) == ["back", "n-2", "n-1", "n-0"]
     assert listed((await owner.see(f"{url(owner)}?q=4242&status=refunded")).text) == ["back"]
+    for number in range(2):
+        await seller.sell(f"open-{number}", number=ANSWER_LOST)
+    found = (await owner.see(f"{url(owner)}?q={ANSWER_LOST[-4:]}&status=processing")).text
+    assert listed(found) == ["open-1", "open-0"]
+    assert listed((await owner.see(f"{url(owner)}?q=4242&status=processing")).text) == []
 
 
 async def test_a_long_list_is_read_page_by_page(

@@ -39,7 +39,8 @@ select w.*
  order by w.created_at desc, w.id desc;
 
 -- name: of_common_card_in_states(merchant_id, live, last4, states, since, until, before_at, before_id, most)
--- The same for states that are not the usual one: the newest of each come from the index by state.
+-- The same for states that are not the usual one: the newest of each come from the index by state, those that are
+-- processing by their attempts (as in_states).
 select w.*
   from (
       select one.*
@@ -48,12 +49,22 @@ select w.*
            select p.merchant_id, p.live, p.id, p.created_at
              from payment p
              join card c on c.merchant_id = p.merchant_id and c.live = p.live and c.id = p.card_id
-            where p.merchant_id = :merchant_id and p.live = :live and p.state = asked.state and p.state <> 'captured'
+            where p.merchant_id = :merchant_id and p.live = :live and p.state = asked.state
+              and p.state not in ('captured', 'processing')
               and p.created_at >= :since and p.created_at < :until and (p.created_at, p.id) < (:before_at, :before_id)
               and coalesce(c.last4 = :last4, false)
             order by p.created_at desc, p.id desc
             limit :most
        ) one
+       union all
+      select p.merchant_id, p.live, p.id, p.created_at
+        from payment_attempt a
+        join payment p on p.merchant_id = a.merchant_id and p.live = a.live and p.id = a.payment_id and p.attempt_id = a.id
+        join card c on c.merchant_id = p.merchant_id and c.live = p.live and c.id = p.card_id
+       where 'processing' = any(:states::text[])
+         and a.merchant_id = :merchant_id and a.live = :live and a.lookup_at is not null and p.state = 'processing'
+         and p.created_at >= :since and p.created_at < :until and (p.created_at, p.id) < (:before_at, :before_id)
+         and c.last4 = :last4
        order by created_at desc, id desc
        limit :most
   ) page

@@ -14,7 +14,8 @@ select w.*
  order by w.created_at desc, w.id desc;
 
 -- name: in_states(merchant_id, live, states, since, until, before_at, before_id, most)
--- Those of states that are not the usual one: the newest of each come from the index by state.
+-- Those of states that are not the usual one: the newest of each come from the index by state. A payment is processing for
+-- a moment only and is not in that: it is found by its attempt, which somebody will look after.
 select w.*
   from (
       select one.*
@@ -22,11 +23,19 @@ select w.*
        cross join lateral (
            select merchant_id, live, id, created_at
              from payment
-            where merchant_id = :merchant_id and live = :live and state = asked.state and state <> 'captured'
+            where merchant_id = :merchant_id and live = :live and state = asked.state
+              and state not in ('captured', 'processing')
               and created_at >= :since and created_at < :until and (created_at, id) < (:before_at, :before_id)
             order by created_at desc, id desc
             limit :most
        ) one
+       union all
+      select p.merchant_id, p.live, p.id, p.created_at
+        from payment_attempt a
+        join payment p on p.merchant_id = a.merchant_id and p.live = a.live and p.id = a.payment_id and p.attempt_id = a.id
+       where 'processing' = any(:states::text[])
+         and a.merchant_id = :merchant_id and a.live = :live and a.lookup_at is not null and p.state = 'processing'
+         and p.created_at >= :since and p.created_at < :until and (p.created_at, p.id) < (:before_at, :before_id)
        order by created_at desc, id desc
        limit :most
   ) page
