@@ -78,7 +78,7 @@ async def test_a_file_that_nobody_reads_is_broken_off_and_another_may_be_asked_f
 async def test_a_person_fetches_two_files_at_once(owner: Visitor, database: Database) -> None:
     person_id = await database.fetchval("select id from person where email = $1", owner.email)
     held = [await take_share(database, Work.EXPORT, Asker("elsewhere", person_id=person_id)) for _ in range(2)]
-    for page in ("/payments/export", "/balance/statement"):
+    for page in ("/payments/export", "/balance/statement", "/subscriptions/dunning/export"):
         refused = await owner.see(f"{owner.merchant_path}{page}")
         assert (refused.status_code, refused.headers["retry-after"]) == (429, "10")
         assert "wait until one is there" in text_of(refused)
@@ -86,5 +86,5 @@ async def test_a_person_fetches_two_files_at_once(owner: Visitor, database: Data
     assert await database.fetchval(audited, person_id) == 0, "nothing was handed out"
     async with held[0].held():
         pass
-    for page in ("/payments/export", "/balance/statement"):
+    for page in ("/payments/export", "/balance/statement", "/subscriptions/dunning/export"):
         assert (await owner.see(f"{owner.merchant_path}{page}")).status_code == 200, "each gives its share back"
