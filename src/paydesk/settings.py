@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
-from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
@@ -28,9 +27,8 @@ from pydantic_settings import (
 
 from paydesk.announcing import announced_ports, is_held
 from paydesk.core.errors import SetupError
+from paydesk.named_addresses import Network, check_acquirers_own, check_public, networks_in
 from paydesk.secret_files import SUFFIX, WithSecretFiles, is_open_to_all, paths_of
-
-Network = IPv4Network | IPv6Network
 
 PREFIX = "PAYDESK_"
 FILE = "settings.env"
@@ -322,11 +320,11 @@ class Settings(BaseSettings):
 
     def outbound_networks(self) -> tuple[Network, ...]:
         """The parsed `outbound_allow`. Raises: SetupError."""
-        return _networks("OUTBOUND_ALLOW", self.outbound_allow)
+        return networks_in(f"{PREFIX}OUTBOUND_ALLOW", self.outbound_allow)
 
     def copy_networks(self) -> tuple[Network, ...]:
         """The parsed `copy_allow`. Raises: SetupError."""
-        return _networks("COPY_ALLOW", self.copy_allow)
+        return networks_in(f"{PREFIX}COPY_ALLOW", self.copy_allow)
 
     def webhook_secrets(self) -> tuple[str, ...]:
         """The secrets of `stripe_webhook_secret`, one by one."""
@@ -335,14 +333,7 @@ class Settings(BaseSettings):
 
     def proxy_networks(self) -> tuple[Network, ...]:
         """The parsed `trusted_proxies`. Raises: SetupError."""
-        return _networks("TRUSTED_PROXIES", self.trusted_proxies)
-
-
-def _networks(name: str, text: str) -> tuple[Network, ...]:
-    try:
-        return tuple(ip_network(part.strip()) for part in text.split(",") if part.strip())
-    except ValueError as error:
-        raise SetupError(f"{PREFIX}{name}: {error}; write networks like 10.1.0.0/16, separated by commas") from error
+        return networks_in(f"{PREFIX}TRUSTED_PROXIES", self.trusted_proxies)
 
 
 def load_settings(*, as_running: bool = False, **overrides: object) -> Settings:
@@ -386,25 +377,10 @@ def _check(settings: Settings) -> None:
         settings.other_host_names,
     ):
         read()
-    for name, url in (("BASE_URL", settings.address), ("SANDBOX_BASE_URL", settings.sandbox_address)):
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.netloc:
-            raise SetupError(f"{PREFIX}{name} must be an address like https://pay.example, not {url!r}")
-    for name, url, usual, goes_there in (
-        ("STRIPE_API_BASE", settings.stripe_api_base, "https://api.stripe.com", "card numbers go there"),
-        ("MOLLIE_API_BASE", settings.mollie_api_base, "https://api.mollie.com", "the key goes there"),
-    ):
-        if url and urlsplit(url).scheme not in ("http", "https"):
-            raise SetupError(f"{PREFIX}{name} must be an address like {usual}, or empty")
-        if urlsplit(url).scheme == "http" and not _is_loopback(url):
-            raise SetupError(f"{PREFIX}{name}: {goes_there}; over plain http to this machine only")
+    check_public(f"{PREFIX}BASE_URL", settings.address)
+    check_public(f"{PREFIX}SANDBOX_BASE_URL", settings.sandbox_address)
+    stripe, mollie = settings.stripe_api_base, settings.mollie_api_base
+    check_acquirers_own(f"{PREFIX}STRIPE_API_BASE", stripe, "https://api.stripe.com", "card numbers go there")
+    check_acquirers_own(f"{PREFIX}MOLLIE_API_BASE", mollie, "https://api.mollie.com", "the key goes there")
     if settings.database_url and urlsplit(settings.database_url).scheme not in ("postgresql", "postgres"):
         raise SetupError(f"{PREFIX}DATABASE_URL must start with postgresql://")
-
-
-def _is_loopback(url: str) -> bool:
-    host = urlsplit(url).hostname or ""
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False
