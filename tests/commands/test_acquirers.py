@@ -78,3 +78,21 @@ async def test_what_is_no_account_that_was_forgotten_is_not_gone(paydesk: Any) -
     said = await paydesk("acquirer", "gone", "nowhere", "its contract has ended")
     assert (said.status, said.out) == (1, "")
     assert 'no account "nowhere" is missed' in said.err
+
+
+async def test_an_account_that_can_not_be_read_is_gone_once_it_is_disabled_and_back_once_it_is_enabled(
+    paydesk: Any, database: Database, environment: dict[str, str]
+) -> None:
+    vault = Vault.from_settings(environment["PAYDESK_VAULT_KEYS"], environment["PAYDESK_SECRET_KEY"])
+    name = f"account-{await set_back.account(database, vault.current_key_id)}"
+    try:
+        refused = await paydesk("acquirer", "gone", name, "its key was revoked")
+        assert (refused.status, f"paydesk acquirer disable {name}" in refused.err) == (1, True)
+        await paydesk("acquirer", "disable", name)
+        assert (await paydesk("acquirer", "gone", name, "its key was revoked")).status == 0
+        listed = {one["name"]: one for one in (await paydesk("acquirer", "list", "--json")).result}
+        assert listed[name]["gone_at"] is not None
+        assert "gone" in (await paydesk("acquirer", "list")).out
+        assert (await paydesk("acquirer", "enable", name, "--json")).result["gone_at"] is None
+    finally:
+        await breaking.no_accounts(database)

@@ -128,15 +128,18 @@ async def enable(name: Name, as_json: AsJson = False) -> None:
 @command
 async def gone(
     name: Name,
-    words: Annotated[str, typer.Argument(metavar="WHY", help="Why it is not added again, for the operators' log.")],
+    words: Annotated[str, typer.Argument(metavar="WHY", help="Why it never answers again, for the operators' log.")],
 ) -> None:
-    """Say that an account which a restored database has forgotten is not added again, so that the
-    hold may end.
+    """Say that an account which a restored database has forgotten is not added again, or that a
+    disabled one can't be read any more, so that the hold may end.
 
-    What it took since the backup is not compared with our books: settle it at the acquirer first.
+    What it took is not compared with our books from then on: settle it at the acquirer first.
     """
-    async with deployment() as here:
-        await say_gone(here.database, COMMAND_LINE, name, words, now=utc_now())
+    async with deployment() as here, acquirers_of(here) as desk:
+        if await account_named(here.database, name) is None:
+            await say_gone(here.database, COMMAND_LINE, name, words, now=utc_now())
+        else:
+            await acquirer_accounts.give_up(desk, COMMAND_LINE, name, words, now=utc_now())
     note(f"{name} is not waited for any more")
 
 
@@ -298,6 +301,7 @@ def _facts(account: AcquirerAccount) -> dict[str, object]:
         "pages": account.hosts_pages,
         "enabled": account.enabled,
         "own_id": account.own_id,
+        "gone_at": account.gone_at,
         "webhook_secret": account.has_webhook_secret,
         "created_at": account.created_at,
     }
@@ -317,6 +321,8 @@ def _side(account: AcquirerAccount) -> str:
 
 
 def _state(account: AcquirerAccount) -> str:
+    if account.gone_at is not None:
+        return "gone"
     return "takes" if account.enabled else "none"
 
 

@@ -34,7 +34,8 @@ class AcquirerAccount:
     """An account at an acquirer; its key is not in here.
 
     `for_merchant_id` is the only merchant that it serves, None for all; no `currencies` means all;
-    `own_id` is what its acquirer calls it, empty until that is known.
+    `own_id` is what its acquirer calls it, empty until that is known. Since `gone_at` it is not
+    asked for anything, because it can't be.
     """
 
     id: int
@@ -51,6 +52,7 @@ class AcquirerAccount:
     has_key: bool
     has_webhook_secret: bool
     own_id: str
+    gone_at: datetime | None = None
 
 
 async def list_accounts(database: Database) -> list[AcquirerAccount]:

@@ -159,8 +159,9 @@ class OpenAcquirers(Mapping[str, Acquirer]):
         now = {one.name: one.revision for one in await records_of(_Revision, queries.revisions(database))}
         self._names = set(now)
         for gone in self._added.keys() - now.keys():
-            # The database was made a copy meanwhile.
+            # The database was made a copy meanwhile, or an operator has said that it is gone.
             self._replaced.append(self._added.pop(gone))
+            self._revisions.pop(gone, None)
         changed = [name for name, revision in now.items() if self._revisions.get(name) != revision]
         if changed:
             rows = await records_of(_SealedAccount, queries.sealed_accounts(database, names=changed))

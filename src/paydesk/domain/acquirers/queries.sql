@@ -2,18 +2,18 @@
 -- All accounts, in the order in which they are asked to take a payment.
 select a.id, a.name, a.kind, a.live, a.for_merchant_id, a.currencies, a.address, a.hosts_pages, a.page_domain, a.enabled,
        a.created_at, a.key_sealed is not null as has_key, a.webhook_sealed is not null as has_webhook_secret,
-       coalesce(o.own_id, '') as own_id
+       coalesce(o.own_id, '') as own_id, a.gone_at
   from acquirer_account a
   left join acquirer_own_id o on o.account = a.name
  order by a.for_merchant_id nulls last, a.id;
 
 -- name: revisions()
--- What a process opens. In a copy for staging that is nothing for live payments, and nothing that was added before it was
--- one: those banks are the other deployment's.
+-- What a process opens: not what is gone. In a copy for staging that is nothing for live payments, and nothing that was added
+-- before it was one: those banks are the other deployment's.
 select a.name, a.live, a.revision
   from acquirer_account a
  cross join deployment d
- where d.copied_at is null or not a.live and a.created_at > d.copied_at;
+ where a.gone_at is null and (d.copied_at is null or not a.live and a.created_at > d.copied_at);
 
 -- name: sealed_accounts(names)
 -- What opens accounts.
@@ -36,14 +36,27 @@ returning id;
 -- name: account_named(name)^
 select a.id, a.name, a.kind, a.live, a.for_merchant_id, a.currencies, a.address, a.hosts_pages, a.page_domain, a.enabled,
        a.created_at, a.key_sealed is not null as has_key, a.webhook_sealed is not null as has_webhook_secret,
-       coalesce(o.own_id, '') as own_id
+       coalesce(o.own_id, '') as own_id, a.gone_at
   from acquirer_account a
   left join acquirer_own_id o on o.account = a.name
  where a.name = :name;
 
 -- name: set_enabled(name, enabled)$
--- One that is enabled serves at once: every process has known it, enabled or not.
-update acquirer_account set enabled = :enabled where name = :name and enabled <> :enabled returning id;
+-- One that is enabled serves at once: every process has known it, enabled or not. One that was gone is opened again by all
+-- first.
+update acquirer_account
+   set enabled = :enabled, gone_at = null, gone_because = '',
+       serves_from = case when gone_at is null then serves_from else clock_timestamp() + interval '15 seconds' end,
+       revision = case when gone_at is null then revision else nextval('acquirer_account_revision_seq') end
+ where name = :name and enabled <> :enabled
+returning id;
+
+-- name: account_gone(name, because)$
+-- One that takes payments is not gone. Only the call that says so gets its id.
+update acquirer_account
+   set gone_at = clock_timestamp(), gone_because = :because
+ where name = :name and not enabled and gone_at is null
+returning id;
 
 -- name: set_currencies(name, currencies)$
 update acquirer_account set currencies = :currencies where name = :name and currencies <> :currencies returning id;

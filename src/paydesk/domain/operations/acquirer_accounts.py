@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 from urllib.parse import urlsplit
 
 import asyncpg
 
+from paydesk.adapters.acquirers.interface import AcquirerRefused, OutcomeUnknown
 from paydesk.adapters.vault import Sealed
 from paydesk.core.errors import Conflict, Malformed, NotFound
 from paydesk.core.money import parse_currency
@@ -33,6 +34,7 @@ from paydesk.domain.payments.desk import Desk
 
 _DOMAIN: Final = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)+")
 _LONGEST_KEY: Final = 300
+_LATELY: Final = timedelta(minutes=1)
 _SECRET: Final = re.compile(r"whsec_[!-~]{1,200}")
 _MOST_SECRETS: Final = 4
 
@@ -112,6 +114,37 @@ async def set_enabled(desk: Desk, actor: Actor, name: str, *, enabled: bool, now
             details: dict[str, object] = {"takes new payments": enabled}
             await record(connection, actor, Action.acquirer_changed, now=now, subject=name, details=details)
         return await _found(connection, name)
+
+
+async def give_up(desk: Desk, actor: Actor, name: str, words: str, *, now: datetime) -> AcquirerAccount:
+    """Say that an account can't be read any more, and never will be: it is asked for nothing, so
+    that it holds nobody up; to enable it again takes that back.
+
+    What it took is not compared with our books from then on, and what is open there stays so. A
+    second call changes nothing. Raises: Malformed without words; NotFound; Conflict if it takes new
+    payments, or its list can be read.
+    """
+    if not words.strip():
+        raise Malformed("say why it can't be read any more: the words stand in the log", "words")
+    account = await _found(desk.database, name)
+    if account.enabled:
+        raise Conflict(f'"{name}" takes new payments: disable it first (paydesk acquirer disable {name})')
+    if account.gone_at is None and await _answers(desk, name, now=now):
+        raise Conflict(f'the list of "{name}" can be read: what differs there is taken with paydesk hold accept')
+    async with desk.database.acquire() as connection, connection.transaction():
+        if await queries.account_gone(connection, name=name, because=words.strip()) is not None:
+            details: dict[str, object] = {"gone": words.strip()}
+            await record(connection, actor, Action.acquirer_changed, now=now, subject=name, details=details)
+        return await _found(connection, name)
+
+
+async def _answers(desk: Desk, name: str, *, now: datetime) -> bool:
+    """Whether an account lets its list be read; one that can't be opened does not."""
+    try:
+        await desk.acquirers[name].list_purchases(now - _LATELY, "")
+    except (AcquirerRefused, OutcomeUnknown):
+        return False
+    return True
 
 
 async def set_currencies(desk: Desk, actor: Actor, name: str, typed: str, *, now: datetime) -> AcquirerAccount:
