@@ -34,6 +34,8 @@ BANK = (
     "find_page",
     "end_page",
     "pass_time",
+    "upload_evidence",
+    "submit_evidence",
 )
 """What is asked of the bank, with a point before each and one after it."""
 
