@@ -75,6 +75,12 @@ CORRUPTIONS = (
     Corruption(
         "postings_whole",
         "ledger_entry",
+        posting("settlement", "('pending', 'USD', 3), ('reserve', 'USD', -3)") + "select min(id) from posted",
+        captured,
+    ),
+    Corruption(
+        "postings_whole",
+        "ledger_entry",
         posting("settlement", "('pending', 'EUR', 3), ('available', 'EUR', -3)") + "select min(id) from posted",
         captured,
     ),

@@ -16,11 +16,19 @@ select w.*, d.exp_month, d.exp_year, d.holder, d.wallet, coalesce(c.description,
  where w.merchant_id = :merchant_id and w.live = :live and w.id = :id;
 
 -- name: balances_of(merchant_id, live, payment_id)
--- Where a payment's money is, by the ledger's own entries.
-select account, -sum(amount) as amount
-  from ledger_entry
- where merchant_id = :merchant_id and live = :live and payment_id = :payment_id
- group by account;
+-- Where a payment's money is, by the ledger's own entries. Each of its postings has an entry in one of two accounts, so
+-- that an index of these alone would find it; the posting's other entries have the same time.
+with posting as (
+    select distinct at, posting_id
+      from ledger_entry
+     where merchant_id = :merchant_id and live = :live and payment_id = :payment_id
+       and account in ('acquirer', 'available')
+)
+select e.account, -sum(e.amount) as amount
+  from posting
+  join ledger_entry e
+    on e.merchant_id = :merchant_id and e.live = :live and e.at = posting.at and e.posting_id = posting.posting_id
+ group by e.account;
 
 -- name: tries_of(merchant_id, live, payment_id, most)
 -- All attempts to make a payment, first to last.

@@ -2,22 +2,25 @@
 
 -- name: postings_whole(merchant_id)
 -- A posting is one event of one payment or payout: money never changes its currency, nor its owner, within the ledger.
+-- It has an entry with the acquirer or of what is available, by which a payment's page finds it.
 with posting as (
     select merchant_id, live, posting_id, min(id) as id, min(kind) as kind, count(distinct kind) as kinds,
            count(distinct currency) as currencies, min(currency) as currency, max(payment_id) as payment_id,
-           count(distinct coalesce(payment_id, -payout_id)) as owners, max(payout_id) as payout_id
+           count(distinct coalesce(payment_id, -payout_id)) as owners, max(payout_id) as payout_id,
+           count(*) filter (where account in ('acquirer', 'available')) as found_by, count(distinct at) as times
       from ledger_entry
      where (:merchant_id::bigint is null or merchant_id = :merchant_id)
      group by merchant_id, live, posting_id
 )
 select 'ledger_entry' as table_name, l.merchant_id, l.id,
-       format('begins posting %s, which has %s kinds, %s currencies (%s) and %s owners; its %s is of %s', l.posting_id,
-              l.kinds, l.currencies, l.currency, l.owners, case when l.payout_id is null then 'payment' else 'payout' end,
+       format('begins posting %s, which has %s kinds, %s currencies (%s), %s owners, %s times and %s entries with the '
+              'acquirer or available; its %s is of %s', l.posting_id, l.kinds, l.currencies, l.currency, l.owners, l.times,
+              l.found_by, case when l.payout_id is null then 'payment' else 'payout' end,
               coalesce(p.currency, o.currency, 'no known currency')) as detail
   from posting l
   left join payment p on p.merchant_id = l.merchant_id and p.id = l.payment_id
   left join payout o on o.merchant_id = l.merchant_id and o.id = l.payout_id
- where l.kinds <> 1 or l.currencies <> 1 or l.owners <> 1
+ where l.kinds <> 1 or l.currencies <> 1 or l.owners <> 1 or l.times <> 1 or l.found_by = 0
     or l.currency is distinct from coalesce(p.currency, o.currency);
 
 -- name: payouts_posted(merchant_id)
@@ -47,16 +50,18 @@ select 'payout' as table_name, merchant_id, payout_id as id,
 -- name: uncaptured_unposted(merchant_id)
 -- Of a payment whose money was never taken nothing can be given back, settle or be released. (A bank may charge an attempt
 -- back whose money the payment does not have: `chargebacks_posted` compares that.)
+with posted as (
+    select merchant_id, live, payment_id, sum(abs(amount)) as moved
+      from ledger_entry
+     where (:merchant_id::bigint is null or merchant_id = :merchant_id)
+       and payment_id is not null and kind not in ('chargeback', 'chargeback_fee', 'chargeback_reversal')
+     group by merchant_id, live, payment_id
+)
 select 'payment' as table_name, p.merchant_id, p.id,
        format('is %s, but %s of it is taken back, %s reserved for refunds, and its ledger entries move %s', p.state,
               p.refunded + p.charged_back, p.refunding, coalesce(l.moved, 0)) as detail
   from payment p
-  left join lateral (
-      select sum(abs(e.amount)) as moved
-        from ledger_entry e
-       where e.merchant_id = p.merchant_id and e.live = p.live and e.payment_id = p.id
-         and e.kind not in ('chargeback', 'chargeback_fee', 'chargeback_reversal')
-  ) l on true
+  left join posted l on l.merchant_id = p.merchant_id and l.live = p.live and l.payment_id = p.id
  where (:merchant_id::bigint is null or p.merchant_id = :merchant_id)
    and p.state not in ('captured', 'partially_refunded', 'refunded', 'charged_back')
    and (l.moved is not null
