@@ -78,6 +78,24 @@ async def test_of_any_number_at_once_each_step_is_applied_by_one(empty: Database
     assert sorted(name for each in done for name in each) == [f"{number:04}_step" for number in range(1, 6)]
 
 
+@pytest.mark.parametrize(
+    "said", [asyncpg.UniqueViolationError, asyncpg.DuplicateTableError, asyncpg.DuplicateObjectError]
+)
+async def test_whoever_makes_the_table_of_steps_makes_it_for_all(
+    empty: Database, knows: Knows, monkeypatch: pytest.MonkeyPatch, said: type[asyncpg.PostgresError]
+) -> None:
+    knows()
+    execute = empty.execute
+
+    async def too_late(sql: str) -> None:
+        """Another process has made it just before; PostgreSQL has these words for that."""
+        await execute(sql)
+        raise said("it exists")
+
+    monkeypatch.setattr(empty, "execute", too_late)
+    assert await migrating.missing_steps(empty) == []
+
+
 async def test_a_step_that_does_not_get_its_lock_lets_others_work_and_is_tried_again(
     empty: Database, knows: Knows, monkeypatch: pytest.MonkeyPatch
 ) -> None:

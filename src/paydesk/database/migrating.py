@@ -150,7 +150,7 @@ async def missing_steps(database: Database, steps: Sequence[Migration] | None = 
         applied = await _applied(database)
     except asyncpg.UndefinedTableError:
         # Another process may make it at the same moment: then it is there.
-        with suppress(asyncpg.UniqueViolationError, asyncpg.DuplicateTableError):
+        with suppress(asyncpg.UniqueViolationError, asyncpg.DuplicateTableError, asyncpg.DuplicateObjectError):
             await database.execute(_TABLE)
         applied = await _applied(database)
     return _missing(applied, known_migrations() if steps is None else steps)
