@@ -38,7 +38,7 @@ ACROSS = {
     ),
     "domain/pingbacks": ("crowds", "fairness", "hostile_shops"),
     "domain/subscriptions": (
-        *("changing_put_back", "of_the_version_before", "on_pages"),
+        *("changing_plans_at_once", "changing_put_back", "of_the_version_before", "on_pages"),
         *("card_numbers", "charged_back", "life", "machine", "muting", "races", "set_aside", "unattended"),
         "withdrawn_currency",
     ),

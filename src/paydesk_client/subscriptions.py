@@ -58,18 +58,23 @@ class Subscriptions:
         period: str | None = None,
         sku_id: str | None = None,
         name: str | None = None,
+        now: bool = False,
         preview: bool = False,
         idempotency_key: str | None = None,
     ) -> dict[str, Any]:
         """Have a subscription go on as another package, or at another price or rhythm,
         from its next period on; until then `undo` takes it back. Nothing is charged before that.
 
+        With `now` it is of the other plan at once, which `undo` does not take back: nothing is
+        charged or given back for the period that is paid, and the next one has the new price.
+
         Args: package_version_id is that of a subscription that was sold before (left out: its own);
             what else is given takes the place of what that says. `period` is written as in the
             form, `sku_id` needs `name` and `price`.
         Returns: as `cancel_later`.
         Raises: ApiError, with status 409 while it is charged, failing or paused, and if it runs out
-            by itself; and as `cancel` does.
+            by itself, with `now` also in its trial and for periods of another length; and as
+            `cancel` does.
         """
         given: dict[str, str | int | None] = {
             "package_version_id": package_version_id,
@@ -79,7 +84,9 @@ class Subscriptions:
             "name": name,
         }
         fields = {name: value for name, value in given.items() if value is not None}
-        return self._change(subscription_id, "change", {"when": "period_end", **fields}, preview, idempotency_key)
+        return self._change(
+            subscription_id, "change", {"when": "now" if now else "period_end", **fields}, preview, idempotency_key
+        )
 
     def undo(
         self, subscription_id: int | str, *, preview: bool = False, idempotency_key: str | None = None

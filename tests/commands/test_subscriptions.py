@@ -148,3 +148,7 @@ async def test_it_goes_on_by_another_plan_with_its_next_period(
     await paydesk("clock", "advance", account["id"], "1m")
     shown = (await paydesk("subscription", "show", subscription, "--json")).result
     assert (shown["price"], shown["counter"], shown["change_request"]) == ("30.00", 2, None)
+    at_once = await paydesk("subscription", "change", subscription, "--price", "40.00", "--now")
+    assert "at once it is of" in at_once.out
+    assert "40.00 USD every 1 month" in at_once.out
+    assert (await paydesk("subscription", "show", subscription, "--json")).result["price"] == "40.00"

@@ -61,6 +61,9 @@ class TestTheRealService:
         )
         assert (changed["price"], changed["change_request"]["price"]) == ("10.00", "30.00")
         assert (changed["next_charge_amount"], changed["replaced"]) == ("30.00", None)
+        at_once = await asyncio.to_thread(subscriptions.change, subscription_id, price="25.00", now=True)
+        assert (at_once["price"], at_once["next_charge_amount"], at_once["charged_now"]) == ("25.00", "25.00", "0.00")
+        assert at_once["replaced"] == changed["change_request"]
         with pytest.raises(ValueError, match="time zone"):
             subscriptions.pause(subscription_id, datetime(2030, 1, 1))
 

@@ -115,18 +115,22 @@ async def change_(
     period: Annotated[str | None, typer.Option(help="How long a period is then: 30d, 2w, 6m, 1y.")] = None,
     sku: Annotated[str | None, typer.Option(help="Another package, with its --name and --price.")] = None,
     name: Annotated[str | None, typer.Option(help="What the package is called.")] = None,
+    now_: Annotated[
+        bool, typer.Option("--now", help="At once, with nothing charged or given back for the period that is paid.")
+    ] = False,
     preview: Preview = False,
     as_json: AsJson = False,
 ) -> None:
-    """Let a subscription go on as another package, or at another price, from its next period on;
-    until then: undo.
+    """Let a subscription go on as another package, or at another price, from its next period on
+    (until then: undo), or --now.
     """
     if (version, price, period, sku, name) == (None,) * 5:
         raise typer.BadParameter("say what it is to become: --version, --price, --period, --sku or --name")
     plan = Plan(version, sku_id=sku, name=name, price=price, period=period)
 
     async def wish(database: Database, shop: Shop, subscription_id: int, *, now: datetime, preview: bool) -> Changed:
-        return await change_plan(database, shop, subscription_id, plan, by="merchant", now=now, preview=preview)
+        act = partial(change_plan, database, shop, subscription_id, plan, by="merchant", at_once=now_)
+        return await act(now=now, preview=preview)
 
     await _change(subscription_id, wish, preview=preview, as_json=as_json)
 
@@ -176,6 +180,9 @@ async def _change(
         show_json(_shown(seen, here) | {"preview": preview, "replaced": replaced})
         return
     typer.echo(_said(changed.subscription))
+    if changed.carried_out is not None:
+        terms = changed.subscription.package.terms
+        typer.echo(f"at once it is of {terms.name}, {_price(terms)}")
     if changed.replaced is not None:
         note(f"this takes the place of: {_CHANGES[changed.replaced.type]}")
     if preview:

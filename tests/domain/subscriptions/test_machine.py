@@ -35,7 +35,7 @@ from paydesk.domain.subscriptions.subscription_terms import Terms, Trial
 
 REFUSALS = (None, None, DeclineReason.INSUFFICIENT_FUNDS, DeclineReason.STOLEN_CARD, DeclineReason.TOO_LATE)
 
-WISHES = ("cancel later", "undo", "pause", "pause until", "plan", "resume")
+WISHES = ("cancel later", "undo", "pause", "pause until", "plan", "plan at once", "resume")
 
 steps = st.one_of(
     st.tuples(
@@ -152,6 +152,10 @@ class World:
                     seen = (await self.subscriber.now(self.subscriptions[number])).package.terms
                     price, period = f"{seen.price % 30 + 10:.2f}", ("1m", "2m", "1w")[int(seen.price // 10) % 3]
                     await change_plan(*named, Plan(price=price, period=period), by="api", now=self.now)
+                case "plan at once":
+                    seen = (await self.subscriber.now(self.subscriptions[number])).package.terms
+                    plan = Plan(price=f"{seen.price % 30 + 10:.2f}")
+                    await change_plan(*named, plan, by="api", at_once=True, now=self.now)
                 case "resume":
                     await resume(*named, now=self.now)
 

@@ -194,6 +194,21 @@ async def test_its_plan_is_changed_after_a_look_at_what_comes_of_it(owner: Visit
     assert "Tea club" not in text_of(await owner.see(page))
 
 
+async def test_its_plan_is_changed_at_once_where_that_is_chosen(owner: Visitor, seller: Seller) -> None:
+    one = await subscribe(seller)
+    page = url(owner, f"/{one}")
+    longer = await press(owner, f"{page}/change", price="15.00", period="1y", when="now")
+    assert longer.status_code == 409
+    assert "of another length" in text_of(longer)
+    seen = await press(owner, f"{page}/change", price="15.00", when="now")
+    assert "at once, 15.00 USD / 1 month: 15.00 USD is charged on" in text_of(seen)
+    assert 'name="when" value="now"' in seen.text
+    assert "15.00 USD" not in text_of(await owner.see(page))
+    assert leads_to(await press(owner, f"{page}/change", price="15.00", when="now", agreed="1")) == page
+    assert "15.00 USD / 1 month" in text_of(await owner.see(page))
+    assert await seller.audited("subscription_changed") == [f"subscription {one}"]
+
+
 async def test_it_is_paused_until_a_day_and_resumed(owner: Visitor, seller: Seller) -> None:
     one = await subscribe(seller)
     page = url(owner, f"/{one}")

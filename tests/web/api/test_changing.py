@@ -199,6 +199,24 @@ async def test_a_change_of_plan_is_previewed_made_and_taken_back(
     assert named["change_request"]["package"]["sku_id"] == "pro"
 
 
+async def test_a_plan_changes_now_as_its_preview_said_and_nothing_is_charged(
+    web: httpx.AsyncClient, member: Subscription, headers: dict[str, str], club: Till
+) -> None:
+    plan = {"price": "30.00", "when": "now"}
+    seen = await ask(web, member, "change", headers, preview=True, **plan)
+    assert await club.now(member) == member
+    done = await ask(web, member, "change", headers, **plan)
+    for one in (seen, done):
+        assert (one["price"], one["change_request"], one["charged_now"]) == ("30.00", None, "0.00")
+        assert (one["next_charge_at"], one["next_charge_amount"]) == (seconds(member.date_next), "30.00")
+    shown = (await web.get(f"/api/v1/subscriptions/{member.id}", headers=headers)).json()["data"]
+    assert (shown["price"], shown["date_next"]) == ("30.00", seconds(member.date_next))
+    assert len(await club.payments()) == 1
+    refused = await web.post(path(member, "change"), json={**plan, "period": "1y"}, headers=headers)
+    assert refused.status_code == 409
+    assert "of another length" in refused.json()["message"]
+
+
 @pytest.mark.parametrize(
     ("body", "field"),
     [
@@ -206,7 +224,8 @@ async def test_a_change_of_plan_is_previewed_made_and_taken_back(
         ({"preview": True}, "package_version_id"),
         ({"price": 30}, "price"),
         ({"price": "30.001"}, "price"),
-        ({"price": "30.00", "when": "now"}, "when"),
+        ({"price": "30.00", "when": "tomorrow"}, "when is not one of period_end, now"),
+        ({"when": "now"}, "package_version_id"),
         ({"package_version_id": "club"}, "package_version_id"),
         ({"package_version_id": True}, "package_version_id"),
         ({"package_version_id": 99}, "package_version_id"),

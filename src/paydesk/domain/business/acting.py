@@ -105,12 +105,19 @@ async def change_subscription(
     shop = require(session, Permission.cancel_subscription)
     changed = await wish(database, shop, subscription_id, now=shop_now)
     if changed.moved:
-        change = changed.subscription.change
-        details = {"to_come": str(change.type), "at": f"{change.due_at or ''}"} if change else {}
+        details = _change_in_audit(changed)
         subject = f"subscription {subscription_id}"
         action = Action.subscription_changed
         await record(database, session.actor, action, now=now, shop=shop, subject=subject, details=details)
     return changed
+
+
+def _change_in_audit(changed: Changed) -> dict[str, str]:
+    """What the audit log says of a change: which one is to come, or was carried out at once."""
+    if changed.carried_out is not None:
+        return {"at_once": str(changed.carried_out.type)}
+    change = changed.subscription.change
+    return {"to_come": str(change.type), "at": f"{change.due_at or ''}"} if change else {}
 
 
 async def answer_dispute(

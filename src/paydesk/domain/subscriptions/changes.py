@@ -1,4 +1,4 @@
-"""A change of a subscription that comes later: what, when, and by whose wish."""
+"""A change of a subscription, mostly one that comes later: what, when, and by whose wish."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class ChangeType(StrEnum):
     CANCEL = "cancel"
     """It ends with the period that is paid."""
     PLAN = "change"
-    """Its next period is of another package, or at another price."""
+    """Its next period is of another package, or at another price, or it is at once."""
     RESUME = "resume"
     """It is paused, and goes on then."""
 

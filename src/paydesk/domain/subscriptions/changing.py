@@ -48,22 +48,29 @@ LONGEST_PAUSE = timedelta(days=3653)
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """What came of a wish: the subscription as it is then (or would be, of a preview),
-    the open change in whose place another came, and whether anything changed.
+    """What came of a wish: the subscription as it is then (or would be, of a preview).
+
+    With it the open change in whose place another came, whether anything changed, and what was
+    carried out at once.
     """
 
     subscription: Subscription
     replaced: Change | None = None
     moved: bool = True
+    carried_out: Change | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A version to write: what becomes of the change that is open, and the event that is told."""
+    """A version to write: what becomes of the change that is open, and the event that is told.
+
+    `carried_out` is the change that the version itself is, if it was never to come.
+    """
 
     version: Subscription
     closes_as: ChangeState
     event: str | None = None
+    carried_out: Change | None = None
 
 
 class _Due(SubscriptionRow, frozen=True):
@@ -231,12 +238,13 @@ async def change(
         if row.charging_attempt_id is not None:
             raise Busy(f"subscription {subscription_id} is being charged just now; try again once that is decided")
         replaced = current.change if step.closes_as is ChangeState.REPLACED else None
+        changed = Changed(step.version, replaced, carried_out=step.carried_out)
         if preview:
-            return Changed(step.version, replaced)
+            return changed
         told = await find_told(database, shop)
         account = Account(told.account_url, told.test_pingback_url, told.went_live_at)
         if await _write(database, row, step, account, told.pingback_format, now=now):
-            return Changed(step.version, replaced)
+            return changed
     raise Busy("the subscription is changing all the time; try again")
 
 
@@ -289,7 +297,7 @@ async def _write(
 ) -> bool:
     """Write a step with its pingback, unless somebody else was faster, or it is being charged."""
     version, event = step.version, step.event
-    change = version.change
+    change = version.change or step.carried_out
     moved = await queries.change_subscription(
         database,
         subscription=as_rows([version], [{}]),
@@ -299,6 +307,7 @@ async def _write(
         asked_by=change.by if change else "",
         since=change.since if change else None,
         plan_id=change.package.version_id if change and change.package else None,
+        at_once=step.carried_out is not None,
         event=event or "",
         payload=subscription_envelope(event, subscription_object(version)) if event else None,
         send_to=destination(row.pingback_url, account, live=version.live),

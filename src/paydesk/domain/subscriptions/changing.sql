@@ -1,17 +1,24 @@
--- name: change_subscription(subscription, closes_as, type, due_at, asked_by, since, plan_id, event, payload, send_to, pingback_format, now)$
+-- name: change_subscription(subscription, closes_as, type, due_at, asked_by, since, plan_id, at_once, event, payload, send_to, pingback_format, now)$
 -- The version given is written if nobody else wrote one first and no charge is in flight, together with what becomes of
--- the open change, a new one if it has one (type), and the pingback that tells of it. The number of a card that nothing
--- is charged to any more is erased; one that goes on as another package counts there from now on. (The new change waits
--- for the old one, since only one may be open.)
+-- the open change, a new one if it has one (type), and the pingback that tells of it. A new one that is carried out at
+-- once is never open, and holds from the next period on, which nobody may have tried to charge yet (a machine whose
+-- clock is ahead of ours could have). The number of a card that nothing is charged to any more is erased; one that goes
+-- on as another package counts there from now on. (The new change waits for the old one, since only one may be open.)
 with fresh as (
     select * from jsonb_populate_recordset(null::subscription, :subscription::jsonb)
 ), named as materialized (
-    select case when :type::text is not null then nextval('subscription_change_id_seq') end as change_id
+    select made.id as made_id, case when not :at_once::boolean then made.id end as change_id
+      from (select case when :type::text is not null then nextval('subscription_change_id_seq') end as id) made
 ), was as materialized (
     select s.merchant_id, s.live, s.id, s.package_version_id
       from fresh f
       join subscription s on s.merchant_id = f.merchant_id and s.live = f.live and s.id = f.id
      where s.revision = f.revision - 1 and s.state in ('Trial', 'Active') and s.charging_attempt_id is null
+       and not (:at_once::boolean
+                and exists (select
+                              from payment p
+                             where p.merchant_id = s.merchant_id and p.live = s.live and p.subscription_id = s.id
+                               and p.period_number = s.next_period))
        for update of s
 ), moved as (
     update subscription s
@@ -33,11 +40,15 @@ with fresh as (
  returning c.id
 ), opened as (
     insert into subscription_change (merchant_id, live, id, subscription_id, type, due_at, asked_by, since,
-                                     package_version_id, created_at)
-    select s.merchant_id, s.live, s.change_id, s.id, :type, :due_at, :asked_by, :since, :plan_id, :now
+                                     package_version_id, created_at, state, finished_at, period_number)
+    select s.merchant_id, s.live, named.made_id, s.id, :type, :due_at, :asked_by, :since, :plan_id, :now,
+           case when :at_once::boolean then 'done' else 'open' end,
+           case when :at_once::boolean then :now::timestamptz end,
+           case when :at_once::boolean then s.next_period end
       from moved s
+     cross join named
      cross join (select count(*) from closed) before
-     where s.change_id is not null
+     where named.made_id is not null
 ), passed_on as (
     select s.merchant_id, s.live, v.id, v.package_id, case when v.id = s.package_version_id then 1 else -1 end as more
       from moved s

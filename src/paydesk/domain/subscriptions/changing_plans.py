@@ -13,12 +13,13 @@ from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.subscriptions.changes import ChangeState
+from paydesk.domain.subscriptions.changes import Change, ChangeState, ChangeType
 from paydesk.domain.subscriptions.changing import Changed, Step, change, require_running
 from paydesk.domain.subscriptions.ending import find_row
-from paydesk.domain.subscriptions.lifecycle import Canceller, Subscription, changing_plan
+from paydesk.domain.subscriptions.lifecycle import Canceller, Subscription, changing_plan, on_plan
 from paydesk.domain.subscriptions.packages import agree_package, find_version
 from paydesk.domain.subscriptions.rows import PackageRow, package_of, subscription_of
+from paydesk.domain.subscriptions.states import SubscriptionState
 from paydesk.domain.subscriptions.subscription_terms import Package, Terms, named, sku_of
 
 queries = load_statements(__package__ or "")
@@ -48,33 +49,48 @@ async def change_plan(
     *,
     by: Canceller,
     now: datetime,
+    at_once: bool = False,
     preview: bool = False,
 ) -> Changed:
     """Have a subscription go on by other terms once the period is over that is paid, or the trial;
     until then that can be undone. Moves no money.
 
+    With `at_once` it is of the other terms now, and can't be taken back but by another change: what
+    is paid stays paid, nothing is charged or given back for it, and the next period, on its day as
+    before, is the first one that is charged by them.
+
     Args: now is the shop's time, UTC; a `preview` changes nothing.
     Raises: NotFound; Malformed for terms that can't be; Conflict if it has ended, is paused, runs
-        out by itself, its charge is due or failing, or it has had as many payments as the plan has;
-        Busy while it is charged.
+        out by itself, its charge is due or failing, or it has had as many payments as the plan has,
+        and at once if it is in its trial, or periods would be of another length; Busy while it is
+        charged.
     """
     current = subscription_of(await find_row(database, shop, subscription_id))
     terms = await _terms(database, shop, current, plan)
     known = await find_version(database, shop, terms)
-    seen = await _change_to(database, shop, current, known or Package(NEW, NEW, terms, 0), by=by, now=now, preview=True)
+    act = partial(_change_to, database, shop, current, by=by, now=now, at_once=at_once)
+    seen = await act(known or Package(NEW, NEW, terms, 0), preview=True)
     if preview or not seen.moved:
         return seen
     if known is None:
         await agree_package(database, shop, terms, now=now)
         known = await find_version(database, shop, terms)
         assert known is not None, "it was agreed just now"
-    return await _change_to(database, shop, current, known, by=by, now=now, preview=False)
+    return await act(known, preview=False)
 
 
 async def _change_to(
-    database: Database, shop: Shop, seen: Subscription, package: Package, *, by: Canceller, now: datetime, preview: bool
+    database: Database,
+    shop: Shop,
+    seen: Subscription,
+    package: Package,
+    *,
+    by: Canceller,
+    now: datetime,
+    at_once: bool,
+    preview: bool,
 ) -> Changed:
-    choose = partial(_choose, package, seen.package.version_id, by=by, now=now)
+    choose = partial(_choose_now if at_once else _choose, package, seen.package.version_id, by=by, now=now)
     return await change(database, shop, seen.id, choose, now=now, preview=preview)
 
 
@@ -83,9 +99,7 @@ def _choose(package: Package, version_id: int, current: Subscription, *, by: Can
 
     Raises: Conflict, also if it is no longer of the version that the terms were made from.
     """
-    require_running(current)
-    if current.paused:
-        raise Conflict(f"subscription {current.id} is paused: resume it first")
+    _require_unpaused(current)
     coming = current.change.package if current.change is not None else None
     goes_on = current.change is None or coming is not None
     if goes_on and package.terms == (coming or current.package).terms:
@@ -102,13 +116,44 @@ def _choose(package: Package, version_id: int, current: Subscription, *, by: Can
     return Step(version, ChangeState.REPLACED)
 
 
+def _choose_now(
+    package: Package, version_id: int, current: Subscription, *, by: Canceller, now: datetime
+) -> Step | None:
+    """The step to another package at once; None if it is on it, and stays so.
+
+    Raises: Conflict, also if it is no longer of the version that the terms were made from.
+    """
+    _require_unpaused(current)
+    if package.terms == current.package.terms:
+        if current.change is None:
+            return None
+        raise Conflict(f"subscription {current.id} is on that plan: undo what is to come")
+    _require_possible(current, package, version_id, now)
+    if current.state is SubscriptionState.TRIAL:
+        raise Conflict(f"subscription {current.id} is in its trial, which runs to its end: change it with its period")
+    if package.terms.period != current.package.terms.period:
+        raise Conflict(
+            f"periods of subscription {current.id} would be of another length, and the one that is paid is not over: "
+            "change it with its period"
+        )
+    change = Change(ChangeType.PLAN, now, now, by, package)
+    return Step(on_plan(current, package), ChangeState.REPLACED, carried_out=change)
+
+
+def _require_unpaused(current: Subscription) -> None:
+    """Raises: Conflict if it has ended, or is paused."""
+    require_running(current)
+    if current.paused:
+        raise Conflict(f"subscription {current.id} is paused: resume it first")
+
+
 def _require_possible(current: Subscription, package: Package, version_id: int, now: datetime) -> None:
     """Raises: Conflict."""
     if current.package.version_id != version_id:
         raise Conflict(f"the plan of subscription {current.id} has changed just now; try again")
     if current.date_end is not None:
         raise Conflict(f"subscription {current.id} is not charged again, so no period is left to be of another plan")
-    if current.paid_until <= now:
+    if current.paid_until <= now or current.failures:
         raise Conflict(
             f"the charge of subscription {current.id} for the period that has begun is not paid yet; change it then"
         )

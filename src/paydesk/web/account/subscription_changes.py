@@ -132,7 +132,8 @@ async def _plan_page(
         page=_page(visit),
         now_is=price_words(visit, terms),
         packages=[(one.version_id, f"{one.terms.name}, {price_words(visit, one.terms)}") for one in offered],
-        typed={name: visit.form.text(name, 40) for name in ("version", "price", "period")},
+        typed={name: visit.form.text(name, 40) for name in ("version", "price", "period", "when")},
+        at_once=_at_once(visit),
         planned=planned,
         charged=_charged(visit, planned) if planned else {},
         plan=price_words(visit, planned.as_charged_next.package.terms) if planned else "",
@@ -147,7 +148,7 @@ async def change_its_plan(visit: Visit) -> Response:
     plan = Plan(
         form.number("version"), price=form.text("price", 40) or None, period=form.text("period", 40).lower() or None
     )
-    wish = partial(change_plan, plan=plan, by="merchant")
+    wish = partial(change_plan, plan=plan, by="merchant", at_once=_at_once(visit))
     try:
         if not form.text("agreed", 1):
             changed = await _previewed(visit, wish)
@@ -157,7 +158,14 @@ async def change_its_plan(visit: Visit) -> Response:
         await _carried_out(visit, wish)
     except Malformed as error:
         return await _plan_page(visit, seen, None, field_errors(error, "version", "price", "period"), error.status)
-    return visit.go(_page(visit), visit.texts.get("Its next period is of the other plan."))
+    get = visit.texts.get
+    said = get("It is of the other plan now.") if _at_once(visit) else get("Its next period is of the other plan.")
+    return visit.go(_page(visit), said)
+
+
+def _at_once(visit: Visit) -> bool:
+    """Whether the plan is to change now, and not with the next period."""
+    return visit.form.text("when", 40) == "now"
 
 
 @section.page(f"{_ONE}/undo", needs=_NEEDS)

@@ -44,11 +44,12 @@ _WHEN = {
     "default": _AT[0],
     "description": "With the period that is paid, which can be undone until then, or at once.",
 }
-_PERIOD_END = {
+_PLAN_WHEN = {
     "type": "string",
-    "enum": [_AT[0]],
+    "enum": [*_AT],
     "default": _AT[0],
-    "description": "With the next period, which can be undone until then.",
+    "description": "With the next period, which can be undone until then, or at once: nothing is charged or given back "
+    "for the period that is paid.",
 }
 _PLAN: Mapping[str, Mapping[str, object]] = {
     "package_version_id": {
@@ -151,7 +152,7 @@ async def post_cancel(
     summary="Change the plan",
     operation_id="change_subscription_plan",
     responses=_ANSWERS,
-    openapi_extra=_taking(when=_PERIOD_END, **_PLAN),
+    openapi_extra=_taking(when=_PLAN_WHEN, **_PLAN),
 )
 async def post_change(
     request: Request, caller: ByPrivateKey, services: Services, once: ByIdempotencyKey, subscription_id: _Id
@@ -164,6 +165,11 @@ async def post_change(
     that is paid ends. It takes the place of an end that was to come. 409 while a charge is at the
     bank or failing, while it is paused, if it runs out by itself, and if it has had as many
     payments as the plan has.
+
+    With `"when": "now"` it is of the other plan at once, for what was paid: nothing is charged or
+    given back for that, and the next period is the first one at the new price, on the day that it
+    was due before. That can't be undone, but changed again. 409 besides in its trial, and for
+    periods of another length.
     """
     return await _once(once, request, caller, services, subscription_id, _plan, "when", *_PLAN)
 
@@ -265,15 +271,16 @@ async def _cancel(asked: _Asked) -> Changed:
 
 
 async def _plan(asked: _Asked) -> Changed:
-    if asked.fields.get("when", _AT[0]) != _AT[0]:
-        raise Malformed(f"when is not {_AT[0]}", "when")
+    when = asked.fields.get("when", _AT[0])
+    if when not in _AT:
+        raise Malformed(f"when is not one of {', '.join(_AT)}", "when")
     given = {name: asked.fields[name] for name in _PLAN if name in asked.fields}
     version = given.pop("package_version_id", None)
     if not given and version is None:
         raise Malformed(f"nothing says what it is to become; send {', '.join(_PLAN)}", "package_version_id")
     plan = Plan(_version_id(version), **{name: _text(value, name) for name, value in given.items()})
     act = partial(change_plan, asked.services.desk.database, asked.caller.shop)
-    return await act(asked.subscription_id, plan, by="api", **asked.named)
+    return await act(asked.subscription_id, plan, by="api", at_once=when != _AT[0], **asked.named)
 
 
 async def _undo(asked: _Asked) -> Changed:
