@@ -29,7 +29,7 @@ async def order(open_page: OpenPage, running: Running, *, version: str = "v1", *
     await page.get_by_role("button", name="Continue to payment").click()
     await page.wait_for_url("**/checkout/**")
     await fill_in(page, "4242424242424242")
-    await page.get_by_role("button", name="Pay 89.00 EUR").click()
+    await page.get_by_role("button", name="Pay €89.00").click()
     await page.wait_for_url(f"{running.shop}/thanks?order=*")
     await expect(page.get_by_role("status")).to_contain_text("Authorized.", timeout=PATIENCE_MS)
     await expect(page.get_by_role("status")).to_contain_text(

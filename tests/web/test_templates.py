@@ -46,3 +46,33 @@ def test_a_line_holds_one_cell() -> None:
 @each_template
 def test_it_compiles(path: Path) -> None:
     ENVIRONMENT.compile(path.read_text(), path.name)
+
+
+BY_HAND = re.compile(
+    r"(?<!value=\")\{\{ *(-? *[\w.]+\.(amount|price|fee|net|available|pending|reserve|paid|refunded|taken)) *\}\}"
+    r"|\}\} *\{\{ *[\w.]*currency *\}\}"
+    r"|[-−](<bdi[^>]*>)?\{\{ *(kit\.|visit\.|texts\.)*(money|exact)"
+)
+"""An amount that no formatter has written, one with its currency put behind it,
+or a sign put before it.
+"""
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["{{ one.told.amount }} {{ one.told.currency }}", "<b>{{ view.price }}</b>", '−<bdi class="money">{{ exact(x) }}'],
+)
+def test_an_amount_written_by_hand_is_seen(line: str) -> None:
+    assert BY_HAND.search(line)
+
+
+def test_every_amount_is_written_by_the_one_formatter() -> None:
+    # A count of customers; a price that its view has written.
+    seemingly = {("account/package.html", "one.taken"), ("portal/pay.html", "view.price")}
+    found = [
+        (name, number, hit[0])
+        for name, number, line in numbered_lines()
+        for hit in BY_HAND.finditer(line)
+        if (name, hit[1]) not in seemingly
+    ]
+    assert found == []

@@ -48,38 +48,29 @@ def test_languages_are_ordered_by_quality_and_then_by_place() -> None:
 @pytest.mark.parametrize(
     ("header", "amount", "currency", "shown"),
     [
-        ("en-US", "10.00", "USD", "$10.00"),
+        ("en-US", "10.00", "USD", "10.00\u00a0USD"),
         ("en-GB", "1234.5", "EUR", "€1,234.50"),
         ("de-DE", "1234.50", "EUR", "1.234,50\u00a0€"),
-        ("de-CH", "1234.50", "CHF", "CHF\u00a01’234.50"),
-        ("fr-FR", "10", "USD", "10,00\u00a0$US"),
-        ("en-US", "10.0000", "JPY", "¥10"),
-        ("en-US", "10.5", "IQD", "IQD\u00a010.500"),
-        ("ja-JP", "500", "JPY", "￥500"),
+        ("de-CH", "1234.50", "CHF", "1’234.50\u00a0CHF"),
+        ("fr-FR", "10", "USD", "10,00\u00a0USD"),
+        ("en-US", "10.0000", "JPY", "10\u00a0JPY"),
+        ("en-US", "-10", "CAD", "−10.00\u00a0CAD"),
+        ("en-US", "10.5", "IQD", "10.500\u00a0IQD"),
+        ("en-US", "999999999999.99", "USD", "999,999,999,999.99\u00a0USD"),
+        ("ja-JP", "500", "JPY", "500\u00a0JPY"),
         ("tr-TR", "1234.50", "TRY", "₺1.234,50"),
         ("vi-VN", "1234", "VND", "1.234\u00a0₫"),
-        ("zh-CN", "1234.50", "CNY", "¥1,234.50"),
-        ("ar-AE", "1234.50", "AED", "\u200f1,234.50\u00a0د.إ.\u200f"),
+        ("zh-CN", "1234.50", "CNY", "1,234.50\u00a0CNY"),
+        ("zh-CN", "1234.50", "USD", "1,234.50\u00a0USD"),
+        ("pt-BR", "1234.50", "BRL", "R$\u00a01.234,50"),
+        ("pl", "1234.50", "PLN", "1234,50\u00a0zł"),
+        ("ar-AE", "1234.50", "AED", "1,234.50\u00a0AED"),
     ],
 )
 def test_amounts_are_written_as_the_customer_writes_them(header: str, amount: str, currency: str, shown: str) -> None:
     # Whether a code and its amount are set apart differs between versions of the CLDR.
     written = texts_for(header).money(Decimal(amount), currency)
     assert written.replace("\u00a0", "") == shown.replace("\u00a0", "")
-
-
-@pytest.mark.parametrize(
-    ("header", "amount", "currency", "shown"),
-    [
-        ("en", "10", "USD", "10.00\u00a0USD"),
-        ("de", "1234.5", "EUR", "1.234,50\u00a0EUR"),
-        ("en", "500", "JPY", "500\u00a0JPY"),
-        ("en", "1.5", "BHD", "1.500\u00a0BHD"),
-        ("en", "999999999999.99", "USD", "999,999,999,999.99\u00a0USD"),
-    ],
-)
-def test_amounts_with_a_code_have_the_currencys_digits(header: str, amount: str, currency: str, shown: str) -> None:
-    assert texts_for(header).money_with_code(Decimal(amount), currency) == shown
 
 
 @pytest.mark.parametrize(("header", "region"), [("en-GB,en", "GB"), ("de", ""), ("", ""), ("es-419", "")])
@@ -113,3 +104,33 @@ def test_names_and_amounts_are_set_apart_in_texts_that_run_right_to_left() -> No
 def test_german_shows_that_languages_can_be_added() -> None:
     assert "de" in CATALOGUES.languages
     assert texts_for("de").get("Card number") == "Kartennummer"
+
+
+@pytest.mark.parametrize("header", ["en", "de", "ar", "fr", "ja"])
+def test_what_is_taken_has_the_one_minus_sign(header: str) -> None:
+    texts, owed = texts_for(header), Decimal("-8.60")
+    for written in (texts.money(owed, "USD"), texts.money(owed, "EUR"), texts.money_in_ledger(owed, "USD")):
+        assert "-" not in written
+        assert written.count("\u2212") == 1
+
+
+@pytest.mark.parametrize(
+    ("amount", "currency", "shown"),
+    [
+        ("8217.9", "JPY", "8,217\u00a0JPY"),
+        ("535.857", "EUR", "€535.85"),
+        ("8.9", "USD", "8.90\u00a0USD"),
+        ("-0.001", "EUR", "\u2212€0.01"),
+        ("999999999999.9999", "BHD", "999,999,999,999.999\u00a0BHD"),
+    ],
+)
+def test_a_balance_never_says_more_than_there_is(amount: str, currency: str, shown: str) -> None:
+    assert texts_for("en").money_held(Decimal(amount), currency) == shown
+
+
+@pytest.mark.parametrize(
+    ("amount", "currency", "shown"),
+    [("8217.9", "JPY", "8,217.9\u00a0JPY"), ("535.857", "EUR", "€535.857"), ("5", "JPY", "5\u00a0JPY")],
+)
+def test_the_ledgers_lines_keep_their_decimals(amount: str, currency: str, shown: str) -> None:
+    assert texts_for("en").money_in_ledger(Decimal(amount), currency) == shown

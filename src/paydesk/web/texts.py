@@ -12,7 +12,7 @@ import copy
 import re
 from dataclasses import dataclass, field
 from datetime import datetime
-from decimal import Decimal
+from decimal import ROUND_FLOOR, Decimal
 from functools import cache, lru_cache
 from gettext import NullTranslations
 from io import BytesIO
@@ -23,7 +23,7 @@ from babel.dates import format_date, format_time, get_datetime_format
 from babel.messages.catalog import Catalog
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
-from babel.numbers import format_decimal
+from babel.numbers import format_decimal, get_currency_symbol
 from babel.support import Translations
 
 from paydesk.core.money import minor_digits
@@ -42,6 +42,13 @@ _PLACEHOLDER = re.compile(r"%\(\w+\)s")
 _ISOLATE = "\u2068{}\u2069"
 """Sets what it holds apart from the direction of the text around it
 (Unicode TR 9, first strong isolate)."""
+
+_LEDGER_DIGITS = 4
+_OWN_SIGNS = frozenset({"€", "₹", "₪", "₫", "₺", "฿", "zł", "R$"})
+"""Symbols that one currency alone has; the others don't say which dollar or pound is paid."""
+
+_MINUS = "\u2212"
+"""The one sign before what is taken: as wide as a plus, and no hyphen at which lines break."""
 
 _LANGUAGE_RANGE = re.compile(r"\s*([A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*)\s*(?:;\s*q\s*=\s*([01](?:\.[0-9]{0,3})?)\s*)?")
 
@@ -114,19 +121,36 @@ class Texts:
         return _ISOLATE.format(text) if self.direction == "rtl" else text
 
     def money(self, amount: Decimal, currency: str) -> str:
-        """An amount with the currency's symbol, with the currency's ISO 4217 digits:
-        `$10.00`, `10,00 €`.
+        """An amount as every page and mail says it: with the currency's symbol where no other
+        currency has it, else with its code; its ISO 4217 digits: `10.00 USD`, `10,00 €`.
         """
         digits = minor_digits(currency)
-        pattern = copy.copy(self.locale.currency_formats["standard"])
-        pattern.frac_prec = (digits, digits)
-        return str(pattern.apply(amount, self.locale, currency=currency, currency_digits=False))
+        return self._money(amount, currency, digits, digits)
 
-    def money_with_code(self, amount: Decimal, currency: str) -> str:
-        """An amount with the currency's code, which is never ambiguous: `10.00 USD`."""
-        digits = minor_digits(currency)
-        pattern = "#,##0." + "0" * digits if digits else "#,##0"
-        return f"{format_decimal(amount, pattern, self.locale)}\u00a0{currency}"
+    def money_held(self, amount: Decimal, currency: str) -> str:
+        """A balance, rounded down to the currency's digits: never more than there is."""
+        return self.money(amount.quantize(Decimal(1).scaleb(-minor_digits(currency)), ROUND_FLOOR), currency)
+
+    def money_in_ledger(self, amount: Decimal, currency: str) -> str:
+        """An amount with the ledger's decimals where it has any, so that a payment's parts sum up
+        as they stand.
+        """
+        return self._money(amount, currency, minor_digits(currency), _LEDGER_DIGITS)
+
+    def _money(self, amount: Decimal, currency: str, fewest: int, most: int) -> str:
+        # Beside text from right to left a symbol of letters would be torn apart.
+        if self.direction == "rtl" or get_currency_symbol(currency, self.locale) not in _OWN_SIGNS:
+            decimals = "0" * fewest + "#" * (most - fewest)
+            written = format_decimal(amount, f"#,##0.{decimals}" if decimals else "#,##0", self.locale)
+            return f"{_with_minus(written)}\u00a0{currency}"
+        pattern = copy.copy(self.locale.currency_formats["standard"])
+        pattern.frac_prec = (fewest, most)
+        return _with_minus(str(pattern.apply(amount, self.locale, currency=currency, currency_digits=False)))
+
+
+def _with_minus(written: str) -> str:
+    """A number as Babel wrote it, with our minus: languages differ in it."""
+    return written.replace("-", _MINUS)
 
 
 class Catalogues:

@@ -56,7 +56,7 @@ async def test_payouts_refunds_and_what_is_owed_are_shown(owner: Visitor, seller
     await refund(seller.desk, seller.shop, payment_id, None, requested_by="api", now=utc_now())
     shown = text_of(await owner.see(url(owner)))
     assert "TRF-77" in shown
-    assert "Available -8.60 USD" in shown
+    assert "Available −8.60 USD" in shown
     assert "Refund" in shown
 
 

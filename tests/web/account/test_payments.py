@@ -146,7 +146,7 @@ async def test_a_chargeback_and_what_it_took_stand_on_the_page(owner: Visitor, s
     shown = text_of(await owner.see(url(owner, f"/{payment_id}"))).replace("\u00a0", " ")
     assert "Chargeback: the bank took back 10.00 USD" in shown
     assert "fee 15.00 USD" in shown
-    assert "Pending 0.00 USD Available -15.60 USD" in shown
+    assert "Pending 0.00 USD Available −15.60 USD" in shown
     assert "Give money back" not in shown
 
 
@@ -160,7 +160,7 @@ async def test_3d_secure_that_is_waited_for_stands_in_the_timeline(owner: Visito
 async def test_the_parts_of_the_money_sum_up_as_they_stand(owner: Visitor, seller: Seller) -> None:
     payment_id = await seller.sell(amount="129.90")
     shown = text_of(await owner.see(url(owner, f"/{payment_id}"))).replace("\u00a0", " ")
-    assert "Fees − 4.197 USD Reserve − 6.495 USD Net 119.208 USD" in shown
+    assert "Fees −4.197 USD Reserve −6.495 USD Net 119.208 USD" in shown
 
 
 async def test_what_is_settled_and_released_is_available(owner: Visitor, seller: Seller) -> None:

@@ -211,7 +211,7 @@ def test_the_consent_is_a_whole_sentence_in_every_language(language: str) -> Non
     for trial, limit in product((None, FREE, SET_UP_FEE), (0, 1, 7)):
         terms = replace(HALF_YEARLY, trial=trial, limit=limit)
         said = consent_in_words(terms, "Fern & 100% Kettle", texts)
-        price = texts.money_with_code(terms.price, "USD")
+        price = texts.money(terms.price, "USD")
         for part in ("Fern & 100% Kettle", "Coffee club", price, terms_in_words(terms, texts)):
             assert part in said, (trial, limit)
         assert said[-1] in ".。", (trial, limit)

@@ -265,7 +265,7 @@ class TestLineItems:
         ]
         shown = (await web.get(await page_of(web, made))).text
         words = " ".join(re.sub(r"<[^>]+>", " ", shown[shown.index('class="items"') :]).split())
-        assert words.startswith('class="items"> Mug &lt;b&gt; 2 × $4.00 $8.00 Tea $2.00 Total $10.00')
+        assert words.startswith('class="items"> Mug &lt;b&gt; 2 × 4.00 USD 8.00 USD Tea 2.00 USD Total 10.00 USD')
         assert "<b>" not in shown
 
     async def test_a_form_has_none_whatever_it_sends(

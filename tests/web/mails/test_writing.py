@@ -109,7 +109,7 @@ def test_every_kind_is_said_in_other_words_than_english(language: str) -> None:
 def test_money_and_dates_are_written_as_in_the_language(language: str) -> None:
     text = letter(MailKind.receipt, language).text
     texts = CATALOGUES.texts_for(language)
-    assert texts.money_with_code(Decimal("1234.50"), "USD") in text
+    assert texts.money(Decimal("1234.50"), "USD") in text
     assert format_date(NOW, "long", Locale.parse(language, sep="-")) in text
 
 

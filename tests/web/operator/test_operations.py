@@ -98,7 +98,7 @@ async def test_a_payout_is_recorded_once_however_often_its_form_comes(
     operator: Visitor, seller: Seller, payout_page: str, owner: Visitor
 ) -> None:
     available = f"/operator/payouts?side=test&merchant={seller.shop.merchant_id}"
-    assert "100.0049" in text_of(await operator.see(available))
+    assert "100.00 USD" in text_of(await operator.see(available))
     path = payout_page.partition("?")[0]
     shown = await operator.see(payout_page)
     assert 'value="100.00"' in shown.text, "all that is available is offered, in whole cents"

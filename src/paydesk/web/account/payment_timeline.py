@@ -70,7 +70,7 @@ class _Teller:
         return self.texts.get(text) % named if named else self.texts.get(text)
 
     def _money(self, amount: Decimal, currency: str) -> str:
-        return self.texts.money_with_code(amount, currency)
+        return self.texts.money(amount, currency)
 
     def attempt(self, one: SeenTry) -> Iterator[TimelineEntry]:
         """An attempt to pay, the bank's question to the customer, and what came of both."""

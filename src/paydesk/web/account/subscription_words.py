@@ -30,6 +30,9 @@ _CANCELLERS: Mapping[str, str] = {
     "chargeback": mark("because of a chargeback"),
 }
 
+_EACH: Mapping[str, str] = {"day": mark("day"), "week": mark("week"), "month": mark("month"), "year": mark("year")}
+"""How a price's period is called if it is a single one."""
+
 
 def state_badge(subscription: Subscription) -> Badge:
     """A subscription's badge; one that is paused, or whose charges fail, stands out."""
@@ -71,5 +74,7 @@ def period_words(visit: Visit, period: Period) -> str:
 
 
 def price_words(visit: Visit, terms: Terms) -> str:
-    """What is paid how often: `10.00 USD / 1 month`."""
-    return f"{visit.money(terms.price, terms.currency)} / {period_words(visit, terms.period)}"
+    """What is paid how often: `10.00 USD / month`, `10.00 USD / 2 weeks`."""
+    period = terms.period
+    often = visit.texts.get(_EACH[period.unit]) if period.length == 1 else period_words(visit, period)
+    return f"{visit.money(terms.price, terms.currency)} / {often}"

@@ -23,7 +23,7 @@ def terms_in_words(terms: Terms, texts: Texts) -> str:
     One line without a full stop, in the language and the number format of `texts`.
     """
     words = _words(texts)
-    price = texts.money_with_code(terms.price, terms.currency)
+    price = texts.money(terms.price, terms.currency)
     if terms.trial is None and terms.limit == 1:
         once = {"price": price, "time": _length(terms.period, words)}
         return words.gettext("%(price)s today for %(time)s, and nothing after that") % once
@@ -37,7 +37,7 @@ def renewals_in_words(terms: Terms, texts: Texts) -> str:
     """What is charged again and again, and until when: `10.00 USD every 6 months until you cancel`,
     as `terms_in_words` says it, for one that has begun.
     """
-    return _later(terms, texts.money_with_code(terms.price, terms.currency), _words(texts))
+    return _later(terms, texts.money(terms.price, terms.currency), _words(texts))
 
 
 def consent_in_words(terms: Terms, merchant_name: str, texts: Texts, *, on_page: bool = False) -> str:
@@ -62,7 +62,7 @@ def _now(terms: Terms, price: str, texts: Texts, words: NullTranslations) -> str
     time = _length(terms.trial.period, words)
     if not terms.trial.price:
         return words.gettext("Free for %(time)s") % {"time": time}
-    trial_price = texts.money_with_code(terms.trial.price, terms.currency)
+    trial_price = texts.money(terms.trial.price, terms.currency)
     return words.gettext("%(price)s today for %(time)s") % {"price": trial_price, "time": time}
 
 

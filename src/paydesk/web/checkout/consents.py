@@ -37,7 +37,7 @@ def charge_in_words(merchant: str, later: LaterCharges | None, texts: Texts, *, 
     """
     if later is None:
         return ""
-    limit = texts.money_with_code(later.limit, later.currency)
+    limit = texts.money(later.limit, later.currency)
     said = {"merchant": merchant, "purpose": later.purpose, "limit": limit}
     sentence = texts.get(_CHARGE_ON_PAGE if on_page else _CHARGE)
     return sentence % {name: texts.apart(value) for name, value in said.items()}

@@ -170,7 +170,7 @@ class Visit:
 
     def money(self, amount: Decimal, currency: str) -> str:
         """An amount with its currency's code, in the person's way to write numbers."""
-        return self.texts.money_with_code(amount, currency)
+        return self.texts.money(amount, currency)
 
     def moment(self, at: datetime) -> str:
         """A time in the person's zone: `21 Nov 2026, 03:20`."""

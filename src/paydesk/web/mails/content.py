@@ -63,7 +63,7 @@ class MailMatter:
 
     def money(self) -> str:
         """The amount with its currency's code."""
-        return self.texts.money_with_code(Decimal(self.fact("amount")), self.fact("currency"))
+        return self.texts.money(Decimal(self.fact("amount")), self.fact("currency"))
 
     def day(self, name: str) -> str:
         """A fact that is a moment, as a day in the merchant's time zone; empty if it is not set."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import AsyncIterator, Iterable
 from decimal import ROUND_DOWN, Decimal
-from functools import partial
 
 from starlette.responses import Response
 
@@ -25,7 +24,6 @@ from paydesk.domain.operations.payouts import (
     payable,
     read_bank_account,
 )
-from paydesk.web.console.amounts import exact
 from paydesk.web.console.exports import begin_export, csv_file
 from paydesk.web.console.guards import Access, Section, field_errors
 from paydesk.web.console.list_parameters import ROWS, days_asked, list_address, mark_of, page_asked
@@ -53,7 +51,6 @@ async def show_payable(visit: Visit) -> Response:
     return visit.page(
         "payouts.html",
         found=found[:ROWS],
-        exact=partial(exact, visit),
         form_of=lambda one: list_address(f"{_PAYOUTS}/{one.merchant_id}", {"currency": one.currency, **side}),
         sides=side_tabs(visit, _PAYOUTS),
         current=list_address(_PAYOUTS, side),
@@ -74,7 +71,6 @@ async def show_past(visit: Visit) -> Response:
     return visit.page(
         "payouts_past.html",
         found=shown,
-        exact=partial(exact, visit),
         asked=asked,
         test=not is_live(visit),
         sides=side_tabs(visit, path),
@@ -145,7 +141,6 @@ def _form(
         "payout.html",
         status=status,
         one=available,
-        exact=partial(exact, visit),
         amount=amount,
         reference=visit.form.text("reference", 200),
         despite_wait=visit.form.text("despite_wait", 2000),
@@ -208,7 +203,7 @@ async def record_one(visit: Visit) -> Response:
             error.status,
         )
     words = visit.texts.get(_KNOWN if payout.again else _RECORDED) % {
-        "amount": exact(visit, payout.currency, payout.amount),
+        "amount": visit.money(payout.amount, payout.currency),
         "reference": payout.reference,
     }
     return visit.go(list_address(f"{_PAYOUTS}/past", side_field(visit)), words)

@@ -94,7 +94,7 @@ class PortalView:
     def price(self) -> str:
         """What the next charge takes."""
         terms = self.holding.subscription.as_charged_next.package.terms
-        return self.texts.money_with_code(terms.price, terms.currency)
+        return self.texts.money(terms.price, terms.currency)
 
     @property
     def plan_to_come(self) -> str:
