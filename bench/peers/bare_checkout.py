@@ -60,7 +60,7 @@ async def form(request: Request) -> Response:
         queries.open_checkout.sql,
         *(signer["merchant_id"], False, hashlib.sha256(given.encode()).digest(), fields["merchant_order_id"]),
         *(Decimal(fields["amount"]), fields["currency"], fields["description"], SUCCESS, None, "v1", signer["id"]),
-        *("{}", "", "", "", "", None, None, now, now + timedelta(hours=24)),
+        *("{}", "", "", "", "", None, None, None, None, None, now, now + timedelta(hours=24)),
     )
     return Response(status_code=303, headers={"Location": f"/checkout/{signer['merchant_id']}-{checkout_id}"})
 
