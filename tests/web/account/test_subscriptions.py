@@ -201,11 +201,11 @@ async def test_its_plan_is_changed_at_once_where_that_is_chosen(owner: Visitor, 
     assert longer.status_code == 409
     assert "of another length" in text_of(longer)
     seen = await press(owner, f"{page}/change", price="15.00", when="now")
-    assert "at once, 15.00 USD / 1 month: 15.00 USD is charged on" in text_of(seen)
+    assert "at once, 15.00 USD / month: 15.00 USD is charged on" in text_of(seen)
     assert 'name="when" value="now"' in seen.text
     assert "15.00 USD" not in text_of(await owner.see(page))
     assert leads_to(await press(owner, f"{page}/change", price="15.00", when="now", agreed="1")) == page
-    assert "15.00 USD / 1 month" in text_of(await owner.see(page))
+    assert "15.00 USD / month" in text_of(await owner.see(page))
     assert await seller.audited("subscription_changed") == [f"subscription {one}"]
 
 
