@@ -37,11 +37,11 @@ from paydesk.adapters.acquirers.interface import (
     MovementFinding,
     NothingHeld,
     Outcome,
-    Purchase,
     Release,
 )
 from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
 from paydesk.adapters.acquirers.notices import Notice, NoticeRefused
+from paydesk.adapters.acquirers.purchases import Purchase
 from paydesk.adapters.vault import Vault, generate_key_setting, generate_secret
 from paydesk.core.clock import utc_now
 from paydesk.core.periods import Period

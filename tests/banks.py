@@ -28,12 +28,12 @@ from paydesk.adapters.acquirers.interface import (
     NothingHeld,
     Outcome,
     OutcomeUnknown,
-    Purchase,
     Release,
     Voided,
 )
 from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
 from paydesk.adapters.acquirers.notices import Notice, NoticeRefused
+from paydesk.adapters.acquirers.purchases import Purchase
 from paydesk.adapters.acquirers.simulator import Bank, SimulatedAcquirer
 
 

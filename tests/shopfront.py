@@ -18,7 +18,7 @@ from typing import Any
 
 import httpx
 
-from paydesk.adapters.acquirers.interface import CardDetails
+from paydesk.adapters.acquirers.purchases import CardDetails
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now

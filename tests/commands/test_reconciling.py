@@ -10,8 +10,8 @@ from tests import breaking
 from tests.lengths import long
 from tests.sweeping import database, database_url
 
-from paydesk.adapters.acquirers.interface import CardDetails, Purchase
 from paydesk.adapters.acquirers.marks import Mark, PurchaseKind
+from paydesk.adapters.acquirers.purchases import CardDetails, Purchase
 from paydesk.adapters.acquirers.simulator import Bank, Record
 from paydesk.core.clock import utc_now
 from paydesk.core.paging import Page

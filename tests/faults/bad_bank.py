@@ -25,8 +25,8 @@ from paydesk.adapters.acquirers.interface import (
     NothingHeld,
     Outcome,
     OutcomeUnknown,
-    Purchase,
 )
+from paydesk.adapters.acquirers.purchases import Purchase
 from paydesk.adapters.acquirers.simulator import Bank, Record, SimulatedAcquirer
 from paydesk.adapters.acquirers.simulator.remote import Timeouts
 from paydesk.adapters.acquirers.simulator.server import bank_app

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import TypeVar
 from unicodedata import decimal, normalize
 
-from paydesk.adapters.acquirers.interface import CardDetails
+from paydesk.adapters.acquirers.purchases import CardDetails
 from paydesk.core import cards
 from paydesk.core.errors import Malformed
 from paydesk_client.signature import Value

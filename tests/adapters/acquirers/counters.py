@@ -13,7 +13,8 @@ import aiohttp
 from tests.adapters.acquirers.stripe.localstripe import Front
 from tests.standings import standings
 
-from paydesk.adapters.acquirers.interface import Acquirer, Approved, CardDetails, Challenged, Outcome, Purchase
+from paydesk.adapters.acquirers.interface import Acquirer, Approved, Challenged, Outcome
+from paydesk.adapters.acquirers.purchases import CardDetails, Purchase
 from paydesk.adapters.acquirers.simulator import Record, RemoteSimulator, SimulatedAcquirer
 
 NOON = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)

@@ -12,8 +12,9 @@ import pytest
 from tests.standins import mollie_balance, stripe_balance
 
 from paydesk.adapters.acquirers.balance import Balance, BalanceLine, BankPayout, LineKind, PayoutState
-from paydesk.adapters.acquirers.interface import Acquirer, CardDetails, Purchase
+from paydesk.adapters.acquirers.interface import Acquirer
 from paydesk.adapters.acquirers.mollie import MollieAcquirer
+from paydesk.adapters.acquirers.purchases import CardDetails, Purchase
 from paydesk.adapters.acquirers.simulator import Bank, Record, SimulatedAcquirer, Terms
 from paydesk.adapters.acquirers.stripe import StripeAcquirer
 from paydesk.adapters.acquirers.stripe.objects import metadata_of

@@ -29,20 +29,19 @@ from paydesk.adapters.acquirers.interface import (
     AcquirerRefused,
     Approved,
     Captured,
-    CardDetails,
     Declined,
     DeclineReason,
     KeyUsed,
     NoSuchPage,
     OutcomeUnknown,
     Pending,
-    Purchase,
     Voided,
 )
 from paydesk.adapters.acquirers.letting_go import release_kept
 from paydesk.adapters.acquirers.listing import PurchaseState
 from paydesk.adapters.acquirers.marks import Mark, PurchaseKind
 from paydesk.adapters.acquirers.mollie import MollieAcquirer
+from paydesk.adapters.acquirers.purchases import CardDetails, Purchase
 from paydesk.adapters.acquirers.simulator import Bank, Record, RemoteSimulator, SimulatedAcquirer
 from paydesk.adapters.acquirers.simulator.own_pages import Way
 from paydesk.adapters.acquirers.simulator.server import bank_app

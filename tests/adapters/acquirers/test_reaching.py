@@ -12,8 +12,9 @@ from decimal import Decimal
 import pytest
 
 from paydesk.adapters.acquirers.hosted_pages import PageRequest
-from paydesk.adapters.acquirers.interface import Acquirer, CardDetails, NothingBegun, OutcomeUnknown, Purchase
+from paydesk.adapters.acquirers.interface import Acquirer, NothingBegun, OutcomeUnknown
 from paydesk.adapters.acquirers.mollie import MollieAcquirer
+from paydesk.adapters.acquirers.purchases import CardDetails, Purchase
 from paydesk.adapters.acquirers.reaching import NoConnection, may_be_sent, one_call
 from paydesk.adapters.acquirers.simulator.remote import RemoteSimulator
 from paydesk.adapters.acquirers.stripe import StripeAcquirer

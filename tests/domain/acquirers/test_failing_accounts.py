@@ -28,8 +28,8 @@ from paydesk.adapters.acquirers.interface import (
     NothingBegun,
     Outcome,
     OutcomeUnknown,
-    Purchase,
 )
+from paydesk.adapters.acquirers.purchases import Purchase
 from paydesk.adapters.acquirers.simulator import SimulatedAcquirer
 from paydesk.core.clock import utc_now
 from paydesk.domain.accounts.audit import COMMAND_LINE

@@ -13,7 +13,8 @@ from tests.banks import answering, ending_in
 from tests.domain.acquirers.test_choosing import LOST, Accounts, accounts, database, database_url
 from tests.shopfront import GOOD, go_on
 
-from paydesk.adapters.acquirers.interface import AcquirerRefused, NothingBegun, OutcomeUnknown, Purchase
+from paydesk.adapters.acquirers.interface import AcquirerRefused, NothingBegun, OutcomeUnknown
+from paydesk.adapters.acquirers.purchases import Purchase
 from paydesk.adapters.acquirers.simulator import SimulatedAcquirer
 from paydesk.core.clock import utc_now
 from paydesk.domain.accounts.audit import COMMAND_LINE

@@ -15,7 +15,8 @@ from tests.domain.billing.charges import Charges, charge, power, taken
 from tests.proving import check
 from tests.shopfront import GOOD, LATER, save_card
 
-from paydesk.adapters.acquirers.interface import Approved, OutcomeUnknown, Purchase
+from paydesk.adapters.acquirers.interface import Approved, OutcomeUnknown
+from paydesk.adapters.acquirers.purchases import Purchase
 from paydesk.adapters.acquirers.simulator import Bank, SimulatedAcquirer
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Forbidden, NotFound

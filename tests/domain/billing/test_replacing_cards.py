@@ -16,7 +16,8 @@ from tests.standings import standings
 from tests.till import Till
 
 from paydesk.adapters.acquirers.hosted_pages import Capabilities
-from paydesk.adapters.acquirers.interface import AcquirerRefused, CardDetails, Outcome, Purchase
+from paydesk.adapters.acquirers.interface import AcquirerRefused, Outcome
+from paydesk.adapters.acquirers.purchases import CardDetails, Purchase
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.adapters.acquirers.simulator.purchase_state import Standing
 from paydesk.core.clock import utc_now

@@ -15,8 +15,9 @@ from tests.links import newest_portal
 
 from paydesk.adapters.acquirers.hosted_pages import Capabilities, PageRequest
 from paydesk.adapters.acquirers.instruments import Instrument, InstrumentKind
-from paydesk.adapters.acquirers.interface import AcquirerRefused, Approved, NoSuchPage, OutcomeUnknown, Purchase
+from paydesk.adapters.acquirers.interface import AcquirerRefused, Approved, NoSuchPage, OutcomeUnknown
 from paydesk.adapters.acquirers.notices import Notice
+from paydesk.adapters.acquirers.purchases import Purchase
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.adapters.acquirers.simulator.own_pages import Way
 from paydesk.adapters.acquirers.simulator.purchase_state import Standing

@@ -10,7 +10,7 @@ from tests import breaking
 from tests.domain.ledger.corruption import Corruption
 from tests.proving import check
 
-from paydesk.adapters.acquirers.interface import CardDetails, Purchase
+from paydesk.adapters.acquirers.purchases import CardDetails, Purchase
 from paydesk.adapters.acquirers.simulator import Record
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database

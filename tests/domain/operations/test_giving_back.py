@@ -19,8 +19,8 @@ from paydesk.adapters.acquirers.interface import (
     Finding,
     NothingHeld,
     OutcomeUnknown,
-    Purchase,
 )
+from paydesk.adapters.acquirers.purchases import Purchase
 from paydesk.adapters.acquirers.simulator.own_pages import Way
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Malformed, NotFound, Unavailable

@@ -13,9 +13,10 @@ from tests.domain.operations.books import FOUR, Books
 from tests.domain.operations.conftest import After
 from tests.sweeping import database, database_url
 
-from paydesk.adapters.acquirers.interface import CardDetails, OutcomeUnknown, Purchase
+from paydesk.adapters.acquirers.interface import OutcomeUnknown
 from paydesk.adapters.acquirers.listing import PurchasePage
 from paydesk.adapters.acquirers.marks import Mark, PurchaseKind
+from paydesk.adapters.acquirers.purchases import CardDetails, Purchase
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Unavailable
 from paydesk.domain.merchants.shop import Shop

@@ -28,10 +28,10 @@ from paydesk.adapters.acquirers.interface import (
     MovementFinding,
     Outcome,
     OutcomeUnknown,
-    Purchase,
     Release,
 )
 from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
+from paydesk.adapters.acquirers.purchases import Purchase
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.adapters.acquirers.simulator.purchase_state import Standing
 from paydesk.adapters.acquirers.simulator.record import Kind

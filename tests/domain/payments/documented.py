@@ -41,9 +41,9 @@ from paydesk.adapters.acquirers.interface import (
     NothingHeld,
     Outcome,
     OutcomeUnknown,
-    Purchase,
     Refused,
 )
+from paydesk.adapters.acquirers.purchases import Purchase
 from paydesk.core.clock import utc_now
 
 ZERO = Decimal(0)

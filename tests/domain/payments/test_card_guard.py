@@ -17,7 +17,7 @@ from tests import set_back
 from tests.banks import HeardBank
 from tests.shopfront import payer
 
-from paydesk.adapters.acquirers.interface import CardDetails
+from paydesk.adapters.acquirers.purchases import CardDetails
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.adapters.vault import Vault, generate_key_setting, generate_secret
 from paydesk.core.clock import utc_now

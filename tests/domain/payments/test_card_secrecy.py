@@ -22,7 +22,8 @@ import structlog
 from tests.banks import answering
 from tests.lengths import one_of
 
-from paydesk.adapters.acquirers.interface import Outcome, Purchase
+from paydesk.adapters.acquirers.interface import Outcome
+from paydesk.adapters.acquirers.purchases import Purchase
 from paydesk.adapters.acquirers.simulator import TEST_CARDS, Bank
 from paydesk.database.embedded import binary
 from paydesk.database.pool import Database, connected

@@ -19,15 +19,9 @@ from tests.shopfront import MONTHLY
 from tests.standings import standings
 from tests.till import Till
 
-from paydesk.adapters.acquirers.interface import (
-    CardDetails,
-    Challenged,
-    KeyUsed,
-    Outcome,
-    OutcomeUnknown,
-    Purchase,
-)
+from paydesk.adapters.acquirers.interface import Challenged, KeyUsed, Outcome, OutcomeUnknown
 from paydesk.adapters.acquirers.marks import PurchaseKind
+from paydesk.adapters.acquirers.purchases import CardDetails, Purchase
 from paydesk.adapters.acquirers.simulator import Bank, SimulatedAcquirer
 from paydesk.adapters.acquirers.simulator.purchase_state import Standing
 from paydesk.core.clock import utc_now

@@ -15,13 +15,12 @@ from tests.banks import answering, ending_in
 from paydesk.adapters.acquirers.interface import (
     AcquirerRefused,
     Approved,
-    CardDetails,
     DeclineReason,
     Finding,
     OutcomeUnknown,
-    Purchase,
     Voided,
 )
+from paydesk.adapters.acquirers.purchases import CardDetails, Purchase
 from paydesk.adapters.acquirers.simulator.purchase_state import Standing
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database

@@ -8,8 +8,8 @@ from typing import Any
 from tests.shopfront import MONTHLY
 from tests.till import Till
 
-from paydesk.adapters.acquirers.interface import CardDetails
 from paydesk.adapters.acquirers.marks import Mark, PurchaseKind
+from paydesk.adapters.acquirers.purchases import CardDetails
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.core.clock import utc_now
 from paydesk.domain.billing.replacing_cards import NewCard, replace_card

@@ -17,7 +17,8 @@ from tests.shopfront import go_on as to_page
 from tests.sweeping import database, database_url
 from tests.till import Till
 
-from paydesk.adapters.acquirers.interface import CardDetails, Outcome, Purchase
+from paydesk.adapters.acquirers.interface import Outcome
+from paydesk.adapters.acquirers.purchases import CardDetails, Purchase
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.adapters.acquirers.simulator.own_pages import Way
 from paydesk.core.clock import utc_now

@@ -19,14 +19,13 @@ from tests.shopfront import buy, go_on, ship, ships
 from paydesk.adapters.acquirers.disputes import Dispute, DisputeStatus
 from paydesk.adapters.acquirers.interface import (
     AcquirerRefused,
-    CardDetails,
     Declined,
     DeclineReason,
     Earlier,
     OutcomeUnknown,
-    Purchase,
     Voided,
 )
+from paydesk.adapters.acquirers.purchases import CardDetails, Purchase
 from paydesk.adapters.acquirers.simulator.own_pages import Way
 from paydesk.adapters.acquirers.simulator.purchase_state import Standing
 from paydesk.core.clock import utc_now

@@ -16,15 +16,8 @@ from tests.shopfront import GOOD as APPROVED
 from tests.shopfront import MONTHLY
 from tests.till import Till
 
-from paydesk.adapters.acquirers.interface import (
-    CardDetails,
-    Challenged,
-    DeclineReason,
-    Finding,
-    Outcome,
-    Purchase,
-    Voided,
-)
+from paydesk.adapters.acquirers.interface import Challenged, DeclineReason, Finding, Outcome, Voided
+from paydesk.adapters.acquirers.purchases import CardDetails, Purchase
 from paydesk.core.clock import utc_now
 from paydesk.domain.billing.card_changes import CardChange, Replaced
 from paydesk.domain.billing.card_lookups import settle_card_changes

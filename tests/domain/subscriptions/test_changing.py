@@ -12,7 +12,7 @@ from tests.breaking import say
 from tests.shopfront import MONTHLY
 from tests.till import Till
 
-from paydesk.adapters.acquirers.interface import CardDetails
+from paydesk.adapters.acquirers.purchases import CardDetails
 from paydesk.adapters.acquirers.simulator.purchase_state import Standing
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Busy, Conflict, Malformed, NotFound

@@ -16,7 +16,8 @@ from tests.shopfront import MONTHLY
 from tests.till import Till
 
 from paydesk.adapters.acquirers.hosted_pages import PageRequest
-from paydesk.adapters.acquirers.interface import OutcomeUnknown, Purchase
+from paydesk.adapters.acquirers.interface import OutcomeUnknown
+from paydesk.adapters.acquirers.purchases import Purchase
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.adapters.acquirers.simulator.own_pages import Way
 from paydesk.adapters.acquirers.simulator.purchase_state import Standing

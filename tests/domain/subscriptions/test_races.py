@@ -13,7 +13,8 @@ from tests.lengths import long
 from tests.proving import check
 from tests.till import Till
 
-from paydesk.adapters.acquirers.interface import Outcome, Purchase
+from paydesk.adapters.acquirers.interface import Outcome
+from paydesk.adapters.acquirers.purchases import Purchase
 from paydesk.core.clock import utc_now
 from paydesk.domain.billing.charging import BillingRun, Pace
 from paydesk.domain.subscriptions.ending import cancel

@@ -22,9 +22,9 @@ from paydesk.adapters.acquirers.interface import (
     NothingHeld,
     Outcome,
     OutcomeUnknown,
-    Purchase,
     Voided,
 )
+from paydesk.adapters.acquirers.purchases import Purchase
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.retry_times import REFUSED_PAUSES
 from paydesk.domain.subscriptions.states import SubscriptionState

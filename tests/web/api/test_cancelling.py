@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.web.api.conftest import subscribe
 
-from paydesk.adapters.acquirers.interface import Purchase
+from paydesk.adapters.acquirers.purchases import Purchase
 from paydesk.adapters.acquirers.simulator.purchase_state import Standing
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.shop import Shop

@@ -12,7 +12,8 @@ import pytest
 from tests import set_back
 from tests.shopfront import GOOD, become_known, save_card
 
-from paydesk.adapters.acquirers.interface import OutcomeUnknown, Purchase
+from paydesk.adapters.acquirers.interface import OutcomeUnknown
+from paydesk.adapters.acquirers.purchases import Purchase
 from paydesk.adapters.acquirers.simulator import Bank, SimulatedAcquirer
 from paydesk.adapters.acquirers.simulator.purchase_state import Standing
 from paydesk.core.clock import utc_now

@@ -12,7 +12,8 @@ import pytest
 from tests.markup import Markup
 from tests.shopfront import TYPED, open_page
 
-from paydesk.adapters.acquirers.interface import CardDetails, Outcome, Purchase
+from paydesk.adapters.acquirers.interface import Outcome
+from paydesk.adapters.acquirers.purchases import CardDetails, Purchase
 from paydesk.adapters.acquirers.simulator import SimulatedAcquirer
 
 SignedForm = Callable[..., dict[str, Any]]

@@ -13,7 +13,8 @@ from tests.banks import ending_in
 from tests.sweeping import database, database_url
 
 from paydesk.adapters.acquirers.hosted_pages import Capabilities
-from paydesk.adapters.acquirers.interface import AcquirerRefused, Declined, DeclineReason, Purchase
+from paydesk.adapters.acquirers.interface import AcquirerRefused, Declined, DeclineReason
+from paydesk.adapters.acquirers.purchases import Purchase
 from paydesk.adapters.acquirers.simulator import Bank, SimulatedAcquirer
 from paydesk.adapters.acquirers.simulator.own_pages import Way
 from paydesk.adapters.vault import Sealed, Vault

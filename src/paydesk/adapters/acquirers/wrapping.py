@@ -19,7 +19,6 @@ from paydesk.adapters.acquirers.interface import (
     FollowsTestClocks,
     MovementFinding,
     Outcome,
-    Purchase,
     Release,
     UnderWay,
 )
@@ -27,6 +26,7 @@ from paydesk.adapters.acquirers.letting_go import release_kept
 from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
 from paydesk.adapters.acquirers.notices import Notice
 from paydesk.adapters.acquirers.own_ids import own_id_of
+from paydesk.adapters.acquirers.purchases import Purchase
 
 _Answer = TypeVar("_Answer")
 

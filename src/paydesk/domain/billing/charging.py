@@ -14,13 +14,12 @@ import structlog
 from paydesk.adapters.acquirers.interface import (
     AcquirerRefused,
     Approved,
-    CardDetails,
     Declined,
     DeclineReason,
     OutcomeUnknown,
-    Purchase,
     is_earlier,
 )
+from paydesk.adapters.acquirers.purchases import CardDetails, Purchase
 from paydesk.adapters.vault import Sealed
 from paydesk.core.clock import utc_now
 from paydesk.database.records import records_of

@@ -16,15 +16,8 @@ from decimal import Decimal
 
 import structlog
 
-from paydesk.adapters.acquirers.interface import (
-    Acquirer,
-    CardDetails,
-    Challenged,
-    Finding,
-    KeyUsed,
-    OutcomeUnknown,
-    Purchase,
-)
+from paydesk.adapters.acquirers.interface import Acquirer, Challenged, Finding, KeyUsed, OutcomeUnknown
+from paydesk.adapters.acquirers.purchases import CardDetails, Purchase
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Unavailable
 from paydesk.database.pool import AWAY

@@ -19,7 +19,8 @@ from ipaddress import IPv6Network, ip_address
 import msgspec
 import structlog
 
-from paydesk.adapters.acquirers.interface import Approved, CardDetails, Declined, DeclineReason, Outcome
+from paydesk.adapters.acquirers.interface import Approved, Declined, DeclineReason, Outcome
+from paydesk.adapters.acquirers.purchases import CardDetails
 from paydesk.adapters.vault import Vault
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.records import records_of

@@ -25,10 +25,10 @@ from paydesk.adapters.acquirers.interface import (
     Outcome,
     OutcomeUnknown,
     Pending,
-    Purchase,
     Voided,
     is_earlier,
 )
+from paydesk.adapters.acquirers.purchases import Purchase
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any

@@ -15,14 +15,8 @@ import msgspec
 import structlog
 
 from paydesk.adapters.acquirers.hosted_pages import LONGEST_LIFE, SHORTEST_LIFE, PageRequest
-from paydesk.adapters.acquirers.interface import (
-    Acquirer,
-    CardDetails,
-    Challenged,
-    Outcome,
-    OutcomeUnknown,
-    Purchase,
-)
+from paydesk.adapters.acquirers.interface import Acquirer, Challenged, Outcome, OutcomeUnknown
+from paydesk.adapters.acquirers.purchases import CardDetails, Purchase
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Gone, Unavailable
 from paydesk.database.pool import AWAY

@@ -11,15 +11,8 @@ from datetime import datetime
 
 import structlog
 
-from paydesk.adapters.acquirers.interface import (
-    Acquirer,
-    Approved,
-    CardDetails,
-    Outcome,
-    OutcomeUnknown,
-    Purchase,
-    is_earlier,
-)
+from paydesk.adapters.acquirers.interface import Acquirer, Approved, Outcome, OutcomeUnknown, is_earlier
+from paydesk.adapters.acquirers.purchases import CardDetails, Purchase
 from paydesk.core.cards import detect_brand
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Gone, Unavailable

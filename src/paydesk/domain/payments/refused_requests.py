@@ -6,15 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from paydesk.adapters.acquirers.interface import (
-    Acquirer,
-    AcquirerRefused,
-    Declined,
-    DeclineReason,
-    KeyUsed,
-    Outcome,
-    Purchase,
-)
+from paydesk.adapters.acquirers.interface import Acquirer, AcquirerRefused, Declined, DeclineReason, KeyUsed, Outcome
+from paydesk.adapters.acquirers.purchases import Purchase
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.alarms.kinds import AlarmKind

@@ -7,7 +7,8 @@ from contextlib import suppress
 from datetime import datetime
 from functools import partial
 
-from paydesk.adapters.acquirers.interface import Acquirer, CardDetails
+from paydesk.adapters.acquirers.interface import Acquirer
+from paydesk.adapters.acquirers.purchases import CardDetails
 from paydesk.core.errors import Conflict, Unavailable
 from paydesk.domain.payments.checkouts import Checkout
 from paydesk.domain.payments.desk import Desk

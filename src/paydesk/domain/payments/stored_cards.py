@@ -5,7 +5,7 @@ its security code nowhere.
 from __future__ import annotations
 
 from paydesk.adapters.acquirers.instruments import Instrument, InstrumentKind
-from paydesk.adapters.acquirers.interface import CardDetails
+from paydesk.adapters.acquirers.purchases import CardDetails
 from paydesk.adapters.vault import Vault
 from paydesk.core.cards import Brand, detect_brand
 from paydesk.domain.shoppers.instruments import PayableInstrument

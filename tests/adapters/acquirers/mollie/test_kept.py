@@ -10,17 +10,9 @@ from typing import Any
 import pytest
 from tests.adapters.acquirers.mollie.conftest import MARK, Till
 
-from paydesk.adapters.acquirers.interface import (
-    Approved,
-    CardDetails,
-    Declined,
-    DeclineReason,
-    NothingHeld,
-    OutcomeUnknown,
-    Purchase,
-    Voided,
-)
+from paydesk.adapters.acquirers.interface import Approved, Declined, DeclineReason, NothingHeld, OutcomeUnknown, Voided
 from paydesk.adapters.acquirers.mollie import kept
+from paydesk.adapters.acquirers.purchases import CardDetails, Purchase
 
 
 async def kept_at(till: Till, **changes: Any) -> str:

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from paydesk.adapters.acquirers.balance import BalanceLine, LineKind
-from paydesk.adapters.acquirers.interface import Approved, CardDetails, Purchase
+from paydesk.adapters.acquirers.interface import Approved
+from paydesk.adapters.acquirers.purchases import CardDetails, Purchase
 from paydesk.adapters.acquirers.simulator import Bank, Record, Terms, parse_terms
 
 TERMS = Terms(Decimal("1.4"), Decimal("0.25"), Decimal("0.10"), Decimal(15))

@@ -16,7 +16,6 @@ from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, DisputeSta
 from paydesk.adapters.acquirers.interface import (
     AcquirerRefused,
     Approved,
-    CardDetails,
     Challenged,
     Declined,
     DeclineReason,
@@ -25,6 +24,7 @@ from paydesk.adapters.acquirers.interface import (
     Refused,
     Voided,
 )
+from paydesk.adapters.acquirers.purchases import CardDetails
 from paydesk.adapters.acquirers.simulator.record import Kind
 
 DISPUTED_CARD = "4000000000000259"

@@ -5,7 +5,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from paydesk.adapters.acquirers.interface import CardDetails, Challenged, Purchase
+from paydesk.adapters.acquirers.interface import Challenged
+from paydesk.adapters.acquirers.purchases import CardDetails, Purchase
 from paydesk.adapters.acquirers.simulator import Bank, Record, challenge_app
 
 NOON = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)

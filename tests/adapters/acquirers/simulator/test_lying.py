@@ -6,7 +6,8 @@ from decimal import Decimal
 import pytest
 from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 
-from paydesk.adapters.acquirers.interface import Approved, CardDetails, Moved, NothingHeld, OutcomeUnknown, Purchase
+from paydesk.adapters.acquirers.interface import Approved, Moved, NothingHeld, OutcomeUnknown
+from paydesk.adapters.acquirers.purchases import CardDetails, Purchase
 from paydesk.adapters.acquirers.simulator import Bank, Record, SimulatedAcquirer
 
 NOON = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)

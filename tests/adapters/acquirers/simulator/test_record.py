@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from tests.standings import standings
 
-from paydesk.adapters.acquirers.interface import Approved, CardDetails, Purchase
+from paydesk.adapters.acquirers.interface import Approved
+from paydesk.adapters.acquirers.purchases import CardDetails, Purchase
 from paydesk.adapters.acquirers.simulator import TEST_CARDS, Bank, Record
 from paydesk.adapters.acquirers.simulator.record import MARK_LENGTH, Kind, Operation, plain
 from paydesk.core.cards import Brand, parse_number

@@ -12,7 +12,8 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from paydesk.adapters.acquirers.interface import AcquirerRefused, Approved, CardDetails, OutcomeUnknown, Purchase
+from paydesk.adapters.acquirers.interface import AcquirerRefused, Approved, OutcomeUnknown
+from paydesk.adapters.acquirers.purchases import CardDetails, Purchase
 from paydesk.adapters.acquirers.simulator import Bank, Record, RemoteSimulator, SimulatedAcquirer
 from paydesk.adapters.acquirers.simulator.remote import Timeouts
 

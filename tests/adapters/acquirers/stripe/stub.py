@@ -16,10 +16,7 @@ from urllib.parse import parse_qsl
 
 from aiohttp import web
 
-from paydesk.adapters.acquirers.interface import (
-    CardDetails,
-    Purchase,
-)
+from paydesk.adapters.acquirers.purchases import CardDetails, Purchase
 
 NOON = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 NUMBER = "4242424242424242"

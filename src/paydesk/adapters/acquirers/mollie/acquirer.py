@@ -23,7 +23,6 @@ from paydesk.adapters.acquirers.interface import (
     MovementFinding,
     NothingHeld,
     Outcome,
-    Purchase,
     Release,
     UnderWay,
 )
@@ -39,6 +38,7 @@ from paydesk.adapters.acquirers.mollie.movements import Movements
 from paydesk.adapters.acquirers.mollie.objects import Named, finding_of
 from paydesk.adapters.acquirers.mollie.pages import KEY_KEPT, Pages
 from paydesk.adapters.acquirers.notices import Notice, NoticeRefused
+from paydesk.adapters.acquirers.purchases import Purchase
 from paydesk.adapters.acquirers.reaching import one_call
 from paydesk.core.clock import utc_now
 

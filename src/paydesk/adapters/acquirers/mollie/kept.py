@@ -29,7 +29,6 @@ from paydesk.adapters.acquirers.interface import (
     NothingHeld,
     Outcome,
     OutcomeUnknown,
-    Purchase,
     Voided,
 )
 from paydesk.adapters.acquirers.mollie.amounts import value_of
@@ -46,6 +45,7 @@ from paydesk.adapters.acquirers.mollie.objects import (
     metadata_of,
     written,
 )
+from paydesk.adapters.acquirers.purchases import Purchase
 
 METHODS: Final = ("applepay", "creditcard")
 """Methods whose later charges are answered at once."""

@@ -13,9 +13,10 @@ from typing import Final, TypeVar
 from paydesk.adapters.acquirers.balance import Balance
 from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, EvidenceFile, EvidenceKind, FailedRefundPage
 from paydesk.adapters.acquirers.hosted_pages import Capabilities, Page, PageList, PageRequest
-from paydesk.adapters.acquirers.interface import Earlier, Finding, MovementFinding, Outcome, Purchase, Release
+from paydesk.adapters.acquirers.interface import Earlier, Finding, MovementFinding, Outcome, Release
 from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
 from paydesk.adapters.acquirers.notices import Notice, NoticeRefused
+from paydesk.adapters.acquirers.purchases import Purchase
 from paydesk.adapters.acquirers.simulator.balance import AskedBalance
 from paydesk.adapters.acquirers.simulator.bank import Bank
 from paydesk.adapters.acquirers.simulator.challenge import origin_of, with_address, with_addresses, with_page

@@ -29,12 +29,12 @@ from paydesk.adapters.acquirers.interface import (
     NothingHeld,
     Outcome,
     OutcomeUnknown,
-    Purchase,
     Refused,
     Release,
     Voided,
 )
 from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
+from paydesk.adapters.acquirers.purchases import Purchase
 from paydesk.adapters.acquirers.simulator import disputing, failing, listing, refusing, remembering
 from paydesk.adapters.acquirers.simulator.balance import BalanceBook
 from paydesk.adapters.acquirers.simulator.own_pages import Pages

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from paydesk.adapters.acquirers.interface import Purchase
+from paydesk.adapters.acquirers.purchases import Purchase
 from paydesk.adapters.acquirers.simulator import disputing
 from paydesk.adapters.acquirers.simulator.purchase_state import Standing, Status
 from paydesk.adapters.acquirers.simulator.record import Kind, plain

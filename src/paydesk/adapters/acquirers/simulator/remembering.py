@@ -14,16 +14,8 @@ from typing import Final, TypeVar
 import msgspec
 
 from paydesk.adapters.acquirers.instruments import Instrument
-from paydesk.adapters.acquirers.interface import (
-    Approved,
-    Challenged,
-    Declined,
-    Earlier,
-    Finding,
-    Outcome,
-    Purchase,
-    Voided,
-)
+from paydesk.adapters.acquirers.interface import Approved, Challenged, Declined, Earlier, Finding, Outcome, Voided
+from paydesk.adapters.acquirers.purchases import Purchase
 from paydesk.adapters.acquirers.simulator.holding import hold_until
 from paydesk.adapters.acquirers.simulator.purchase_state import Standing, Status, standing_of
 from paydesk.adapters.acquirers.simulator.record import Record

@@ -24,11 +24,11 @@ from paydesk.adapters.acquirers.interface import (
     NothingBegun,
     Outcome,
     OutcomeUnknown,
-    Purchase,
     Release,
 )
 from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
 from paydesk.adapters.acquirers.notices import Notice, NoticeRefused
+from paydesk.adapters.acquirers.purchases import Purchase
 from paydesk.adapters.acquirers.simulator.challenge import origin_of, with_address, with_addresses, with_page
 from paydesk.adapters.acquirers.simulator.holding import HOLD_PERIOD
 from paydesk.adapters.acquirers.simulator.remembering import KEY_LIFETIME

@@ -20,8 +20,9 @@ from starlette.routing import Mount, Route
 from paydesk.adapters.acquirers.balance import LinePage, PayoutPage
 from paydesk.adapters.acquirers.disputes import DisputePage, EvidenceFile, FailedRefundPage
 from paydesk.adapters.acquirers.hosted_pages import Page, PageList, PageRequest
-from paydesk.adapters.acquirers.interface import AcquirerRefused, KeyUsed, NoSuchPage, OutcomeUnknown, Purchase
+from paydesk.adapters.acquirers.interface import AcquirerRefused, KeyUsed, NoSuchPage, OutcomeUnknown
 from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
+from paydesk.adapters.acquirers.purchases import Purchase
 from paydesk.adapters.acquirers.simulator.acquirer import SimulatedAcquirer
 from paydesk.adapters.acquirers.simulator.challenge import challenge_app
 from paydesk.adapters.acquirers.simulator.notifying import Notifier

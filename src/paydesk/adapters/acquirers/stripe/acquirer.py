@@ -28,12 +28,12 @@ from paydesk.adapters.acquirers.interface import (
     MovementFinding,
     NothingHeld,
     Outcome,
-    Purchase,
     Release,
     Voided,
 )
 from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
 from paydesk.adapters.acquirers.notices import Notice
+from paydesk.adapters.acquirers.purchases import Purchase
 from paydesk.adapters.acquirers.reaching import one_call
 from paydesk.adapters.acquirers.stripe.amounts import main_units, minor_units
 from paydesk.adapters.acquirers.stripe.balance import StripeBalance

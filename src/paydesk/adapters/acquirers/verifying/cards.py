@@ -13,9 +13,9 @@ from paydesk.adapters.acquirers.interface import (
     Declined,
     DeclineReason,
     KeyUsed,
-    Purchase,
     Voided,
 )
+from paydesk.adapters.acquirers.purchases import Purchase
 from paydesk.adapters.acquirers.verifying.points import Case, Skipped, named, refusal_of, require
 from paydesk.adapters.acquirers.verifying.trial import AMOUNT, ASKS, DECLINED, PART, Trial
 

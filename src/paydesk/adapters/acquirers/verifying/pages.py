@@ -7,7 +7,8 @@ from datetime import timedelta
 from typing import Final
 
 from paydesk.adapters.acquirers.hosted_pages import PageRequest, PageState
-from paydesk.adapters.acquirers.interface import Approved, CardDetails, KeyUsed, NoSuchPage
+from paydesk.adapters.acquirers.interface import Approved, KeyUsed, NoSuchPage
+from paydesk.adapters.acquirers.purchases import CardDetails
 from paydesk.adapters.acquirers.verifying.points import Case, Skipped, named, paid_with, refusal_of, require
 from paydesk.adapters.acquirers.verifying.trial import AMOUNT, PART, Trial
 

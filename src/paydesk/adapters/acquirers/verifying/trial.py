@@ -14,16 +14,15 @@ from paydesk.adapters.acquirers.interface import (
     Acquirer,
     Approved,
     Captured,
-    CardDetails,
     Declined,
     Moved,
     NothingHeld,
     Outcome,
-    Purchase,
     UnderWay,
     Voided,
 )
 from paydesk.adapters.acquirers.marks import Mark, PurchaseKind
+from paydesk.adapters.acquirers.purchases import CardDetails, Purchase
 from paydesk.adapters.acquirers.verifying.points import Differs, Skipped, named, require, said
 from paydesk.core.clock import utc_now
 
