@@ -21,6 +21,7 @@ from paydesk.core.periods import Period
 from paydesk.domain.subscriptions.subscription_terms import Terms, Trial
 from paydesk.web.assets import static_app
 from paydesk.web.checkout import pages, wording
+from paydesk.web.checkout.form_action import form_action_for
 from paydesk.web.checkout.pages import CheckoutView, Customer, texts_for
 from paydesk.web.checkout.routes import compressed
 from paydesk.web.decline_words import notice_for
@@ -280,13 +281,13 @@ def test_the_browsers_script_gets_texts_and_never_the_card() -> None:
     ],
 )
 def test_the_form_may_lead_to_the_shop(success_url: str, sources: str) -> None:
-    assert pages.form_action_for(success_url) == sources
+    assert form_action_for(success_url) == sources
     policy = pages.payment_page(replace(VIEW, form_action=sources), ENGLISH).headers["content-security-policy"]
     assert policy.endswith(f"form-action 'self' {sources}".strip())
 
 
 def test_challenge_pages_are_allowed_too_and_no_directive_is_smuggled_in() -> None:
-    assert pages.form_action_for("app://x", "https://bank.example") == "app: https://bank.example"
+    assert form_action_for("app://x", "https://bank.example") == "app: https://bank.example"
     response = pages.payment_page(replace(VIEW, form_action="https://a;script-src https://b"), ENGLISH)
     assert response.headers["content-security-policy"].endswith("form-action 'self' https://b")
 

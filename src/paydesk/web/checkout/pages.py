@@ -10,7 +10,6 @@ stays in the browser; without, it expects a redirect or `payment_page` again.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -54,8 +53,6 @@ COUNTRIES = frozenset(
 )
 """The ISO 3166 codes that the form offers, and XK (Kosovo), which banks use too."""
 
-_CSP_HOST = re.compile(r"[a-z0-9.-]+(:[0-9]+)?")
-
 
 @dataclass(frozen=True, slots=True)
 class Customer:
@@ -88,7 +85,7 @@ class CheckoutView:
     `amount` is in main units; `pay_url` is where the form posts to; `shop_url` is the checkout's
     `success_url` (empty: our own page says thank you); `payment_id` is that of its order, once
     somebody tried to pay; `form_action` names the CSP sources that the form's answer may lead to
-    (see `form_action_for`); `entered_expiry` is what the customer typed before. Card number and CVC
+    (see `form_action.py`); `entered_expiry` is what the customer typed before. Card number and CVC
     never come back from the server. `terms` are a subscription's, then `amount` is what is charged
     today (0 for a free trial); `agreed` keeps its box ticked. Below `brand` are the merchant's own
     stylesheet and, with `has_logo`, the logo; it is empty if nothing was chosen. `names_way`:
@@ -148,23 +145,6 @@ class Offer:
     consent: str
     page_consent: str
     free: bool
-
-
-def form_action_for(success_url: str, *origins: str) -> str:
-    """The `form_action` of a checkout: the origin or scheme of its `success_url`,
-    and acquirers' challenge origins.
-
-    A host that a CSP can't spell (IPv6, underscores) is allowed by its scheme.
-    """
-    url = urlsplit(success_url)
-    if url.scheme not in ("http", "https"):
-        return " ".join([f"{url.scheme}:" if url.scheme else "", *origins]).strip()
-    try:
-        host = url.netloc.rpartition("@")[2].lower().encode("idna").decode()
-    except UnicodeError:
-        host = ""
-    source = f"{url.scheme}://{host}" if _CSP_HOST.fullmatch(host) else f"{url.scheme}:"
-    return " ".join([source, *origins])
 
 
 def payment_page(

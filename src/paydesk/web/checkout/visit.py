@@ -22,6 +22,7 @@ from paydesk.web.brands import brand_address
 from paydesk.web.checkout import card_form, pages
 from paydesk.web.checkout.card_form import Typed
 from paydesk.web.checkout.consents import charge_in_words, keep_in_words
+from paydesk.web.checkout.form_action import form_action_for
 from paydesk.web.checkout.known import Known, find_known
 from paydesk.web.checkout.services import CheckoutServices
 from paydesk.web.item_pictures import picture_address
@@ -135,7 +136,7 @@ class CheckoutVisit:
             shop_url="" if way is Way.NONE else checkout.success_url,
             names_way=way is Way.NAMED,
             payment_id=checkout.attempt.payment_id if checkout.attempt else None,
-            form_action=pages.form_action_for(
+            form_action=form_action_for(
                 checkout.success_url if way is Way.ITSELF else "",
                 *sorted(self.origins),
             ),

@@ -249,7 +249,7 @@ class Bank:
             if standing.is_for(asked) and remembering.is_for_the_same(self.record, name, purchase):
                 return remembering.told(self.record, standing, standing.first_answer)
             return self._refuse(name, name, "the key was used for another purchase before", KeyUsed)
-        nonsense = refusing.why_nonsense(purchase, kind) or self._why_not_kept(purchase)
+        nonsense = refusing.why_nonsense(purchase, kind) or refusing.why_not_kept(self.record, purchase)
         if nonsense:
             return self._refuse(name, name, nonsense)
         if standing is not None or self._now() > purchase.not_after:
@@ -301,12 +301,6 @@ class Bank:
         assert standing is not None
         assert standing.first_answer is not None
         return standing.first_answer
-
-    def _why_not_kept(self, purchase: Purchase) -> str:
-        """Why an instrument can't be charged by its reference, empty if it can."""
-        if not purchase.stored_reference or self.record.kept(purchase.stored_reference):
-            return ""
-        return "nothing is kept under this reference"
 
     def _is_expired(self, purchase: Purchase) -> bool:
         """Whether the card's last month is over by the bank's clock; one that is kept is renewed by

@@ -9,7 +9,7 @@ from decimal import Decimal
 from paydesk.adapters.acquirers.purchases import Purchase
 from paydesk.adapters.acquirers.simulator import disputing
 from paydesk.adapters.acquirers.simulator.purchase_state import Standing, Status
-from paydesk.adapters.acquirers.simulator.record import Kind, plain
+from paydesk.adapters.acquirers.simulator.record import Kind, Record, plain
 from paydesk.adapters.acquirers.simulator.test_cards import ANY_OTHER, BY_NUMBER, CHALLENGED
 
 
@@ -57,3 +57,10 @@ def why_not_refund(standing: Standing, amount: Decimal) -> str:
     if amount > standing.net:
         return f"{plain(amount)} can't be refunded, {plain(standing.net)} is left of what was captured"
     return ""
+
+
+def why_not_kept(record: Record, purchase: Purchase) -> str:
+    """Why an instrument can't be charged by its reference."""
+    if not purchase.stored_reference or record.kept(purchase.stored_reference):
+        return ""
+    return "nothing is kept under this reference"

@@ -38,6 +38,7 @@ from paydesk.adapters.acquirers.reaching import one_call
 from paydesk.adapters.acquirers.stripe.amounts import main_units, minor_units
 from paydesk.adapters.acquirers.stripe.balance import StripeBalance
 from paydesk.adapters.acquirers.stripe.calls import Calls, KeyTaken, Rejected
+from paydesk.adapters.acquirers.stripe.charging import Charging
 from paydesk.adapters.acquirers.stripe.disputes import Disputes
 from paydesk.adapters.acquirers.stripe.failed_refunds import FailedRefunds
 from paydesk.adapters.acquirers.stripe.listing import Listing
@@ -45,14 +46,12 @@ from paydesk.adapters.acquirers.stripe.looking import Looking
 from paydesk.adapters.acquirers.stripe.movements import Movements
 from paydesk.adapters.acquirers.stripe.notices import Notices
 from paydesk.adapters.acquirers.stripe.objects import (
-    ALWAYS_AUTHENTICATE,
     KEY,
     Intent,
     Method,
     Named,
     finding_of,
     mark_of,
-    metadata_of,
 )
 from paydesk.adapters.acquirers.stripe.sessions import Sessions
 from paydesk.core.clock import utc_now
@@ -105,6 +104,7 @@ class StripeAcquirer:
         self._now: Final = now
         self._side: Final = "live" if secret_key.startswith(("sk_live_", "rk_live_")) else "test"
         self._calls: Final = Calls(secret_key, api_base, timeout)
+        self._charging: Final = Charging(self._calls, now)
         self._looking: Final = Looking(self._calls, now)
         self._sessions: Final = Sessions(self._calls, self._looking)
         self._movements: Final = Movements(self._calls, self._looking)
@@ -128,8 +128,8 @@ class StripeAcquirer:
             return Declined(DeclineReason.DECLINED)
         async with one_call():
             if purchase.stored_reference:
-                return await self._once(purchase, self._charge_one_click)
-            return await self._once(purchase, self._check if units == 0 else self._charge_present)
+                return await self._once(purchase, self._charging.one_click)
+            return await self._once(purchase, self._charging.check if units == 0 else self._charging.present)
 
     async def charge_stored(self, purchase: Purchase) -> Outcome:
         """Take money from what Stripe keeps since the first payment. Moves money.
@@ -144,7 +144,7 @@ class StripeAcquirer:
             # customer for a card.
             return Declined(DeclineReason.DECLINED)
         minor_units(purchase.amount, purchase.currency)
-        return await self._once(purchase, self._charge_kept)
+        return await self._once(purchase, self._charging.kept)
 
     async def open_page(self, wanted: PageRequest) -> Page:
         """Make a Checkout Session, or show the one that was made. Moves no money.
@@ -332,94 +332,6 @@ class StripeAcquirer:
             await self._movements.end_challenge(purchase.key)
             return Declined(DeclineReason.AUTHENTICATION_FAILED)
         return outcome
-
-    async def _charge_present(self, purchase: Purchase) -> Intent:
-        """Make and confirm a PaymentIntent with the customer's card."""
-        method = await self._payment_method(purchase)
-        kept: dict[str, object] = {}
-        if purchase.keep_card:
-            kept = {"customer": await self._customer(purchase), "setup_future_usage": "off_session"}
-        return await self._pay(purchase, {"payment_method": method, "return_url": purchase.return_url, **kept})
-
-    async def _charge_one_click(self, purchase: Purchase) -> Intent:
-        """Make and confirm a PaymentIntent with what Stripe keeps, and with its customer there:
-        never off-session, so that their bank may ask for them.
-        """
-        customer, method, kind = [*purchase.stored_reference.split("/"), "card"][:3]
-        how = {"customer": customer, "payment_method": method, "return_url": purchase.return_url}
-        return await self._pay(purchase, how | {"allowed_payment_method_types": [kind]})
-
-    async def _charge_kept(self, purchase: Purchase) -> Intent:
-        """Make and confirm a PaymentIntent with what Stripe keeps, without the customer: by its own
-        reference, or by that of a first payment with a card that was typed.
-        """
-        kept = purchase.stored_reference or purchase.network_reference or ""
-        customer, method, kind = [*kept.split("/"), "card"][:3]
-        how = {"customer": customer, "payment_method": method, "off_session": True}
-        return await self._pay(purchase, how | {"allowed_payment_method_types": [kind]})
-
-    async def _pay(self, purchase: Purchase, how: dict[str, object]) -> Intent:
-        """Ask for the money, in one call, unless getting the card there took too long."""
-        self._refuse_late(purchase)
-        asked: dict[str, object] = {
-            "amount": minor_units(purchase.amount, purchase.currency),
-            "currency": purchase.currency.lower(),
-            "capture_method": "automatic" if purchase.capture else "manual",
-            "confirm": True,
-            "metadata": metadata_of(purchase.key, purchase.not_after, purchase.mark),
-            "allowed_payment_method_types": ["card"],
-            **how,
-        }
-        if purchase.authenticate:
-            asked |= ALWAYS_AUTHENTICATE
-        options = {"idempotency_key": purchase.key}
-        return await self._calls.ask(self._calls.v1.payment_intents.create_async(asked, options), Intent)
-
-    async def _check(self, purchase: Purchase) -> Intent:
-        """Check a card without taking money, and keep it if asked to: a SetupIntent."""
-        method = await self._payment_method(purchase)
-        metadata = metadata_of(purchase.key, purchase.not_after, purchase.mark)
-        asked: dict[str, object] = {"metadata": metadata, "allowed_payment_method_types": ["card"]}
-        if purchase.authenticate:
-            asked |= ALWAYS_AUTHENTICATE
-        if purchase.keep_card:
-            asked |= {"customer": await self._customer(purchase), "usage": "off_session"}
-        self._refuse_late(purchase)
-        service = self._calls.v1.setup_intents
-        made = await self._calls.ask(service.create_async(asked, {"idempotency_key": purchase.key}), Named)
-        how = {"payment_method": method, "return_url": purchase.return_url}
-        options = {"idempotency_key": f"{purchase.key}:confirm"}
-        return await self._calls.ask(service.confirm_async(made.id, how, options), Intent)
-
-    def _refuse_late(self, purchase: Purchase) -> None:
-        """Send no purchase after its time. Raises: Rejected."""
-        if self._now() > purchase.not_after:
-            raise Rejected(DeclineReason.TOO_LATE)
-
-    async def _payment_method(self, purchase: Purchase) -> str:
-        """Hand the card over and get Stripe's name for it."""
-        card = purchase.card
-        numbers = {"number": card.number, "exp_month": card.exp_month, "exp_year": card.exp_year}
-        if card.cvc is not None:
-            numbers["cvc"] = card.cvc
-        address = {name: text for name, text in (("city", card.city), ("postal_code", card.postal_code)) if text}
-        holder = {"name": card.holder} | ({"address": address} if address else {})
-        asked = {"type": "card", "card": numbers, "billing_details": holder}
-        options = {"idempotency_key": _own_key(purchase, "card")}
-        return (await self._calls.ask(self._calls.v1.payment_methods.create_async(asked, options), Named)).id
-
-    async def _customer(self, purchase: Purchase) -> str:
-        """A customer of Stripe's to keep the card with."""
-        asked = {"name": purchase.card.holder, "metadata": {KEY: purchase.key}}
-        options = {"idempotency_key": _own_key(purchase, "customer")}
-        return (await self._calls.ask(self._calls.v1.customers.create_async(asked, options), Named)).id
-
-
-def _own_key(purchase: Purchase, what: str) -> str:
-    """The key of what goes before a purchase and moves no money:
-    an older purchase under its key had another card.
-    """
-    return f"{purchase.key}:{what}:{purchase.not_after.timestamp():.6f}"
 
 
 def _as_outcome(finding: Finding) -> Outcome:
