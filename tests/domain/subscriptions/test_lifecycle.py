@@ -115,7 +115,10 @@ def test_a_refused_request_after_a_cancellation_brings_nothing_back() -> None:
 
 
 class Life(RuleBasedStateMachine):
-    """One subscription and the clock; `periods` are those that were paid, in order."""
+    """One subscription and the clock; `periods` are those that were paid, in order. Of a charge that
+    is failing `tried` are the tries that were planned, `own` those that its customer made between
+    them, and `planned` is when the next one is.
+    """
 
     @initialize(
         length=st.integers(1, 3),
@@ -130,6 +133,11 @@ class Life(RuleBasedStateMachine):
         self.before = self.current
         self.periods = [0 if trial else 1]
         self.ends = 0
+        self.nothing_fails()
+
+    def nothing_fails(self) -> None:
+        self.tried = self.own = 0
+        self.planned: datetime | None = None
 
     def move(self, after: Subscription) -> None:
         self.before, self.current = self.current, after
@@ -156,6 +164,7 @@ class Life(RuleBasedStateMachine):
         self.periods.append(self.current.next_period)
         self.move(paid(self.current, self.current.next_period, at=self.now))
         assert self.current.failures == 0
+        self.nothing_fails()
         expected = self.current.schedule.due(self.current.next_period)
         assert self.current.date_next == expected
 
@@ -164,8 +173,13 @@ class Life(RuleBasedStateMachine):
     def decline(self) -> None:
         self.move(failed(self.current, at=self.now))
         assert self.current.failures == self.before.failures + 1
-        if self.current.failures <= MOST_RETRIES:
-            assert (self.current.state, self.current.date_next) == (self.before.state, self.now + RETRY_AFTER)
+        if self.planned is not None and self.now < self.planned:
+            self.own += 1
+        else:
+            self.tried += 1
+            self.planned = self.now + RETRY_AFTER
+        if self.tried <= MOST_RETRIES:
+            assert (self.current.state, self.current.date_next) == (self.before.state, self.planned)
         else:
             assert self.current.date_stopped == self.current.date_cancelled == self.now
 
@@ -182,6 +196,7 @@ class Life(RuleBasedStateMachine):
         self.move(cancelled(self.current, by="customer", at=self.now))
         self.periods.append(period)
         self.move(paid(self.current, period, at=self.now))
+        self.nothing_fails()
 
     @precondition(lambda self: self.current.running)
     @rule()
@@ -209,7 +224,8 @@ class Life(RuleBasedStateMachine):
     def counters_count_payments(self) -> None:
         assert self.current.paid_number_counter == len(self.periods)
         assert self.current.counter == sum(period > 0 for period in self.periods)
-        assert 0 <= self.current.failures <= MOST_RETRIES + 1
+        assert self.current.failures == self.tried + self.own
+        assert self.tried <= MOST_RETRIES + 1
 
     @invariant()
     def the_limit_is_kept(self) -> None:

@@ -169,6 +169,7 @@ def paid(
         date_end=schedule.end() if over else subscription.date_end,
         skipped=schedule.skipped,
         failures=0,
+        dunning=None,
         counter=subscription.counter + 1,
         paid_number_counter=subscription.paid_number_counter + 1,
         next_period=period + 1,
