@@ -115,9 +115,10 @@ def test_a_refused_request_after_a_cancellation_brings_nothing_back() -> None:
 
 
 class Life(RuleBasedStateMachine):
-    """One subscription and the clock; `periods` are those that were paid, in order. Of a charge that
-    is failing `tried` are the tries that were planned, `own` those that its customer made between
-    them, and `planned` is when the next one is.
+    """One subscription and the clock; `periods` are those that were paid, in order.
+
+    Of a charge that is failing `tried` are the tries that were planned, `own` those that its
+    customer made between them, and `planned` is when the next one is.
     """
 
     @initialize(
