@@ -15,7 +15,7 @@ import httpx
 import pytest
 from tests.commands.conftest import Refusal
 from tests.lengths import long
-from tests.processes import environment, free_port
+from tests.processes import PATIENCE, environment, free_port
 from tests.standings import standings
 from tests.standins import account
 
@@ -53,13 +53,17 @@ async def verify(settings: dict[str, object], *words: str, pays: bool = False) -
     assert process.stdout is not None
     assert process.stderr is not None
     printed, told = asyncio.create_task(process.stdout.read()), []
-    async with httpx.AsyncClient() as person:
-        async for line in process.stderr:
-            if found := re.search(rb"open (http\S+)", line):
-                told.append(found[1].decode())
-                if pays:
-                    await person.post(told[-1], data={"number": VISA})
-    return await process.wait(), (await printed).decode(), told
+    try:
+        async with asyncio.timeout(PATIENCE), httpx.AsyncClient() as person:
+            async for line in process.stderr:
+                if found := re.search(rb"open (http\S+)", line):
+                    told.append(found[1].decode())
+                    if pays:
+                        await person.post(told[-1], data={"number": VISA})
+            return await process.wait(), (await printed).decode(), told
+    finally:
+        if process.returncode is None:
+            process.kill()
 
 
 def at_stripe(address: str, folder: Path) -> dict[str, object]:
