@@ -120,7 +120,7 @@ async def test_the_back_button_after_paying_shows_that_it_is_paid(open_page: Ope
     await press_pay(page)
     await expect_thanks(page, running)
     again = await open_page(checkout)
-    await expect(again.get_by_role("link", name="Back to Fern & Kettle")).to_have_attribute(
+    await expect(again.get_by_role("link", name="Continue to Fern & Kettle")).to_have_attribute(
         "href", re.compile("/thanks")
     )
     assert await again.get_by_role("button", name=re.compile("^Pay ")).count() == 0
