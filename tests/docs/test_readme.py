@@ -23,6 +23,11 @@ def test_the_readme_explains_every_make_target() -> None:
     assert set(re.findall(r"^\| `make (\w+)` \|", README, re.M)) == TARGETS - {"help"}
 
 
+def test_upgrades_are_tried_at_length_and_not_by_the_short_tests_alone() -> None:
+    (told,) = re.findall(r"^test-upgrade:.*\n\t@(.*)$", MAKEFILE, re.M)
+    assert '-m "long or not long"' in told
+
+
 def test_the_readme_names_the_ports_and_cards_that_exist() -> None:
     assert f"127.0.0.1:{Settings.model_fields['demo_port'].default}" in README
     named = {number.replace(" ", "") for number in re.findall(r"`((?:\d{4} ){3}\d{4})`", README)}
