@@ -12,6 +12,7 @@ import asyncpg
 import pytest
 from tests.conftest import database_at
 from tests.databases import drop_database
+from tests.processes import PATIENCE
 
 from paydesk.core.errors import SetupError
 from paydesk.database import migrating, piecemeal
@@ -76,6 +77,20 @@ async def test_of_any_number_at_once_each_step_is_applied_by_one(empty: Database
     knows(*[(number, f"alter table pot add column c{number} integer") for number in range(1, 6)])
     done = await asyncio.gather(*(migrate(empty) for _ in range(3)))
     assert sorted(name for each in done for name in each) == [f"{number:04}_step" for number in range(1, 6)]
+
+
+async def test_whoever_waits_for_a_step_holds_up_no_index_that_it_builds(empty: Database, knows: Knows) -> None:
+    """What a step changes has to be found anew by who waits for it, with a snapshot."""
+    steps = []
+    for number in range(1, 30, 2):
+        index = f"create index concurrently if not exists pot_{number} on pot (c{number})"
+        steps += [
+            (number, f"alter table pot add column c{number} integer; alter table schema_migration add c{number} text"),
+            (number + 1, f"-- outside a transaction\n{index}"),
+        ]
+    knows(*steps)
+    done = await asyncio.wait_for(asyncio.gather(*(migrate(empty) for _ in range(3))), PATIENCE)
+    assert sorted(name for each in done for name in each) == [f"{number:04}_step" for number, _ in steps]
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,9 @@ Most end before PostgreSQL looks for deadlocks (after 1 s), so that it ends no p
 the server's own, which is in the way too, is ended by that look only.
 """
 
+TURN = 0.2
+"""Seconds between looks whether another process is still at a step."""
+
 PAUSE, MOST_PAUSE = 2.0, 30.0
 """Seconds between two tries, and at most while a transaction goes on that was in the way."""
 
@@ -243,7 +246,9 @@ async def _try(database: Database, step: Migration, gives_way: str, told: Callab
         # What waits here for another process's step may wait longer than what is idle in a
         # transaction otherwise may.
         await connection.execute("set local idle_in_transaction_session_timeout = 0")
-        await connection.execute("lock table schema_migration in exclusive mode", timeout=PATIENCE)
+        async with asyncio.timeout(PATIENCE):
+            while not await _takes_its_turn(connection):  # noqa: ASYNC110 (other processes send no event)
+                await asyncio.sleep(TURN)
         applied_as = await connection.fetchval(_NAME, step.number)
         # This also lets go of the question's snapshot, for whose end an index that is built beside
         # would wait.
@@ -258,6 +263,21 @@ async def _try(database: Database, step: Migration, gives_way: str, told: Callab
     if applied_as is not None or not step.batches:
         told(1.0)
     return applied_as is None
+
+
+async def _takes_its_turn(connection: Connection) -> bool:
+    """Whether no other process is at a step, so that none will be until this transaction ends.
+
+    Who stands in the queue of a lock keeps the snapshot by which it found the table, and an index
+    that another process builds beside its step waits for the end of every older one: for ever.
+    """
+    await connection.execute("savepoint turn")
+    try:
+        await connection.execute("lock table schema_migration in exclusive mode nowait")
+    except asyncpg.LockNotAvailableError:
+        await connection.execute("rollback to savepoint turn")
+        return False
+    return True
 
 
 async def _run(
