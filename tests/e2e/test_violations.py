@@ -8,7 +8,7 @@ import pytest
 from tests.e2e.running import OpenPage, Running
 from tests.lengths import long
 
-from paydesk.web.rendering import REPORTS
+from paydesk.web.page_headers import REPORTS
 
 pytestmark = pytest.mark.browser
 

@@ -15,7 +15,7 @@ from tests.sweeping import database, database_url
 
 from paydesk.database.pool import Database
 from paydesk.web import violations
-from paydesk.web.rendering import REPORTS
+from paydesk.web.page_headers import REPORTS
 from paydesk.web.violations import A_MINUTE, ADDRESS_A_MINUTE, UNREAD, VIOLATIONS, Blocked, ReportBudget, Violation
 
 __all__ = ["database", "database_url"]

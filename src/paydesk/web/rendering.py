@@ -12,22 +12,13 @@ from jinja2.bccache import Bucket
 from starlette.responses import HTMLResponse
 
 from paydesk.web.assets import asset_integrity, asset_url
+from paydesk.web.page_headers import page_headers
 from paydesk.web.texts import Texts
 
 _SHARED = Path(__file__).parent / "templates"
 """Pieces without texts that several doors build their pages from."""
 
-REPORTS = "/policy-reports"
-"""Where browsers report what a page's policy has kept from being used."""
-
 _INDENTATION = re.compile(r"^[ \t]+", re.MULTILINE)
-_HEADERS = {
-    "Cache-Control": "no-store",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "same-origin",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
-}
 
 
 class _LeanLoader(FileSystemLoader):
@@ -109,30 +100,10 @@ class DoorTemplates:
         return environment
 
 
-def content_security_policy(form_action: str = "") -> str:
-    """A policy that lets a page use nothing but its own files and data images,
-    and says where violations are reported.
-
-    By `report-uri` alone, which all browsers send at once: those that know `report-to` would send
-    nothing but that, a minute later or, without https or the page, never.
-
-    `form_action` holds more sources (separated by spaces) that a form's answer may redirect to:
-    Chromium applies `form-action` to the redirects after a post, so a shop's thank-you page must
-    be named.
-    """
-    sources = " ".join(source for source in form_action.split() if not set(source) & set(";,'\""))
-    return (
-        "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; "
-        f"base-uri 'none'; frame-ancestors 'none'; report-uri {REPORTS}; "
-        f"form-action 'self' {sources}"
-    ).rstrip()
-
-
 def secured(
     html: str, *, status: int = 200, form_action: str = "", headers: Mapping[str, str] | None = None
 ) -> HTMLResponse:
     """A page that is never stored, never framed, runs no inline script
     and tells other sites nothing.
     """
-    policy = {"Content-Security-Policy": content_security_policy(form_action)}
-    return HTMLResponse(html, status, headers={**_HEADERS, **policy, **(headers or {})})
+    return HTMLResponse(html, status, headers={**page_headers(form_action), **(headers or {})})

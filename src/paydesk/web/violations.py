@@ -29,7 +29,7 @@ from paydesk.database.pool import Database
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms
 from paydesk.web.minute_budgets import MinuteBudget
-from paydesk.web.rendering import REPORTS
+from paydesk.web.page_headers import REPORTS
 from paydesk.web.visits import Network, client_address, read_body
 
 log = structlog.get_logger()
