@@ -72,9 +72,9 @@ WRITERS: dict[str, str] = {
     # Erased with its customer, or with the test side; its payment may have its old id again.
     "instrument_charge": "billing payments privacy test_clock",
     "invitation": "accounts",
-    # A posting is written by the statement that does what it is about.
     "item_picture": "payments test_clock",  # goes with the test side
     "kept_release": "billing payments shoppers",  # asked for in the statement that removes, or replaces
+    # A posting is written by the statement that does what it is about.
     "ledger_entry": "chargebacks ledger payments test_clock",
     "ledger_horizon": "ledger",
     # Queued by the statement that does what it is about; operators send it again or set it aside.
@@ -99,8 +99,8 @@ WRITERS: dict[str, str] = {
     "person": "accounts sealing",  # second factors move to the newest key
     "person_device": "accounts",
     "person_token": "accounts",
-    # Recorded by the statement that does what it tells; a copy sends none.
     "picture_source": "payments test_clock",  # goes with the test side
+    # Recorded by the statement that does what it tells; a copy sends none.
     "pingback": "chargebacks operations payments pingbacks privacy subscriptions test_clock",
     "pingback_attempt": "pingbacks privacy test_clock",  # erased with its customer, or with the test side
     "proceeds_finding": "operations proceeds",  # an operator accepts one
