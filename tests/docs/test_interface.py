@@ -1,12 +1,13 @@
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
 from paydesk.core.periods import Period
-from paydesk.domain.payments.hold_periods import TIME_TO_SHIP
+from paydesk.domain.payments.checkouts import LIFETIME
+from paydesk.domain.payments.time_to_ship import TIME_TO_SHIP
 from paydesk.domain.pingbacks.schedule import MOST_ATTEMPTS, RESEND_INTERVAL
 from paydesk.domain.subscriptions.lifecycle import begin
 from paydesk.domain.subscriptions.retry_times import MOST_RETRIES, RETRY_AFTER
@@ -95,6 +96,7 @@ def test_the_subscription_object_is_explained_field_by_field() -> None:
 @pytest.mark.parametrize(
     ("limit", "value"),
     [
+        ("a checkout is open for", f"{LIFETIME // timedelta(hours=1)} hours"),
         ("from a failed pingback to the next attempt", f"{RESEND_INTERVAL.seconds // 60} minutes"),
         ("resends of a pingback", f"{MOST_ATTEMPTS - 1}"),
         ("from a failed charge to its retry", f"{RETRY_AFTER.seconds // 3600} hours"),

@@ -11,10 +11,10 @@ import pytest
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.customer_links import Link
-from paydesk.domain.payments.checkouts import CheckoutRow, Standing, standing
+from paydesk.domain.payments.checkouts import LIFETIME, CheckoutRow, Standing, standing
 from paydesk.domain.payments.requests import CheckoutRequest
 from paydesk.domain.payments.states import REVERSED, PaymentState
-from paydesk.domain.payments.storing import LIFETIME, open_checkout
+from paydesk.domain.payments.storing import open_checkout
 
 VISA, DECLINED = "4242424242424242", "4000000000000002"
 

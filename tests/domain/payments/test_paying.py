@@ -18,10 +18,10 @@ from paydesk.core.errors import Conflict, Gone, Unavailable
 from paydesk.database.pool import Database
 from paydesk.domain.payments import results
 from paydesk.domain.payments.card_guard import Limits
+from paydesk.domain.payments.checkouts import LIFETIME
 from paydesk.domain.payments.checkouts import Standing as CheckoutStanding
 from paydesk.domain.payments.paying import pay
 from paydesk.domain.payments.results import Paid, Refused, Unsettled
-from paydesk.domain.payments.storing import LIFETIME
 
 Charges = Callable[[], list[Standing]]
 

@@ -28,6 +28,9 @@ from paydesk.domain.subscriptions.subscription_terms import Terms
 
 queries = load_statements(__package__ or "")
 
+LIFETIME = timedelta(hours=24)
+"""How long a checkout is open (interface.md §2.1)."""
+
 
 class Standing(StrEnum):
     """What a checkout's page has to show."""

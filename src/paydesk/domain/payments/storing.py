@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import msgspec
 
@@ -14,14 +14,13 @@ from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.customer_links import Link, LinkTo
 from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.payments.checkouts import LIFETIME
 from paydesk.domain.payments.line_items import LineItem, stored
 from paydesk.domain.payments.requests import CheckoutRequest
 from paydesk.domain.subscriptions.packages import agree_package
 from paydesk_client.signature import Value
 
 queries = load_statements(__package__ or "")
-
-LIFETIME = timedelta(hours=24)
 
 
 @dataclass(frozen=True, slots=True)
