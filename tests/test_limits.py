@@ -35,7 +35,7 @@ from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.merchants.trade_terms import TradeTerms
 from paydesk.domain.operations.merchants import own_terms
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.payments.hold_periods import require_holds
+from paydesk.domain.payments.time_to_ship import require_holds
 from paydesk.domain.pingbacks.recording import Recorder, Sending
 from paydesk.domain.subscriptions.lifecycle import Subscription, begin, failed
 from paydesk.domain.subscriptions.subscription_terms import Package
@@ -43,7 +43,7 @@ from paydesk.web.demo.routes import create_shop
 from paydesk.web.mails.writing import write
 from paydesk_client import Gateway
 
-SHIPPING = "paydesk.domain.payments.hold_periods"
+SHIPPING = "paydesk.domain.payments.time_to_ship"
 RETRIES = "paydesk.domain.subscriptions.retry_times"
 RESENDS = "paydesk.domain.pingbacks.schedule"
 

@@ -22,8 +22,8 @@ from fastapi import FastAPI, Request, Response
 
 from paydesk.database.pool import SESSION
 from paydesk.domain.merchants.keys import queries as merchant_queries
-from paydesk.domain.payments.hold_periods import REMINDED_BEFORE, SOONER_BY, TIME_TO_SHIP
 from paydesk.domain.payments.paying import queries
+from paydesk.domain.payments.time_to_ship import REMINDED_BEFORE, SOONER_BY, TIME_TO_SHIP
 
 PAGE = b"<!doctype html><title>Pay</title>" + b"<p>pay</p>" * 1450
 SUCCESS = "http://127.0.0.1/thanks"

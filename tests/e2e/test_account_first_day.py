@@ -18,7 +18,7 @@ from tests.e2e.running import PATIENCE_MS, OpenPage, Running, fill_in
 from tests.e2e.test_account_getting_in import PASSWORD, set_up_second_factor
 from tests.lengths import WHOLE, long
 
-from paydesk.domain.payments.hold_periods import TIME_TO_SHIP
+from paydesk.domain.payments.time_to_ship import TIME_TO_SHIP
 from paydesk.web.demo.routes import create_shop
 from paydesk_client import Gateway
 

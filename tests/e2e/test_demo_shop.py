@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from tests.e2e.looks import flaws
 from tests.lengths import long
 
-from paydesk.domain.payments.hold_periods import TIME_TO_SHIP
+from paydesk.domain.payments.time_to_ship import TIME_TO_SHIP
 from paydesk.web.demo import create_shop
 from paydesk_client import Gateway
 from paydesk_client.signature import parse_form, pingback_signature

@@ -38,7 +38,7 @@ from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.operations.merchants import find_merchant_for_operator, resume_merchant, suspend_merchant
 from paydesk.domain.operations.missed_periods import charge_all_missed
 from paydesk.domain.operations.noting_settings import noting_changes
-from paydesk.domain.payments.hold_periods import TIME_TO_SHIP, in_words, require_one_holds
+from paydesk.domain.payments.time_to_ship import TIME_TO_SHIP, in_words, require_one_holds
 from paydesk.domain.pingbacks.destinations import parse_pingback_url
 from paydesk.domain.pingbacks.resending_by_hand import send_waiting
 from paydesk.domain.subscriptions.dunning import parse_delays

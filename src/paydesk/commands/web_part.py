@@ -17,7 +17,7 @@ from paydesk.commands.serving import EmbeddedUvicorn, uvicorn_config
 from paydesk.commands.supervising import READY, Channel
 from paydesk.database.metrics import measure_pools
 from paydesk.database.pool import connected
-from paydesk.domain.payments.hold_periods import TIME_TO_SHIP
+from paydesk.domain.payments.time_to_ship import TIME_TO_SHIP
 from paydesk.equipment import mailbox_of, vault_of
 from paydesk.loops.watching import watched
 from paydesk.settings import Settings

@@ -34,8 +34,8 @@ from paydesk.domain.operations.acquirer_accounts import NewAccount, add_account,
 from paydesk.domain.operations.acquirer_rules import add_rule, remove_rule
 from paydesk.domain.operations.reconciling import reconcile
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.payments.hold_periods import require_one_holds
 from paydesk.domain.payments.results import Paid, Refused, Unsettled
+from paydesk.domain.payments.time_to_ship import require_one_holds
 
 DECLINED = "4000000000000002"
 LOST = OutcomeUnknown("the answer was lost")

@@ -23,9 +23,9 @@ from paydesk.adapters.acquirers.wrapping import PassingAcquirer
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Unavailable
 from paydesk.domain.payments.challenges import settle_challenge
-from paydesk.domain.payments.hold_periods import TIME_TO_SHIP
 from paydesk.domain.payments.refunding import RefundStatus
 from paydesk.domain.payments.results import ConfirmWithBank, Paid
+from paydesk.domain.payments.time_to_ship import TIME_TO_SHIP
 
 VISA = "4242424242424242"
 DAY = timedelta(days=1)

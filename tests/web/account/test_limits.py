@@ -8,7 +8,7 @@ import pytest
 from tests.changing import change
 from tests.web.account.conftest import Visitor, text_of
 
-SHIPPING = "paydesk.domain.payments.hold_periods"
+SHIPPING = "paydesk.domain.payments.time_to_ship"
 KEYS = "paydesk.domain.business.key_pairs"
 
 

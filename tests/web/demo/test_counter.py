@@ -11,7 +11,7 @@ import pytest
 from tests.markup import Markup
 from tests.web.demo.visiting import PRIVATE_KEY, SHIPPING_KEY, SHOP, Visitor
 
-from paydesk.domain.payments.hold_periods import TIME_TO_SHIP
+from paydesk.domain.payments.time_to_ship import TIME_TO_SHIP
 from paydesk.web.demo import create_shop
 from paydesk_client import Gateway
 

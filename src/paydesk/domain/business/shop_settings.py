@@ -21,7 +21,7 @@ from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.accounts.sessions import Session, require, require_recent
 from paydesk.domain.merchants.app_schemes import parse_app_schemes
 from paydesk.domain.merchants.customer_ways import PortalCancels
-from paydesk.domain.payments.hold_periods import require_one_holds
+from paydesk.domain.payments.time_to_ship import require_one_holds
 
 queries = load_statements(__package__ or "", "shop_settings.sql")
 

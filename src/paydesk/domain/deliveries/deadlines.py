@@ -17,9 +17,9 @@ from paydesk.database.records import Row, records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.setting_aside import ASIDE, DueRow, claimed, names_of
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.payments.hold_periods import REMINDED_BEFORE
 from paydesk.domain.payments.intents import Movement, MovementRow, movement_of
 from paydesk.domain.payments.movements import Refused, carry_out_all, first_look
+from paydesk.domain.payments.time_to_ship import REMINDED_BEFORE
 from paydesk.loops.repeating import repeat
 
 queries = load_statements(__package__ or "")

@@ -23,8 +23,8 @@ from paydesk.database.durability import ConfirmedConnection
 from paydesk.database.pool import Database
 from paydesk.database.records import record_of
 from paydesk.database.statements import load_statements
-from paydesk.domain.payments.hold_periods import TIME_TO_SHIP
 from paydesk.domain.payments.lookups import ALERT_AFTER
+from paydesk.domain.payments.time_to_ship import TIME_TO_SHIP
 from paydesk.domain.pingbacks.schedule import MOST_ATTEMPTS, RESEND_INTERVAL
 from paydesk.domain.subscriptions.dunning import LONGEST_WAIT, MOST_TRIES
 from paydesk.domain.subscriptions.retry_times import longest_pause

@@ -29,7 +29,6 @@ from paydesk.domain.payments.checkouts import Attempt, Checkout, Standing
 from paydesk.domain.payments.desk import FIRST_LOOK, KEY_LIFETIME, Desk
 from paydesk.domain.payments.failing_over import NOT_REACHED, Tried, asked, at_accounts, finished, record_not_reached
 from paydesk.domain.payments.forgotten_purchases import Wish, under_its_key
-from paydesk.domain.payments.hold_periods import require_holds
 from paydesk.domain.payments.late_outcomes import attempt_states
 from paydesk.domain.payments.marking import BegunAttempt, order_mark
 from paydesk.domain.payments.outcomes import PAGE_LOOK
@@ -44,6 +43,7 @@ from paydesk.domain.payments.results import (
 )
 from paydesk.domain.payments.states import AttemptState
 from paydesk.domain.payments.stored_cards import unknown_row
+from paydesk.domain.payments.time_to_ship import require_holds
 from paydesk.domain.shoppers.instruments import Agreed, agreed_at, save_instrument
 
 queries = load_statements(__package__ or "")

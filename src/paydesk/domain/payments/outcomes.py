@@ -23,10 +23,10 @@ from paydesk.domain.alarms.raising import Alarm, raise_alarms
 from paydesk.domain.alarms.setting_aside import Worked, set_aside, together
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import metrics
-from paydesk.domain.payments.hold_periods import REMINDED_BEFORE, SOONER_BY, TIME_TO_SHIP
 from paydesk.domain.payments.late_outcomes import look_at_late_approvals, look_at_late_declines
 from paydesk.domain.payments.states import AttemptState
 from paydesk.domain.payments.stored_cards import shown_brand
+from paydesk.domain.payments.time_to_ship import REMINDED_BEFORE, SOONER_BY, TIME_TO_SHIP
 from paydesk.domain.pingbacks import waking
 from paydesk.domain.pingbacks.payload import PaymentReport, payment_envelope
 from paydesk.domain.subscriptions.failed_renewals import EndedRenewal, record_failures

@@ -34,7 +34,6 @@ from paydesk.domain.payments.failing_over import (
     record_not_reached,
 )
 from paydesk.domain.payments.forgotten_purchases import Wish, under_its_key
-from paydesk.domain.payments.hold_periods import TIME_TO_SHIP, require_holds
 from paydesk.domain.payments.marking import BegunAttempt, order_mark
 from paydesk.domain.payments.outcomes import (
     Approval,
@@ -49,6 +48,7 @@ from paydesk.domain.payments.results import (
 )
 from paydesk.domain.payments.returning import Way, way_back
 from paydesk.domain.payments.stored_cards import card_row, kept_row
+from paydesk.domain.payments.time_to_ship import TIME_TO_SHIP, require_holds
 from paydesk.domain.shoppers.instruments import Agreed, PayableInstrument, hold_saved, save_instrument
 
 queries = load_statements(__package__ or "")

@@ -34,7 +34,6 @@ from paydesk.domain.merchants.sellers import Selling
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.merchants.verifying import is_genuine
 from paydesk.domain.payments.diagnosis import diagnose, hashed_string
-from paydesk.domain.payments.hold_periods import TIME_TO_SHIP
 from paydesk.domain.payments.requests import (
     KNOWN_FIELDS,
     CheckoutRequest,
@@ -43,6 +42,7 @@ from paydesk.domain.payments.requests import (
     read_sign_version,
 )
 from paydesk.domain.payments.storing import open_checkout
+from paydesk.domain.payments.time_to_ship import TIME_TO_SHIP
 from paydesk_client.signature import MalformedForm, Value, parse_form
 
 LARGEST_BODY = 64 * 1024

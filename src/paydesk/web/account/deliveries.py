@@ -19,8 +19,8 @@ from paydesk.domain.deliveries.confirmations import read_delivery, read_order
 from paydesk.domain.deliveries.confirming import Result
 from paydesk.domain.deliveries.delivery_status import GoodsType
 from paydesk.domain.deliveries.timeline import read_timeline
-from paydesk.domain.payments.hold_periods import TIME_TO_SHIP
 from paydesk.domain.payments.states import TAKEN, PaymentState
+from paydesk.domain.payments.time_to_ship import TIME_TO_SHIP
 from paydesk.web.account import delivery_words, payment_words
 from paydesk.web.account.face import FACE
 from paydesk.web.console.guards import Section

@@ -11,7 +11,7 @@ from paydesk.domain.accounts.people import time_zones
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.business.shop_settings import ShopSettings, find_shop_settings, save_shop_settings
 from paydesk.domain.merchants.customer_ways import PortalCancels
-from paydesk.domain.payments.hold_periods import TIME_TO_SHIP
+from paydesk.domain.payments.time_to_ship import TIME_TO_SHIP
 from paydesk.domain.subscriptions.dunning import parse_delays, usual_delays
 from paydesk.web.account.face import FACE
 from paydesk.web.console.guards import Section, field_errors

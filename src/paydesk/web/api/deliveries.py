@@ -24,7 +24,7 @@ from paydesk.domain.deliveries.delivery_status import DeliveryStatus, GoodsType
 from paydesk.domain.merchants.callers import Caller, identify_signer
 from paydesk.domain.merchants.ignored_fields import SentWith, note_ignored
 from paydesk.domain.merchants.keys import KeyScope, require_scope
-from paydesk.domain.payments.hold_periods import TIME_TO_SHIP, in_words
+from paydesk.domain.payments.time_to_ship import TIME_TO_SHIP, in_words
 from paydesk.web.api.answers import answer, described
 from paydesk.web.api.bodies import read_fields
 from paydesk.web.api.delivery_shapes import DeliveryConfirmed, OneDelivery
