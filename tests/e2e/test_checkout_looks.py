@@ -67,7 +67,7 @@ def known(view: CheckoutView, texts: Texts) -> CheckoutView:
         view,
         path="/checkout/t",
         known_as=f"{view.description[:200]}@example.com",
-        saved=[SavedInstrument(1, 1, "ok", view.expires_at, (), (), view.expires_at, "visa", "4242", 12, 2040)],
+        saved=[SavedInstrument(1, 1, "ok", view.expires_at, (), (), "visa", "4242", 12, 2040)],
         keep=keep_in_words(view.merchant_name, texts),
         charge=charge_in_words(view.merchant_name, later, texts),
     )

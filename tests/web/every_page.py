@@ -44,7 +44,7 @@ PAYMENT = checkout.CheckoutView(
     form_action="",
     expires_at=NOW,
 )
-SAVED = SavedInstrument(1, 1, "Qvorp", NOW, (), (), NOW, "visa", "4242", 12, 2040)
+SAVED = SavedInstrument(1, 1, "Qvorp", NOW, (), (), "visa", "4242", 12, 2040)
 KNOWN = replace(
     PAYMENT,
     path="/checkout/t1",

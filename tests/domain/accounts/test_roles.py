@@ -17,7 +17,7 @@ def test_an_owner_may_do_everything_and_who_has_no_role_nothing() -> None:
 
 @pytest.mark.parametrize(
     "permission",
-    [Permission.manage_team, Permission.go_live, Permission.manage_payouts, Permission.manage_settings],
+    [Permission.manage_team, Permission.go_live, Permission.manage_settings],
 )
 def test_what_only_owners_may_do(permission: Permission) -> None:
     assert [role for role in Role if allows(role, permission)] == [Role.owner]

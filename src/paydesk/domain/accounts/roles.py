@@ -44,7 +44,6 @@ class Permission(StrEnum):
     go_live = "go_live"
     payouts_view = "payouts_view"
     """See balance, reserve, payouts and statements."""
-    manage_payouts = "manage_payouts"
     manage_team = "manage_team"
     view_audit = "view_audit"
 

@@ -67,7 +67,6 @@ class OutOfTurn:
     account: str
     out_since: datetime
     why: str
-    probe_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)

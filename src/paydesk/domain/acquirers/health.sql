@@ -38,7 +38,7 @@ select account, clock_timestamp(), why, clock_timestamp() + :first_rest::interva
 returning account, why;
 
 -- name: out_of_turn()
-select account, out_since, why, probe_at from acquirer_turn where out_since is not null order by account;
+select account, out_since, why from acquirer_turn where out_since is not null order by account;
 
 -- name: claim_probe(names)
 -- The accounts that are to be asked now whether they answer; only one process asks each.

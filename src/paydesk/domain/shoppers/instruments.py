@@ -60,7 +60,6 @@ class SavedInstrument:
     keep_agreed_at: datetime | None
     charge_wordings: Sequence[str]
     charges_agreed_at: Sequence[datetime]
-    used_at: datetime
     brand: str
     last4: str
     exp_month: int

@@ -31,7 +31,7 @@ select id
 -- The cards that a shopper has saved, the newest first; one that was saved again stands once, with all that the shop may
 -- charge it for.
 with each as materialized (
-    select s.id, s.shopper_id, s.keep_wording, s.keep_agreed_at, s.used_at, c.brand, c.last4, c.exp_month, c.exp_year,
+    select s.id, s.shopper_id, s.keep_wording, s.keep_agreed_at, c.brand, c.last4, c.exp_month, c.exp_year,
            case when c.number_sealed is null then c.acquirer else '' end as kept_at,
            case when s.charge_revoked_at is null then s.charge_wording else '' end as charge_wording, s.charge_agreed_at
       from saved_instrument s
@@ -43,7 +43,7 @@ with each as materialized (
      where s.merchant_id = :merchant_id and s.live = :live and s.shopper_id = :shopper_id and s.removed_at is null
 ), newest as (
     select distinct on (brand, last4, exp_month, exp_year, kept_at)
-           id, shopper_id, keep_wording, keep_agreed_at, used_at, brand, last4, exp_month, exp_year, kept_at
+           id, shopper_id, keep_wording, keep_agreed_at, brand, last4, exp_month, exp_year, kept_at
       from each
      order by brand, last4, exp_month, exp_year, kept_at, keep_wording <> '' desc, id desc
 ), agreed as (
