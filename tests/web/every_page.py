@@ -4,7 +4,7 @@ its names and references are of no language.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -21,6 +21,7 @@ from paydesk.domain.shoppers.instruments import LaterCharges, SavedInstrument
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.states import SubscriptionState
 from paydesk.domain.subscriptions.subscription_terms import Package, Terms, Trial
+from paydesk.web.card_words import CARD_ERRORS
 from paydesk.web.checkout import pages as checkout
 from paydesk.web.checkout import wording
 from paydesk.web.checkout.consents import charge_in_words, keep_in_words
@@ -137,7 +138,7 @@ def _saved_cards(header: str, saved: SavedAtShop) -> Response:
     return portal.saved_cards_page(saved, portal.texts_for(header), "/portal/cards/t1")
 
 
-def _field_errors(errors: dict[str, dict[str, str]]) -> list[dict[str, str]]:
+def _field_errors(errors: Mapping[str, Mapping[str, str]]) -> list[dict[str, str]]:
     """All codes of all fields, each field with one code at a time."""
     most = max(map(len, errors.values()))
     return [{name: list(codes)[min(at, len(codes) - 1)] for name, codes in errors.items()} for at in range(most)]
@@ -183,7 +184,7 @@ PAGES: dict[str, Page] = {
     "portal, cancel": _portal(portal.cancel_page, held(charging=True)),
     "portal, card": _portal(portal.card_page, held(failures=1)),
     **{f"portal, errors {n}": _portal(portal.card_page, HELD, errors=e)
-       for n, e in enumerate(_field_errors(portal_wording.FIELD_ERRORS))},
+       for n, e in enumerate(_field_errors(CARD_ERRORS))},
     **{f"portal, notice {notice}": _portal(portal.card_page, HELD, notice=notice)
        for notice in dict.fromkeys([*DeclineReason, *portal_wording.NOTICES])},
     "portal, card replaced": _portal(portal.card_replaced_page, held(failures=1)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection
 from enum import StrEnum
+from html import escape
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from paydesk.domain.pingbacks.states import PingbackState
 from paydesk.domain.subscriptions.states import SubscriptionState
 from paydesk.web.account import delivery_words, payment_words, pingback_words, subscription_words
 from paydesk.web.account import wording as account_wording
+from paydesk.web.card_words import CARD_ERRORS, card_error
 from paydesk.web.checkout import pages as checkout
 from paydesk.web.checkout import wording as checkout_wording
 from paydesk.web.console import dispute_words
@@ -94,6 +96,18 @@ def test_a_decline_without_words_is_told_like_one_without_a_reason() -> None:
     for _, notices in DOORS.values():
         assert notice_for(MADE_UP, notices) == notice_for(DeclineReason.DECLINED, notices)
     assert payment_words.decline_words(MADE_UP) == "A reason that came later"
+
+
+@pytest.mark.parametrize(("field", "code"), [(field, code) for field, codes in CARD_ERRORS.items() for code in codes])
+def test_doors_say_alike_what_is_wrong_with_a_card(field: str, code: str) -> None:
+    german = checkout.texts_for("de")
+    said = card_error(field, code, german)
+    assert said != CARD_ERRORS[field][code]
+    paying = checkout.payment_page(every_page.PAYMENT, german, field_errors={field: code}, status=400)
+    changing = portal.card_page(
+        portal.PortalView(every_page.HELD, portal.texts_for("de"), "/portal/t1"), errors={field: code}
+    )
+    assert [escape(said) in bytes(page.body).decode() for page in (paying, changing)] == [True, True]
 
 
 @pytest.mark.parametrize("role", Role)

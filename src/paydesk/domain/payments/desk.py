@@ -42,7 +42,7 @@ class Desk:
     limits: Limits = field(default_factory=Limits)
     test_limits: Limits = field(default_factory=lambda: in_test_mode(Limits()))
     pads: bytes = b""
-    """What acquirers' keys are made with (`keying.pads_of`);
+    """What acquirers' keys are made with (`idempotency_keys.pads_of`);
     without, it comes of the vault's secret, for test data."""
     usual_prints: frozenset[bytes] = frozenset()
     """The accounts of the settings, by `acquirers.accounts.print_of`: none is added once more."""

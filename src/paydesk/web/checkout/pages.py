@@ -355,7 +355,7 @@ def _errors(field_errors: Mapping[str, str] | None, notice: str | None, texts: T
     some declines point to a field by themselves.
     """
     codes = dict([FIELD_OF_DECLINE[notice]] if notice in FIELD_OF_DECLINE else []) | dict(field_errors or {})
-    return {name: texts.get(wording.FIELD_ERRORS[name][codes[name]]) for name in wording.FIELD_ERRORS if name in codes}
+    return {name: wording.field_error(name, codes[name], texts) for name in wording.FIELD_ERRORS if name in codes}
 
 
 def _focus(errors: Mapping[str, str], notice: str | None) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from paydesk.adapters.acquirers.interface import DeclineReason
 from paydesk.domain.payments.states import NOT_PAID, PAGE_LEFT
-from paydesk.web.texts import mark
+from paydesk.web.card_words import CARD_ERRORS, card_error
+from paydesk.web.texts import Texts, mark
 
 FIELDS = ("email", "number", "expiry", "cvc", "holder", "country")
 """The fields of the payment form in the order in which they are shown."""
@@ -23,29 +25,12 @@ PAGE_EMAIL, PAGE_AGREE = "page-email", "page-agree"
 WRONG_CODE = mark("This code is not right, or its time is over. Check the newest mail, or have a new code sent.")
 """What is said of a code, whatever is wrong with it."""
 
-FIELD_ERRORS: dict[str, dict[str, str]] = {
+FIELD_ERRORS: dict[str, Mapping[str, str]] = {
     "email": {
         "empty": mark("Enter your e-mail address."),
         "invalid": mark("Enter an e-mail address like name@example.com."),
     },
-    "number": {
-        "empty": mark("Enter the card number."),
-        "invalid": mark("This card number is not right. Check its digits."),
-    },
-    "expiry": {
-        "empty": mark("Enter the expiry date."),
-        "invalid": mark("Enter month and year as on the card, like 09/30."),
-        "expired": mark("This card has expired. Check the date or use another card."),
-    },
-    "cvc": {
-        "empty": mark("Enter the security code."),
-        "invalid": mark("The security code has 3 digits (4 on American Express)."),
-        "wrong": mark("Check the security code."),
-    },
-    "holder": {
-        "empty": mark("Enter the name as it is on the card."),
-        "invalid": mark("Enter the name with letters, as it is on the card."),
-    },
+    **CARD_ERRORS,
     "country": {
         "empty": mark("Choose your country."),
         "invalid": mark("Choose your country from the list."),
@@ -97,7 +82,7 @@ NOTICES: dict[str, str] = {
         "charged twice."
     ),
 }
-"""Texts by decline reason (`declines.notice_for` finds the one for each) or by what happened.
+"""Texts by decline reason (`decline_words.notice_for` finds the one for each) or by what happened.
 
 `connection` is shown by the browser itself.
 """
@@ -149,7 +134,7 @@ ERRORS: dict[int, PageProblem] = {
 
 @dataclass(frozen=True, slots=True)
 class TestCard:
-    """A card of the simulator and what it does (design.md, Fixed names)."""
+    """A card of the simulator and what it does."""
 
     number: str
     effect: str
@@ -172,3 +157,10 @@ TEST_CARDS = (
     TestCard("4000000000009987", mark("approved, but the answer is lost")),
 )
 """In the order in which they are offered."""
+
+
+def field_error(name: str, code: str, texts: Texts) -> str:
+    """The text for what is wrong with a field of the form; those of the card are alike at every
+    door.
+    """
+    return card_error(name, code, texts) if name in CARD_ERRORS else texts.get(FIELD_ERRORS[name][code])

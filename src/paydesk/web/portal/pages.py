@@ -24,6 +24,7 @@ from paydesk.domain.subscriptions.lifecycle import kept, resumed
 from paydesk.domain.subscriptions.states import SubscriptionState
 from paydesk.web.agreement import renewals_in_words, terms_in_words
 from paydesk.web.brands import Look, brand_address
+from paydesk.web.card_words import CARD_ERRORS, card_error
 from paydesk.web.decline_words import FIELD_OF_DECLINE, notice_for
 from paydesk.web.portal import wording
 from paydesk.web.rendering import DoorTemplates, secured
@@ -194,13 +195,13 @@ def card_page(
     continue_url: str = "",
 ) -> HTMLResponse:
     """The form for another card, or for the one that pays what is open, with the errors
-    (field to code of `wording.FIELD_ERRORS`) and the notice to show.
+    (field to code of `card_words.CARD_ERRORS`) and the notice to show.
 
     `holder` and `expiry` come back as typed, number and CVC never do; `form_action` names where the
     bank's pages are, and `continue_url` leads to the acquirer's page, if it has one.
     """
     codes = dict([FIELD_OF_DECLINE[notice]] if notice in FIELD_OF_DECLINE else []) | dict(errors or {})
-    shown = {name: view.texts.get(texts[codes[name]]) for name, texts in wording.FIELD_ERRORS.items() if name in codes}
+    shown = {name: card_error(name, codes[name], view.texts) for name in CARD_ERRORS if name in codes}
     html = _render(
         "pay.html" if view.pays else "card.html",
         view,

@@ -31,29 +31,6 @@ PAYMENTS: dict[PaymentState, str] = {
     PaymentState.CHARGED_BACK: mark("taken back by your bank"),
 }
 
-FIELD_ERRORS: dict[str, dict[str, str]] = {
-    "number": {
-        "empty": mark("Enter the card number."),
-        "invalid": mark("This card number is not right. Check its digits."),
-    },
-    "expiry": {
-        "empty": mark("Enter the expiry date."),
-        "invalid": mark("Enter month and year as on the card, like 09/30."),
-        "expired": mark("This card has expired. Check the date or use another card."),
-    },
-    "cvc": {
-        "empty": mark("Enter the security code."),
-        "invalid": mark("The security code has 3 digits (4 on American Express)."),
-        "wrong": mark("Check the security code."),
-    },
-    "holder": {
-        "empty": mark("Enter the name as it is on the card."),
-        "invalid": mark("Enter the name with letters, as it is on the card."),
-    },
-}
-"""The fields of the card form in the order in which they are shown, with what may be wrong
-with each."""
-
 CHARGE_DECLINED = "charge_declined"
 """What happened where the bank took the card, but not the charge to it."""
 
@@ -106,7 +83,7 @@ NOTICES: dict[str, str] = {
         "You left your bank’s confirmation, so your old card stays. Try again when you are ready."
     ),
 }
-"""Texts by decline reason, or by what happened; `declines.notice_for` finds the one for each."""
+"""Texts by decline reason, or by what happened; `decline_words.notice_for` finds each one."""
 
 INSTEAD: dict[str, str] = {
     "bank": mark("Bank account"),
