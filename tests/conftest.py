@@ -18,6 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
 from urllib.parse import urlsplit, urlunsplit
+from zlib import crc32
 
 import asyncpg
 import httpx
@@ -75,6 +76,8 @@ structlog.configure(
 
 # Until all tests are collected there is nothing but what stays.
 gc.disable()
+SELDOM = (20_000, 20, 20)
+"""When the garbage collector runs: its usual 700 objects are a small part of one request."""
 
 LONGEST = (
     *("tests/commands/test_running.py", "tests/e2e/test_console_pages.py", "tests/upgrade/test_upgrading.py"),
@@ -84,9 +87,9 @@ LONGEST = (
 LONG = ("tests/upgrade/*", "tests/faults/*", "tests/e2e/*", "tests/web/api/test_fuzzing.py")
 """The files that follow them: what is left for the end is short, so that all processes end
 at about the same time."""
-EXAMPLES, EVERY = 3, 4
+EXAMPLES, EVERY = 1, 4
 """Of more examples of one test that needs a database, where all tests are run, `make test` takes
-one of so many, and leaves the others to `make test-long`.
+one of so many, not the first of each test, and leaves the others to `make test-long`.
 """
 APART = ("long", "soak", "ha", "containers")
 """The marks of what is run by those who ask for it."""
@@ -437,6 +440,7 @@ def pytest_collection_finish() -> None:
     """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(*SELDOM)
     gc.enable()
 
 
@@ -448,9 +452,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     `pytest -m ha`, `pytest -m containers`.
     """
     if [Path(given).resolve() for given in config.args] == [config.rootpath / "tests"]:
-        for examples in _by_test(items):
+        for test, examples in _by_test(items):
+            taken = crc32(test.encode()) % min(EVERY, len(examples))
             for place, item in enumerate(examples if len(examples) > EXAMPLES else ()):
-                if place % EVERY:
+                if place % EVERY != taken:
                     item.add_marker("long")
     for item in items if WHOLE else ():
         if item.get_closest_marker("longer") or is_hypothesis_test(getattr(item, "obj", None)):
@@ -465,13 +470,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker("database")
 
 
-def _by_test(items: Iterable[pytest.Item]) -> Iterable[list[pytest.Item]]:
-    """The examples of each test that needs a database."""
+def _by_test(items: Iterable[pytest.Item]) -> Iterable[tuple[str, list[pytest.Item]]]:
+    """Each test that needs a database, and its examples."""
     found = defaultdict[str, list[pytest.Item]](list)
     for item in items:
         if "server_url" in getattr(item, "fixturenames", ()):
             found[item.nodeid.partition("[")[0]].append(item)
-    return found.values()
+    return found.items()
 
 
 @cache

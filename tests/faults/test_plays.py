@@ -17,12 +17,12 @@ from tests.faults.settling import settle
 from tests.faults.stage import PAYDESK, Cast, Stage, staged
 from tests.faults.supervising import Outage
 from tests.faults.verifying import contradictions, hear
-from tests.lengths import long
+from tests.lengths import at_length, long
 from tests.processes import Kept, eventually, lives
 
 pytestmark = pytest.mark.faults
 
-FORKS = 8
+FORKS = at_length(8, 4)
 """Processes of the worker."""
 
 WAITS = "a background loop keeps failing: "
