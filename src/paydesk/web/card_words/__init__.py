@@ -7,6 +7,7 @@ The texts have a catalogue of their own, as those of an agreement have.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 from paydesk.web.texts import Catalogues, Texts, mark
@@ -38,4 +39,10 @@ CARD_ERRORS: Mapping[str, Mapping[str, str]] = {
 
 def card_error(field: str, code: str, texts: Texts) -> str:
     """The text for what is wrong with a field of a card, in the language of `texts`."""
-    return _CATALOGUES.texts_for(texts.language).get(CARD_ERRORS[field][code])
+    return _translated(texts.language)[field][code]
+
+
+@cache
+def _translated(language: str) -> dict[str, dict[str, str]]:
+    words = _CATALOGUES.texts_for(language)
+    return {field: {code: words.get(text) for code, text in texts.items()} for field, texts in CARD_ERRORS.items()}
