@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import gzip
+import json
+import re
 from pathlib import Path
 
 import httpx
 import pytest
 
+from paydesk import web
 from paydesk.web.assets import ASSETS, Assets, asset_url, static_app
 
 
@@ -71,3 +74,27 @@ def test_compression_is_the_same_on_every_machine() -> None:
         asset = ASSETS.find(name)
         assert gzip.decompress(asset.compressed) == asset.content
         assert asset.compressed[4:8] == b"\0\0\0\0", "a gzip header with a time in it differs at every start"
+
+
+WEB = Path(web.__path__[0])
+WRITTEN = "\n".join(
+    path.read_text()
+    for path in sorted(WEB.rglob("*"))
+    if path.suffix in (".py", ".html", ".js") and not {"vendor", "locale"} & set(path.parts)
+)
+STYLES = sorted(path for path in WEB.rglob("static/*.css"))
+PUT_TOGETHER = ("btn-", "tone-")
+"""What the names of classes begin with whose ends are values."""
+
+
+@pytest.mark.parametrize("path", STYLES, ids=lambda path: path.stem)
+def test_each_class_of_a_style_sheet_is_on_some_page(path: Path) -> None:
+    selectors = re.findall(r"([^{}]+)\{", re.sub(r"/\*.*?\*/", "", path.read_text(), flags=re.DOTALL))
+    classes = {name for selector in selectors for name in re.findall(r"\.([a-zA-Z][\w-]*)", selector)}
+    named = {name for name in classes if not name.startswith(PUT_TOGETHER)}
+    assert sorted(name for name in named if not re.search(rf"(?<![\w-]){name}(?![\w-])", WRITTEN)) == []
+
+
+def test_each_icon_that_is_brought_is_on_some_page() -> None:
+    icons = json.loads((Path(__file__).parents[2] / "package.json").read_text())["paydesk"]["icons"]
+    assert [name for name in icons if not re.search(rf"[\"']{name}[\"']", WRITTEN)] == []
