@@ -154,8 +154,8 @@ Show = Callable[..., Coroutine[Any, Any, Page]]
 def show(look: Look, base: str) -> Show:
     async def show(path: str, **options: Any) -> Page:
         page = await look(base + path, **options)
-        if await page.locator("details").count():
-            await page.locator("summary").click()
+        for folded in await page.locator("summary:visible").all():
+            await folded.click()
         return page
 
     return show

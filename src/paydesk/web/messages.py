@@ -36,9 +36,17 @@ def doors() -> list[Path]:
 def extract(door: Path) -> Catalog:
     """All texts that the door's templates and modules contain now."""
     found = Catalog(domain=door.name)
-    for filename, _, text, comments, context in extract_from_dir(door, _METHODS, _OPTIONS, _KEYWORDS):
-        found.add(text, None, [(filename, 0)], auto_comments=comments, context=context)
+    for folder, methods in ((door, _METHODS), (WEB, _shared_by(door))):
+        for filename, _, text, comments, context in extract_from_dir(folder, methods, _OPTIONS, _KEYWORDS):
+            found.add(text, None, [(filename, 0)], auto_comments=comments, context=context)
     return found
+
+
+def _shared_by(door: Path) -> list[tuple[str, str]]:
+    """How the shared templates are read that the door's own bring onto its pages."""
+    own = "".join(path.read_text() for path in door.glob("templates/**/*.html"))
+    shared = sorted(path.name for path in WEB.glob("templates/*.html"))
+    return [(f"templates/{name}", "jinja2") for name in shared if f'"{name}"' in own]
 
 
 def catalogue_paths(door: Path) -> list[Path]:

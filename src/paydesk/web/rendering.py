@@ -16,7 +16,7 @@ from paydesk.web.page_headers import page_headers
 from paydesk.web.texts import Texts
 
 _SHARED = Path(__file__).parent / "templates"
-"""Pieces without texts that several doors build their pages from."""
+"""Pieces that several doors build their pages from; each has their texts in its catalogue."""
 
 _INDENTATION = re.compile(r"^[ \t]+", re.MULTILINE)
 

@@ -192,7 +192,7 @@ async def test_the_pages_javascript_is_told_where_to_go_or_what_to_mend(
     assert declined.status_code == 402
     assert "declined" in declined.json()["notice"]
     paid = await press_pay(web, path, VISA, accept=as_json)
-    assert (paid.status_code, paid.json()) == (200, {"redirect": SHOP})
+    assert (paid.status_code, paid.json()) == (200, {"redirect": SHOP, "done": True})
 
 
 @pytest.mark.parametrize(

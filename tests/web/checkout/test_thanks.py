@@ -81,7 +81,7 @@ async def test_the_pages_javascript_is_led_there_too(web: httpx.AsyncClient, sig
     path = await open_page(web, signed_form(success_url=None))
     for number in (VISA, MASTERCARD):
         answer = await web.post(f"{path}/pay", data={**TYPED, "number": number}, headers={"Accept": "application/json"})
-        assert (answer.status_code, answer.json()) == (200, {"redirect": f"{path}/result"})
+        assert (answer.status_code, answer.json()) == (200, {"redirect": f"{path}/result", "done": True})
 
 
 async def test_a_confirmed_challenge_comes_back_to_it(

@@ -190,11 +190,12 @@ def payment_problem(
     return JSONResponse(body, status, headers={"Cache-Control": "no-store"})
 
 
-def payment_step(url: str, *, status: int = 200) -> JSONResponse:
-    """The answer to the page's JavaScript when the browser has to go
-    on to another page: `{"redirect": url}`.
+def payment_step(url: str, *, status: int = 200, done: bool = False) -> JSONResponse:
+    """The answer to the page's JavaScript when the browser has to go on to another page:
+    `{"redirect": url}`, with `"done": true` once nothing is left to do.
     """
-    return JSONResponse({"redirect": url}, status, headers={"Cache-Control": "no-store"})
+    body: dict[str, object] = {"redirect": url} | ({"done": True} if done else {})
+    return JSONResponse(body, status, headers={"Cache-Control": "no-store"})
 
 
 def address_page(

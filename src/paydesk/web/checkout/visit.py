@@ -169,14 +169,14 @@ class CheckoutVisit:
         by_itself = leads_back or await leads_by_itself(
             self.services.desk.database, self.checkout, now=self.checkout.now
         )
-        return self.go(self.checkout.success_url if by_itself else f"{self.path}/result")
+        return self.go(self.checkout.success_url if by_itself else f"{self.path}/result", done=True)
 
-    def go(self, url: str) -> Response:
+    def go(self, url: str, *, done: bool = False) -> Response:
         """Send the browser on, by a redirect or, if the page's JavaScript asks,
-        by telling it where.
+        by telling it where, and whether all is `done`.
         """
         if wants_json(self.request) and self.request.method == "POST":
-            return pages.payment_step(url)
+            return pages.payment_step(url, done=done)
         # Starlette's RedirectResponse would encode more than the header needs; the shop's address
         # goes as it was given.
         return Response(status_code=303, headers={"Location": as_header(url), "Cache-Control": "no-store"})

@@ -1,14 +1,15 @@
 // Makes the checkout's pages nicer; everything also works without it. Texts come from the page.
 
+// Name, mark, first digits, lengths, and the length at which nearly all of its cards are whole.
 const BRANDS = [
-  ["Visa", "visa", /^4/, [13, 16, 19]],
-  ["Mastercard", "mastercard", /^(5[1-5]|2(22[1-9]|2[3-9]|[3-6]|7[01]|720))/, [16]],
-  ["American Express", "amex", /^3[47]/, [15]],
-  ["Discover", "", /^(6011|64[4-9]|65)/, [16, 17, 18, 19]],
-  ["Diners Club", "", /^(30[0-5]|309|36|38|39)/, [14, 15, 16, 17, 18, 19]],
-  ["JCB", "", /^35(2[89]|[3-8])/, [16, 17, 18, 19]],
-  ["UnionPay", "", /^62/, [16, 17, 18, 19]],
-  ["Maestro", "", /^(50|5[6-9]|6)/, [12, 13, 14, 15, 16, 17, 18, 19]],
+  ["Visa", "visa", /^4/, [13, 16, 19], 16],
+  ["Mastercard", "mastercard", /^(5[1-5]|2(22[1-9]|2[3-9]|[3-6]|7[01]|720))/, [16], 16],
+  ["American Express", "amex", /^3[47]/, [15], 15],
+  ["Discover", "discover", /^(6011|64[4-9]|65)/, [16, 17, 18, 19], 16],
+  ["Diners Club", "diners", /^(30[0-5]|309|36|38|39)/, [14, 15, 16, 17, 18, 19], 14],
+  ["JCB", "jcb", /^35(2[89]|[3-8])/, [16, 17, 18, 19], 16],
+  ["UnionPay", "unionpay", /^62/, [16, 17, 18, 19], 19],
+  ["Maestro", "", /^(50|5[6-9]|6)/, [12, 13, 14, 15, 16, 17, 18, 19], 19],
 ];
 /** Digits as cards print them: some keyboards type them Arabic, Persian or full-width. */
 const latin = (text) => text.replace(/[٠-٩۰-۹０-９]/g, (digit) => digit.charCodeAt(0) & 15);
@@ -65,10 +66,20 @@ const CHECKS = {
   },
 };
 
+/** Whether a field is whole, so that the next one may follow by itself. */
+const WHOLE = {
+  number(value) {
+    const digits = digitsOf(value);
+    return digits.length === brandOf(digits)?.[4] && luhn(digits);
+  },
+  expiry: (value) => /^\d\d \/ \d\d$/.test(value) && !CHECKS.expiry(value),
+};
+
 function showError(input, text) {
   const place = document.getElementById(`${input.id}-error`);
   place.textContent = text;
   place.hidden = !text;
+  input.setAttribute("aria-describedby", WHOLE[input.name] && !text ? `onward ${place.id}` : place.id);
   if (text) input.setAttribute("aria-invalid", "true");
   else input.removeAttribute("aria-invalid");
 }
@@ -76,27 +87,59 @@ function showError(input, text) {
 /** What was typed, or whether a box is ticked. */
 const valueOf = (input) => (input.type === "checkbox" ? input.checked : input.value.trim());
 
-function check(input) {
+/** What is wrong with a field, as the name of the text to show, or nothing. */
+function wrongOf(input) {
   const value = valueOf(input);
-  const code = value ? CHECKS[input.name]?.(value) : input.required && "empty";
+  return value ? CHECKS[input.name]?.(value) : input.required && "empty";
+}
+
+function check(input) {
+  const code = wrongOf(input);
   showError(input, code ? input.dataset[code] : "");
   return !code;
 }
 
+/**
+ * Go from a field to the next one once it is whole: only while it is first typed, never where somebody corrects it or
+ * has typed the next one already.
+ */
+function goOn(input, next) {
+  let first = !input.value;
+  input.addEventListener("focus", () => (first = !input.value));
+  input.addEventListener("input", (event) => {
+    if (!event.inputType?.startsWith("insert")) first = !input.value;
+    const here = document.activeElement === input && input.selectionStart === input.value.length;
+    if (!first || !here || next.value || event.isComposing || !WHOLE[input.name](input.value)) return;
+    first = false;
+    next.focus();
+  });
+}
+
 function enhance(form) {
   const inputs = [...form.querySelectorAll("input, select")];
-  const { email, number, expiry, cvc, holder } = form.elements;
+  const { email, number, expiry, cvc, holder, country, agree } = form.elements;
   const notice = document.getElementById("notice");
-  const button = document.getElementById("pay");
+  const button = form.querySelector(".main");
+  const label = button.querySelector("span");
+  const wish = label.textContent;
   const busyText = document.getElementById("busy");
+  const fields = form.querySelector("[data-fields]");
+  const touched = matchMedia("(pointer: coarse)").matches;
   let busy = false;
   let pressed = false;
 
-  function setBusy(now) {
-    busy = now;
-    form.classList.toggle("working", now);
-    button.setAttribute("aria-disabled", now);
-    busyText.textContent = now ? busyText.dataset.text : "";
+  /** Show how far the form is: `""` to be filled in, `"working"` on its way, `"over"` done. */
+  function setBusy(state) {
+    const said = { working: busyText.dataset.text, over: busyText.dataset.done }[state] || "";
+    busy = Boolean(state);
+    form.classList.toggle("working", state === "working");
+    form.classList.toggle("over", state === "over");
+    button.setAttribute("aria-disabled", busy);
+    // What is inert is sent all the same, but loses the focus.
+    if (busy && fields.contains(document.activeElement)) button.focus({ preventScroll: true });
+    fields.inert = busy;
+    label.textContent = said || wish;
+    busyText.textContent = said;
   }
 
   function showNotice(text) {
@@ -109,12 +152,15 @@ function enhance(form) {
   function showBrand() {
     const [name, mark] = brandOf(digitsOf(number.value)) || ["", ""];
     const status = document.getElementById("brand");
-    const brands = form.querySelector("[data-brands]");
-    if (status.textContent !== name) status.textContent = name;
-    brands.dataset.brands = name && (mark || "other");
-    for (const svg of brands.children) svg.classList.toggle("on", svg.dataset.brand === mark);
-    status.classList.toggle("hidden", Boolean(mark) || !name);
+    const drawn = document.querySelector(`.brands [data-brand="${mark}"]`)?.cloneNode(true);
+    if (status.textContent !== name) {
+      status.textContent = name;
+      document.getElementById("mark").replaceChildren(drawn || name);
+    }
     cvc.maxLength = name && mark !== "amex" ? 3 : 4;
+    for (const svg of form.querySelectorAll("[data-code]")) {
+      svg.classList.toggle("off", svg.dataset.code === (mark === "amex" ? "3" : "4"));
+    }
   }
 
   function typeNumber() {
@@ -145,10 +191,9 @@ function enhance(form) {
     typeNumber();
     expiry.value = `12 / ${(new Date().getFullYear() + 3) % 100}`;
     cvc.value = brandOf(card)[1] === "amex" ? "1234" : "123";
-    email.value ||= "customer@example.com";
     holder.value ||= "Test Customer";
-    form.elements.country.value ||= "US";
-    const { agree } = form.elements;
+    if (email) email.value ||= "customer@example.com";
+    if (country) country.value ||= "US";
     inputs.forEach((input) => input !== agree && check(input));
     // Whoever tests must agree too, so that they see what a customer sees.
     (agree?.checked === false ? agree : button).focus();
@@ -186,15 +231,17 @@ function enhance(form) {
     showNotice("");
     const wrong = inputs.filter((input) => !check(input));
     if (wrong.length) return wrong[0].focus();
-    setBusy(true);
+    setBusy("working");
+    if (!form.dataset.connection) return form.submit();
     try {
       const answer = await pay();
+      if (answer.done) setBusy("over");
       if (answer.redirect) return leave(answer.redirect);
-      setBusy(false);
+      setBusy("");
       cvc.value = ""; // A security code is for one attempt only.
       show(answer);
     } catch {
-      setBusy(false);
+      setBusy("");
       show({ notice: form.dataset.connection });
     }
   });
@@ -208,8 +255,18 @@ function enhance(form) {
   }
   for (const input of inputs) {
     input.addEventListener("change", () => leaveField(input));
-    input.addEventListener("input", () => input.hasAttribute("aria-invalid") && showError(input, ""));
+    // What is wrong stays so until it is right.
+    input.addEventListener("input", () => input.hasAttribute("aria-invalid") && !wrongOf(input) && showError(input, ""));
+    input.addEventListener("keydown", (event) => {
+      // A keyboard of glass that says "next" means it.
+      if (!touched || event.key !== "Enter" || event.isComposing || input.enterKeyHint !== "next") return;
+      event.preventDefault();
+      inputs[inputs.indexOf(input) + 1]?.focus();
+    });
+    if (WHOLE[input.name] && !input.hasAttribute("aria-invalid")) showError(input, "");
   }
+  goOn(number, expiry);
+  goOn(expiry, cvc);
   for (const fillButton of document.querySelectorAll("[data-fill]")) {
     const card = fillButton.parentElement.querySelector("code").textContent;
     fillButton.hidden = false;
@@ -217,8 +274,12 @@ function enhance(form) {
     fillButton.addEventListener("click", () => fill(card));
   }
   // The back button may bring this very page back, still busy.
-  addEventListener("pageshow", () => setBusy(false));
-  if (number.value) typeNumber();
+  addEventListener("pageshow", () => setBusy(""));
+  typeNumber();
+  const calm = notice.hidden && document.activeElement === document.body && !document.querySelector(".saved");
+  if (calm && matchMedia("(min-width: 56rem) and (hover: hover) and (pointer: fine)").matches) {
+    inputs.find((input) => !valueOf(input))?.focus({ preventScroll: true });
+  }
 }
 
 async function poll(place) {
@@ -240,6 +301,9 @@ for (const button of document.querySelectorAll("[data-back]")) {
   button.hidden = history.length < 2;
   button.addEventListener("click", () => history.back());
 }
+// A browser that can't show the rest of a folded order beside a wide form gets it unfolded.
+const order = document.querySelector(".order details");
+if (order && !CSS.supports("selector(::details-content)")) order.open = matchMedia("(min-width: 56rem)").matches;
 const form = document.getElementById("payment");
 const checking = document.getElementById("checking");
 if (form) enhance(form);
