@@ -197,6 +197,7 @@ def payment_desk(
         adopts=settings.adopt_forgotten,
         gives_back_paid_twice=settings.give_back_paid_twice,
         slow_methods=settings.slow_methods,
+        slow_renewals=settings.slow_renewals,
     )
 
 

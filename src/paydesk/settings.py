@@ -232,6 +232,11 @@ class Settings(BaseSettings):
         description="Whether merchants may choose to have methods offered whose money is sure only in some days, such "
         "as direct debits; only once all processes know it.",
     )
+    slow_renewals: bool = Field(
+        False,
+        description="Whether such methods may also be kept for subscriptions whose periods have 14 days or more: their "
+        "renewals are pending for some days; only besides `PAYDESK_SLOW_METHODS`, and once all processes know it.",
+    )
     stripe_checkout_domain: str = Field(
         "",
         description="Domain of the account's own at which Stripe shows that page; empty means `checkout.stripe.com`.",

@@ -75,6 +75,7 @@ async def run(
                 "outbound_allow": settings.outbound_allow or LOOPBACK,
                 # Here is one version of the code alone, and the sample shop shows all there is.
                 "slow_methods": settings.slow_methods or "slow_methods" not in settings.model_fields_set,
+                "slow_renewals": settings.slow_renewals or "slow_renewals" not in settings.model_fields_set,
             }
         )
         stop = stop_on_signals()
@@ -122,6 +123,7 @@ def _part(name: str, settings: Settings, address: str, metrics: Path, *files: in
         "DEMO_PORT": str(settings.demo_port),
         "OUTBOUND_ALLOW": settings.outbound_allow,
         "SLOW_METHODS": str(settings.slow_methods),
+        "SLOW_RENEWALS": str(settings.slow_renewals),
         "LOG_REQUESTS": str(settings.log_requests),
         "LOG_FORMAT": settings.log_format,
     }

@@ -53,16 +53,18 @@ class PageRequest:
     acquirer that forgets keys sooner than pages.
 
     With `keep` the acquirer keeps what is paid with, to be charged again without the customer, and
-    offers only methods whose later charges are answered at once. Then `amount` may be 0: the
-    instrument is only kept (it has to be good for `currency`), and nothing is ever taken for that.
-    Without `capture` the money is only held, and no method is offered that would take it at once.
+    without `slow` offers only methods whose later charges are answered at once. Then `amount` may
+    be 0: the instrument is only kept (it has to be good for `currency`), and nothing is ever taken
+    for that. Without `capture` the money is only held, and no method is offered that would take it
+    at once.
 
     With `keep_card` a card that is paid with is kept for its customer, who wants to find it again;
     with `charge_later`, which is for such a page alone, to be charged without them, too. What else
     is offered is not kept.
 
     Without `slow` only methods are offered whose banks answer at once; with it also those that may
-    take days (`PageState.PENDING`): only for what is captured at once, and never with `keep`.
+    take days (`PageState.PENDING`): only for what is captured at once. With `keep` these are direct
+    debits, whose later charges take days, too.
     """
 
     key: str

@@ -25,7 +25,8 @@ class Instrument:
 
     `reference` is what its acquirer keeps it under, to charge it again; empty if it is not kept. A
     kept card ends with the month `exp_month` of `exp_year`; both are 0 where that is not known.
-    `authenticated` if its bank has seen the customer (3-D Secure) when it was paid with.
+    `authenticated` if its bank has seen the customer (3-D Secure) when it was paid with. `slow` if
+    the money of a later charge is sure only in some days.
     """
 
     kind: InstrumentKind
@@ -36,3 +37,4 @@ class Instrument:
     exp_month: int = 0
     exp_year: int = 0
     authenticated: bool = field(default=False, compare=False)
+    slow: bool = field(default=False, compare=False)

@@ -150,6 +150,7 @@ async def _name_instrument(database: Database, change: CardChange, instrument: I
         stored_reference=instrument.reference,
         exp_month=instrument.exp_month,
         exp_year=instrument.exp_year,
+        slow=instrument.slow,
     )
 
 

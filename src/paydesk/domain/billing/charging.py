@@ -17,6 +17,7 @@ from paydesk.adapters.acquirers.interface import (
     Declined,
     DeclineReason,
     OutcomeUnknown,
+    Pending,
     is_earlier,
 )
 from paydesk.adapters.acquirers.purchases import CardDetails, Purchase
@@ -32,6 +33,7 @@ from paydesk.domain.payments.desk import FIRST_LOOK, KEY_LIFETIME, Desk
 from paydesk.domain.payments.forgotten_purchases import Wish
 from paydesk.domain.payments.off_session import charge_unattended
 from paydesk.domain.payments.outcomes import Approval, Ending, record_approvals, record_endings
+from paydesk.domain.payments.pending import PENDING_LOOK, OnItsWay, record_pending
 from paydesk.domain.payments.refused_requests import RefusedRequest, report_refused
 from paydesk.domain.payments.states import AttemptState
 from paydesk.domain.payments.stored_cards import CARD_NUMBER
@@ -262,7 +264,7 @@ class BillingRun:
         names = {"merchant_id": row.merchant_id, "row_id": row.card_id}
         return self._desk.vault.open(sealed, purpose=CARD_NUMBER, **names).decode()
 
-    async def _call(self, charge: ClaimedRenewal) -> Approved | Declined | RefusedRequest | None:
+    async def _call(self, charge: ClaimedRenewal) -> Approved | Declined | Pending | RefusedRequest | None:
         """Ask the acquirer; None means that nobody knows yet. Moves money.
 
         A card that was refused for good or erased is not put to the network; that counts as
@@ -285,9 +287,11 @@ class BillingRun:
         return None
 
     async def _record(
-        self, answered: Sequence[tuple[ClaimedRenewal, Approved | Declined | RefusedRequest | None]]
+        self, answered: Sequence[tuple[ClaimedRenewal, Approved | Declined | Pending | RefusedRequest | None]]
     ) -> None:
-        """Record what is known, time by time; the rest is the janitor's."""
+        """Record what is known, time by time; the rest is the janitor's, as is what banks take days
+        over.
+        """
         for now in sorted({charge.now for charge, _ in answered}):
             pairs = [(charge, answer) for charge, answer in answered if charge.now == now]
             approvals = [
@@ -304,6 +308,13 @@ class BillingRun:
                 await record_approvals(self._desk.database, approvals, now=now)
             if endings:
                 await record_endings(self._desk.database, endings, now=now, real_now=utc_now())
+        pending = [
+            OnItsWay(charge.shop, charge.attempt_id, answer, PENDING_LOOK)
+            for charge, answer in answered
+            if isinstance(answer, Pending)
+        ]
+        if pending:
+            await record_pending(self._desk.database, pending, now=utc_now())
         refused = [answer for _, answer in answered if isinstance(answer, RefusedRequest)]
         await report_refused(self._desk.database, refused, now=utc_now())
 

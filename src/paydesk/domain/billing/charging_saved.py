@@ -32,7 +32,7 @@ from paydesk.domain.payments import metrics
 from paydesk.domain.payments.desk import FIRST_LOOK, KEY_LIFETIME, Desk
 from paydesk.domain.payments.forgotten_purchases import Wish
 from paydesk.domain.payments.marking import BegunAttempt, order_mark
-from paydesk.domain.payments.off_session import charge_unattended
+from paydesk.domain.payments.off_session import charge_unattended, decided
 from paydesk.domain.payments.outcomes import Approval, Ending, record_approvals, record_endings
 from paydesk.domain.payments.refused_requests import RefusedRequest, report_refused
 from paydesk.domain.payments.states import UNSETTLED, AttemptState
@@ -339,7 +339,7 @@ async def _asked(desk: Desk, shop: Shop, begun: _Begun) -> Approved | Declined:
     Raises: OutcomeUnknown.
     """
     try:
-        return await charge_unattended(desk.database, begun.acquirer, begun.wish)
+        return decided(await charge_unattended(desk.database, begun.acquirer, begun.wish))
     except AcquirerRefused as error:
         refused = RefusedRequest(shop, begun.acquirer.name, f"attempt {begun.report.attempt_id}", str(error))
         await report_refused(desk.database, [refused], now=utc_now())

@@ -148,6 +148,7 @@ async def _commit_intent(
 class PreparedChange(card_guard.Try, frozen=True):
     """A try that was counted, and the id that its card change will have."""
 
+    slow_methods: bool
     change_id: int
 
 

@@ -19,7 +19,8 @@ with known as materialized (
                          and state = 'declined' and finished_at > :since
                        limit :address_most) few) as declines
 )
-select nextval('card_change_id_seq') as change_id,
+select (select slow_methods from merchant where id = :merchant_id) as slow_methods,
+       nextval('card_change_id_seq') as change_id,
        nextval('card_id_seq') as card_id,
        g.refused, g.authenticate, g.paused
   from known k
@@ -67,11 +68,11 @@ select w.*, c.page_asked as asked, c.idempotency_key
   join subscription_planned w on w.merchant_id = c.merchant_id and w.live = c.live and w.id = c.subscription_id
  where c.merchant_id = :merchant_id and c.live = :live and c.id = :change_id;
 
--- name: name_new_instrument(merchant_id, live, change_id, brand, last4, wallet, stored_reference, exp_month, exp_year)!
+-- name: name_new_instrument(merchant_id, live, change_id, brand, last4, wallet, stored_reference, exp_month, exp_year, slow)!
 -- What was chosen on the acquirer's page is known once it is kept; the change's card has been empty until then.
 update card d
    set brand = :brand, last4 = :last4, wallet = :wallet, stored_reference = :stored_reference, acquirer = c.acquirer,
-       exp_month = :exp_month, exp_year = :exp_year
+       exp_month = :exp_month, exp_year = :exp_year, slow = :slow
   from card_change c
  where c.merchant_id = :merchant_id and c.live = :live and c.id = :change_id
    and d.merchant_id = c.merchant_id and d.live = c.live and d.id = c.card_id and d.stored_reference = ''

@@ -187,6 +187,7 @@ async def _commit_intent(
                 expires_at=ends_at,
                 mark=card_mark(begun, shop, subscription),
                 keep=True,
+                slow=known.slow_methods and desk.keeps_slow_methods(subscription.as_charged_next.package.terms),
                 authenticate=known.authenticate,
                 notify_url=base,
             )

@@ -466,14 +466,15 @@ select 'payment_attempt' as table_name, merchant_id, id,
 -- A pending payment has as long as its method takes, by its shop's own time.
 select 'payment_attempt', a.merchant_id, a.id,
        case when a.lookup_at is null then 'is pending, but nobody will look after it'
-            else format('is pending, and was to be sure by %s', h.sure_by)
+            else format('is pending, and was to be sure by %s', coalesce(h.sure_by, a.sure_by))
         end
   from payment_attempt a
   join merchant m on m.id = a.merchant_id
   left join hosted_page h on h.merchant_id = a.merchant_id and h.live = a.live and h.attempt_id = a.id
  where (:merchant_id::bigint is null or a.merchant_id = :merchant_id)
    and a.state = 'pending'
-   and (a.lookup_at is null or h.sure_by - side_clock(a.live, m.test_clock) < :opened_before)
+   and (a.lookup_at is null
+        or coalesce(h.sure_by, a.sure_by) - side_clock(a.live, m.test_clock) < :opened_before)
  union all
 -- Captures, voids and refunds have their shop's own time.
 select 'movement', m.merchant_id, m.id, format('is a %s that is %s since %s', m.kind, m.state, m.created_at)
@@ -593,13 +594,13 @@ select 'subscription' as table_name, s.merchant_id, s.id,
         or s.date_stopped is not null and (s.state <> 'Cancelled' or s.cancelled_by <> 'retries')
         or (s.date_active is not null) <> (s.counter > 0)
         or s.charging_attempt_id is not null
-           and (a.state, p.subscription_id, p.period_number, p.attempt_id)
-               is distinct from ('processing', s.id, s.next_period, a.id)
+           and (coalesce(a.state in ('processing', 'pending'), false), p.subscription_id, p.period_number, p.attempt_id)
+               is distinct from (true, s.id, s.next_period, a.id)
         or s.charging_attempt_id is null
            and exists (select
                          from payment open
                         where open.merchant_id = s.merchant_id and open.live = s.live and open.subscription_id = s.id
-                          and open.state = 'processing'));
+                          and open.state in ('processing', 'pending')));
 
 -- name: dunning_kept(merchant_id, most_tries)
 -- A charge that fails by a plan counts its failures there, has fewer tries to come than the plan had, each failure has

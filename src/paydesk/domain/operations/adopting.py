@@ -29,7 +29,8 @@ from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.operations.differences import Adopted
 from paydesk.domain.payments.desk import KEY_LIFETIME, Desk
 from paydesk.domain.payments.marking import digest_of
-from paydesk.domain.payments.outcomes import LONGEST_WAIT, Approval, record_pending, record_within
+from paydesk.domain.payments.outcomes import Approval, record_within
+from paydesk.domain.payments.pending import LONGEST_WAIT, OnItsWay, record_pending
 from paydesk.domain.payments.states import REPORTED, REVERSED, PaymentState
 from paydesk.domain.subscriptions.rows import PackageRow, package_of
 
@@ -367,7 +368,7 @@ async def _recorded(connection: Connection, plan: _Plan, attempt_id: int) -> boo
         names = {"merchant_id": shop.merchant_id, "live": shop.live, "attempt_id": attempt_id}
         await hosted.begin_page(connection, **names, asked="", expires_at=listed.at, slow=True)
         answer = Pending("", listed.at + LONGEST_WAIT)
-        return await record_pending(connection, shop, attempt_id, answer, now=listed.at)
+        return bool(await record_pending(connection, [OnItsWay(shop, attempt_id, answer)], now=listed.at))
     approval = Approval(
         shop,
         attempt_id,

@@ -20,6 +20,7 @@ from paydesk.domain.payments import card_guard
 from paydesk.domain.payments.card_guard import Limits, in_test_mode
 from paydesk.domain.payments.hold_gate import MoneyGate
 from paydesk.domain.payments.idempotency_keys import pads_of
+from paydesk.domain.subscriptions.subscription_terms import Terms
 
 KEY_LIFETIME = timedelta(minutes=1)
 """How long an acquirer may accept an attempt's key; a call that takes longer was lost."""
@@ -52,6 +53,8 @@ class Desk:
     """Whether what is found to be paid twice is given back without an operator."""
     slow_methods: bool = False
     """Whether merchants may have methods offered whose money is sure only in some days."""
+    slow_renewals: bool = False
+    """Whether these may also be kept for subscriptions, whose renewals then wait for some days."""
     gate: MoneyGate = field(default_factory=MoneyGate)
     """What everything passes that begins to move money."""
     under_way: set[asyncio.Task[object]] = field(default_factory=set)
@@ -64,6 +67,10 @@ class Desk:
         """Give a desk that has no secret of its own for keys one that derives from the vault's."""
         if not self.pads:
             object.__setattr__(self, "pads", pads_of(self.vault.fingerprint("", purpose="keys of acquirers")))
+
+    def keeps_slow_methods(self, terms: Terms) -> bool:
+        """Whether a subscription may be charged by what takes days, if its merchant wants that."""
+        return self.slow_methods and self.slow_renewals and terms.may_be_slow
 
     def later(self, accounting: Coroutine[object, None, None]) -> None:
         """Let something be written down that nobody waits for, and that may be lost."""

@@ -45,6 +45,7 @@ from paydesk.domain.payments.states import AttemptState
 from paydesk.domain.payments.stored_cards import unknown_row
 from paydesk.domain.payments.time_to_ship import require_holds
 from paydesk.domain.shoppers.instruments import Agreed, agreed_at, save_instrument
+from paydesk.domain.subscriptions.subscription_terms import Terms
 
 queries = load_statements(__package__ or "")
 hosted = load_statements(__package__ or "", "hosting.sql")
@@ -230,7 +231,7 @@ async def _commit_intent(
             )
             charged_later = keeps and saving is not None and bool(saving.charge)
             asked = _asked(checkout, begun, guest, base, now=now, real_now=real_now)
-            slow = desk.slow_methods and known.slow_methods and capture and checkout.terms is None and not keeps
+            slow = known.slow_methods and capture and not keeps and _allows_slow(desk, checkout.terms)
             asked = replace(asked, capture=capture, slow=slow, keep_card=keeps, charge_later=charged_later)
             asked = replace(asked, authenticate=known.authenticate or charged_later)
             await hosted.begin_page(
@@ -248,6 +249,11 @@ async def _commit_intent(
     wanted = await wanted_page(desk, shop, known.attempt_id)
     assert wanted is not None
     return _Intent(known.attempt_id, not_after, begun.was_forgotten, wanted)
+
+
+def _allows_slow(desk: Desk, terms: Terms | None) -> bool:
+    """Whether a page may offer methods that take days; those that are kept need long periods."""
+    return desk.slow_methods if terms is None else desk.keeps_slow_methods(terms)
 
 
 def _asked(

@@ -25,32 +25,39 @@ select a.id as attempt_id, a.idempotency_key, a.acquirer, a.acquirer_reference, 
    and (h.expires_at > :now or a.lookup_at is not null and h.expires_at > :now - interval '7 days')
  order by a.id;
 
--- name: record_pending(merchant_id, live, attempt_id, acquirer_reference, until, lookup_at)^
--- The customer has paid by a slow method; the payment waits for their bank, and nothing else pays the order meanwhile.
-with paid as (
+-- name: record_pending(merchant_ids, lives, attempt_ids, acquirer_references, untils, lookup_ats)
+-- The customers have paid by a slow method, or are charged by one; the payments wait for their bank, and nothing else pays
+-- the orders meanwhile. A subscription stays marked by the attempt, so nothing charges it until that is decided.
+with told as (
+    select *
+      from unnest(:merchant_ids::bigint[], :lives::boolean[], :attempt_ids::bigint[], :acquirer_references::text[],
+                  :untils::timestamptz[], :lookup_ats::timestamptz[])
+        as o (merchant_id, live, attempt_id, acquirer_reference, until, lookup_at)
+), paid as (
     update payment p
        set state = 'pending'
-      from payment_attempt a
-     where a.merchant_id = :merchant_id and a.live = :live and a.id = :attempt_id
-       and a.state in ('processing', 'challenged')
-       and p.merchant_id = a.merchant_id and p.live = a.live and p.id = a.payment_id
-       and p.attempt_id = a.id and p.state in ('processing', 'challenged')
- returning p.merchant_id, p.live, p.attempt_id
+      from told o
+      join payment_attempt a on a.merchant_id = o.merchant_id and a.live = o.live and a.id = o.attempt_id
+      join merchant m on m.id = o.merchant_id
+     where p.merchant_id = a.merchant_id and p.live = a.live and p.id = a.payment_id and p.attempt_id = a.id
+       and coalesce(p.state in ('processing', 'challenged'), false)
+       and coalesce(a.state in ('processing', 'challenged'), false)
+ returning o.merchant_id, o.live, o.attempt_id, o.acquirer_reference, o.lookup_at,
+           o.until + side_clock(o.live, m.test_clock) as sure_by
 ), expected as (
     update hosted_page h
-       set sure_by = :until::timestamptz + side_clock(h.live, m.test_clock)
+       set sure_by = paid.sure_by
       from paid
-      join merchant m on m.id = paid.merchant_id
      where h.merchant_id = paid.merchant_id and h.live = paid.live and h.attempt_id = paid.attempt_id
 )
 update payment_attempt a
-   set state = 'pending', acquirer_reference = :acquirer_reference, lookup_at = :lookup_at, lookups = 0,
-       leased_until = null
+   set state = 'pending', acquirer_reference = paid.acquirer_reference, sure_by = paid.sure_by,
+       lookup_at = paid.lookup_at, lookups = 0, leased_until = null
   from paid
  where a.merchant_id = paid.merchant_id and a.live = paid.live and a.id = paid.attempt_id
-returning a.id;
+returning a.merchant_id, a.live, a.id as attempt_id;
 
--- name: name_instruments(merchant_ids, lives, attempt_ids, brands, last4s, wallets, stored_references, exp_months, exp_years, authenticated)
+-- name: name_instruments(merchant_ids, lives, attempt_ids, brands, last4s, wallets, stored_references, exp_months, exp_years, authenticated, slow)
 -- What was paid with on the acquirer's page is known once it is paid; the attempt's card has been empty until then. That of
 -- a renewal is its subscription's: what is kept there stays. Of a card that its customer saves it is known then, too, whether
 -- their bank has seen them. The rows are of attempts whose pages should have kept what was paid with, and have not.
@@ -58,8 +65,9 @@ with told as (
     select *
       from unnest(:merchant_ids::bigint[], :lives::boolean[], :attempt_ids::bigint[], :brands::text[],
                   :last4s::text[], :wallets::text[], :stored_references::text[], :exp_months::integer[],
-                  :exp_years::integer[], :authenticated::boolean[])
-        as o (merchant_id, live, attempt_id, brand, last4, wallet, stored_reference, exp_month, exp_year, authenticated)
+                  :exp_years::integer[], :authenticated::boolean[], :slow::boolean[])
+        as o (merchant_id, live, attempt_id, brand, last4, wallet, stored_reference, exp_month, exp_year, authenticated,
+              slow)
 ), seen as (
     update saved_instrument s
        set authenticated = true
@@ -70,7 +78,7 @@ with told as (
     update card c
        set brand = o.brand, last4 = o.last4, wallet = o.wallet, stored_reference = o.stored_reference,
            acquirer = case when o.stored_reference <> '' then a.acquirer else '' end,
-           exp_month = o.exp_month, exp_year = o.exp_year
+           exp_month = o.exp_month, exp_year = o.exp_year, slow = o.slow
       from told o
       join payment_attempt a on a.merchant_id = o.merchant_id and a.live = o.live and a.id = o.attempt_id
      where c.merchant_id = a.merchant_id and c.live = a.live and c.id = a.card_id

@@ -7,6 +7,7 @@ voids and refunds without an outcome are finished in the same rounds (movements.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -29,7 +30,7 @@ from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
-from paydesk.domain.alarms.setting_aside import set_aside, side_by_side
+from paydesk.domain.alarms.setting_aside import set_aside, side_by_side, together
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import metrics
 from paydesk.domain.payments.card_guard import count_declines
@@ -45,7 +46,7 @@ from paydesk.domain.payments.lookups import (
     next_look,
 )
 from paydesk.domain.payments.movements import count_unknown, finish_movements
-from paydesk.domain.payments.off_session import find_unattended
+from paydesk.domain.payments.off_session import decided, find_unattended
 from paydesk.domain.payments.outcomes import (
     CHALLENGE_LOOK,
     PAGE_LOOK,
@@ -54,9 +55,9 @@ from paydesk.domain.payments.outcomes import (
     record_approvals,
     record_challenge,
     record_endings,
-    record_pending,
 )
-from paydesk.domain.payments.page_lookups import find_on_page
+from paydesk.domain.payments.page_lookups import find_on_page, pass_time_if_due
+from paydesk.domain.payments.pending import PENDING_LOOK, OnItsWay, record_pending
 from paydesk.domain.payments.states import NOT_PAID, PAGE_LEFT, UNSETTLED, AttemptState
 from paydesk.domain.payments.undoing import GivenUp, Undone, undo
 from paydesk.loops.repeating import repeat
@@ -124,7 +125,9 @@ async def _find(desk: Desk, lookup: Lookup, *, now: datetime) -> Finding | None:
         acquirer = desk.acquirers[lookup.acquirer]
         page = lookup.page
         finding: Finding | None = await (
-            find_on_page(desk, acquirer, lookup, page, now=now) if page else _ask(acquirer, lookup, stale=stale)
+            find_on_page(desk, acquirer, lookup, page, now=now)
+            if page
+            else _ask(acquirer, lookup, stale=stale, now=now)
         )
         if finding is not None and is_earlier(finding, lookup.not_after):
             finding = await _of_older(desk, acquirer, lookup, finding)
@@ -162,13 +165,16 @@ async def _of_older(desk: Desk, acquirer: Acquirer, lookup: Lookup, finding: Fin
     return None
 
 
-async def _ask(acquirer: Acquirer, lookup: Lookup, *, stale: bool) -> Finding:
-    """Ask what became of an attempt, or end what nobody answers any more. Moves no money.
+async def _ask(acquirer: Acquirer, lookup: Lookup, *, stale: bool, now: datetime) -> Finding:
+    """Ask what became of an attempt, or end what nobody answers any more. Moves (simulated) money
+    where its shop's test clock has come to the day.
 
-    Raises: OutcomeUnknown.
+    Raises: OutcomeUnknown, also for a charge of a saved card over which its bank takes some days.
     """
     if lookup.unattended:
-        return await find_unattended(acquirer, lookup.key, lookup.not_after + GRACE)
+        await pass_time_if_due(acquirer, lookup, now=now)
+        found = await find_unattended(acquirer, lookup.key, lookup.not_after + GRACE)
+        return decided(found) if isinstance(found, Pending) and not lookup.renewal else found
     if stale or lookup.state is AttemptState.ABANDONED:
         return await acquirer.end_challenge(lookup.key)
     return await acquirer.find(lookup.key, lookup.not_after + GRACE)
@@ -211,7 +217,9 @@ def _ending(lookup: Lookup, finding: Finding | None, *, now: datetime) -> Ending
     elif lookup.state is AttemptState.PENDING:
         if not isinstance(finding, Voided):
             return None
-        state, reason = AttemptState.FAILED, NOT_PAID
+        # A bank was asked for a renewal, and has not paid: that counts as its decline.
+        came_to = (AttemptState.DECLINED, str(DeclineReason.DECLINED))
+        state, reason = came_to if lookup.renewal else (AttemptState.FAILED, NOT_PAID)
     elif isinstance(finding, Voided) or (isinstance(finding, NothingHeld) and now > lookup.not_after + GRACE):
         state, reason = AttemptState.FAILED, str(DeclineReason.PROCESSING_ERROR)
         if lookup.state is AttemptState.CHALLENGED:
@@ -249,14 +257,16 @@ async def _record_pending(desk: Desk, found: list[tuple[Lookup, Finding | None]]
         if lookup.state in (AttemptState.PROCESSING, AttemptState.CHALLENGED) and isinstance(finding, Pending)
     ]
 
-    async def record(one: tuple[Lookup, Pending]) -> int | None:
-        lookup, finding = one
-        moved = await record_pending(desk.database, lookup.shop, lookup.attempt_id, finding, now=now)
-        return lookup.attempt_id if moved else None
+    async def record(batch: Sequence[tuple[Lookup, Pending]]) -> list[int]:
+        on_their_way = [
+            OnItsWay(lookup.shop, lookup.attempt_id, finding, PENDING_LOOK if lookup.renewal else PAGE_LOOK)
+            for lookup, finding in batch
+        ]
+        return list(await record_pending(desk.database, on_their_way, now=now))
 
-    worked = await side_by_side(pending, record)
+    worked = await together(pending, record)
     await set_aside(desk.database, worked, lambda one: _named(one[0]), doing="that it is pending can't be recorded")
-    return {attempt_id for attempt_id in worked.results if attempt_id is not None}
+    return set(worked.results)
 
 
 def _named(lookup: Lookup) -> tuple[Shop, str]:

@@ -25,7 +25,7 @@ select :merchant_id, :live, k.acquirer, k.reference, clock_timestamp(), clock_ti
 
 -- name: ask_unneeded(now, most)$
 -- Cards that acquirers keep, and that nothing is charged by any more: no subscription that runs, is paused or may yet be
--- kept, none that an open outcome may begin, and no customer who has saved them. Their rows stay, with what they show.
+-- kept, none that an open outcome may begin, no charge that its bank takes days over, and no customer who has saved them. Their rows stay, with what they show.
 with spare as materialized (
     select c.merchant_id, c.live, c.id, c.acquirer, c.stored_reference
       from card c
@@ -39,6 +39,9 @@ with spare as materialized (
                         where p.merchant_id = c.merchant_id and p.live = c.live and p.card_id = c.id and not p.renewal
                           and (p.state in ('processing', 'challenged', 'pending')
                                or n.date_next is not null or n.change_id is not null))
+       and not exists (select from payment p
+                        where p.merchant_id = c.merchant_id and p.live = c.live and p.state = 'pending'
+                          and p.card_id = c.id)
        and not exists (select from card_change h
                          join subscription n
                            on n.merchant_id = h.merchant_id and n.live = h.live and n.id = h.subscription_id

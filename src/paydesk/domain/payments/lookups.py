@@ -17,6 +17,7 @@ from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.asking_pages import OpenedPage
 from paydesk.domain.payments.desk import KEY_LIFETIME
 from paydesk.domain.payments.outcomes import CHALLENGE_LOOK, PAGE_LOOK
+from paydesk.domain.payments.pending import PENDING_LOOK
 from paydesk.domain.payments.states import NOT_PAID, AttemptState
 
 queries = load_statements(__package__ or "")
@@ -57,8 +58,8 @@ ENDING_LOOK = timedelta(minutes=1)
 UNKNOWN_THERE = timedelta(minutes=10)
 """How long after its end a page that its acquirer does not know may turn up, or its payment."""
 
-PENDING_LOOK = timedelta(hours=1)
-"""How often an acquirer is asked for a pending payment, once it has been so for two hours."""
+PENDING_LOOKS = 96
+"""How often an acquirer is asked at most, while its method may last, for a pending payment."""
 
 UNDO_AGAIN = timedelta(minutes=5)
 """The longest pause before a second charge that could not be undone is undone again."""
@@ -259,10 +260,16 @@ def _next_look_at(lookup: Lookup, page: OpenedPage, now: datetime) -> datetime |
 def _next_look_at_pending(lookup: Lookup, now: datetime) -> datetime:
     """When to ask again for a pending payment: often at first, for some methods take minutes,
     then hourly, and when its bank is to know.
+
+    For a renewal nobody waits: it is asked for hourly, and the more rarely, the longer its method
+    may take.
     """
-    since = now - lookup.created_at
-    pause = next((pause for until, pause in PAGE_LOOKS[:2] if since <= until), PENDING_LOOK)
     sure = lookup.sure_at
+    if lookup.unattended:
+        pause = max(PENDING_LOOK, (sure - lookup.created_at) / PENDING_LOOKS) if sure else PENDING_LOOK
+    else:
+        since = now - lookup.created_at
+        pause = next((pause for until, pause in PAGE_LOOKS[:2] if since <= until), PENDING_LOOK)
     return now + pause if sure is None or sure <= now else min(now + pause, sure + timedelta(seconds=1))
 
 

@@ -48,9 +48,6 @@ PAGE_LOOK = timedelta(minutes=1)
 and not come back.
 """
 
-LONGEST_WAIT = timedelta(days=14)
-"""How long a slow method may take of which its acquirer does not say how long it takes."""
-
 READ_AGAIN = 5
 """How often a subscription that others change at the same moment is read again."""
 
@@ -110,7 +107,7 @@ async def record_approvals(database: Database, approvals: Sequence[Approval], *,
     be recorded is missing too, waits in the operator's list and is the janitor's; it stops
     no other.
     """
-    await _name_instruments(database, [(one.shop, one.attempt_id, one.answer) for one in approvals])
+    await name_instruments(database, [(one.shop, one.attempt_id, one.answer) for one in approvals])
     recorded: set[int] = set()
     aside: Worked[Approval, _Try] = Worked()
     left = list(approvals)
@@ -130,7 +127,7 @@ async def record_approvals(database: Database, approvals: Sequence[Approval], *,
     return recorded
 
 
-async def _name_instruments(
+async def name_instruments(
     database: Database | Connection, paid: Sequence[tuple[Shop, int, Approved | Pending]]
 ) -> None:
     """Write down what attempts were paid with where only the acquirer saw it, for those who are
@@ -150,6 +147,7 @@ async def _name_instruments(
             exp_months=[instrument.exp_month for _, _, instrument in named],
             exp_years=[instrument.exp_year for _, _, instrument in named],
             authenticated=[instrument.authenticated for _, _, instrument in named],
+            slow=[instrument.slow for _, _, instrument in named],
         )
         sure = {attempt_id for _, attempt_id, told in paid if isinstance(told, Approved)}
         alarms = [_nothing_kept(one) for one in await records_of(_NotKept, rows) if one.attempt_id in sure]
@@ -168,7 +166,7 @@ async def record_within(connection: Connection, approval: Approval, *, subscript
     A subscription that it begins gets `subscription_id`, if that is given: the one that its shop
     was told before.
     """
-    await _name_instruments(connection, [(approval.shop, approval.attempt_id, approval.answer)])
+    await name_instruments(connection, [(approval.shop, approval.attempt_id, approval.answer)])
     (row,) = await _reports(connection, [approval])
     if subscription_id and row.fresh_subscription_id is not None:
         row = msgspec.structs.replace(row, fresh_subscription_id=subscription_id)
@@ -337,33 +335,6 @@ async def record_challenge(
         attempt_id=attempt_id,
         acquirer_reference=answer.reference,
         challenge_url=answer.url,
-        lookup_at=now + look_in,
-    )
-    return row is not None
-
-
-async def record_pending(
-    database: Database | Connection,
-    shop: Shop,
-    attempt_id: int,
-    answer: Pending,
-    *,
-    look_in: timedelta = PAGE_LOOK,
-    now: datetime,
-) -> bool:
-    """Record that the customer has paid by a slow method; false if the attempt has moved on.
-    Moves no money.
-
-    `now` is real time (UTC): the janitor asks the acquirer by it.
-    """
-    await _name_instruments(database, [(shop, attempt_id, answer)])
-    row = await hosted.record_pending(
-        database,
-        merchant_id=shop.merchant_id,
-        live=shop.live,
-        attempt_id=attempt_id,
-        acquirer_reference=answer.reference,
-        until=answer.until or now + LONGEST_WAIT,
         lookup_at=now + look_in,
     )
     return row is not None

@@ -86,9 +86,7 @@ async def _of_pending(desk: Desk, acquirer: Acquirer, lookup: Lookup, page: Open
     One whose page was forgotten, here or there, is asked for by its key. Moves (simulated) money
     where its shop's test clock has come to the day.
     """
-    is_time = lookup.sure_at is not None and now >= lookup.sure_at
-    if is_time and not lookup.shop.live and isinstance(acquirer, FollowsTestClocks):
-        await acquirer.pass_time(page.key)
+    await pass_time_if_due(acquirer, lookup, now=now)
     if not page.reference:
         return await _by_its_key(desk, acquirer, lookup)
     try:
@@ -97,6 +95,15 @@ async def _of_pending(desk: Desk, acquirer: Acquirer, lookup: Lookup, page: Open
         if not isinstance(error.__cause__, NoSuchPage):
             raise
         return await _by_its_key(desk, acquirer, lookup)
+
+
+async def pass_time_if_due(acquirer: Acquirer, lookup: Lookup, *, now: datetime) -> None:
+    """Tell an acquirer that follows test clocks that the days of a pending payment are over, if its
+    shop's clock has come there. Moves (simulated) money. Raises: OutcomeUnknown.
+    """
+    is_time = lookup.state is AttemptState.PENDING and lookup.sure_at is not None and now >= lookup.sure_at
+    if is_time and not lookup.shop.live and isinstance(acquirer, FollowsTestClocks):
+        await acquirer.pass_time(lookup.key)
 
 
 async def _by_its_key(desk: Desk, acquirer: Acquirer, lookup: Lookup) -> Finding:

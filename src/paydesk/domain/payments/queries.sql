@@ -427,7 +427,7 @@ update payment_attempt a
 returning a.merchant_id, a.live, a.id as attempt_id, a.payment_id, a.checkout_id, a.state, a.idempotency_key,
           a.acquirer, a.not_after, a.created_at, a.finished_at, a.lookups, a.alerted_at, a.amount, a.currency,
           a.capture, a.acquirer_reference, a.lookup_at, h.expires_at as page_ends_at,
-          coalesce(h.slow, false) as slow, h.sure_by, a.decline_reason,
+          coalesce(h.slow, false) as slow, coalesce(h.sure_by, a.sure_by) as sure_by, a.decline_reason,
           coalesce(h.ending, false) or a.live and m.suspended_at is not null as page_ending,
           coalesce((select p.renewal from payment p
                      where p.merchant_id = a.merchant_id and p.live = a.live and p.id = a.payment_id), false) as renewal,

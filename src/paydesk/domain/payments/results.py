@@ -22,8 +22,8 @@ from paydesk.domain.payments.outcomes import (
     record_approvals,
     record_challenge,
     record_endings,
-    record_pending,
 )
+from paydesk.domain.payments.pending import OnItsWay, record_pending
 from paydesk.domain.payments.states import PAGE_LEFT, AttemptState
 
 
@@ -78,7 +78,7 @@ async def record_answer(
     if isinstance(answer, Declined):
         return await record_ending(desk, Ending(shop, attempt_id, AttemptState.DECLINED, answer.reason), now=now)
     if isinstance(answer, Pending):
-        await record_pending(desk.database, shop, attempt_id, answer, now=utc_now())
+        await record_pending(desk.database, [OnItsWay(shop, attempt_id, answer)], now=utc_now())
         return Unsettled()
     asked = await record_challenge(desk.database, shop, attempt_id, answer, look_in=look_in, now=utc_now())
     return ConfirmWithBank(answer.url) if asked else Unsettled()

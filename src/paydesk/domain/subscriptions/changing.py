@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import cast
 
@@ -236,7 +236,7 @@ async def change(
         if step is None:
             return Changed(current, moved=False)
         if row.charging_attempt_id is not None:
-            raise Busy(f"subscription {subscription_id} is being charged just now; try again once that is decided")
+            raise Busy(await _why_busy(database, row))
         replaced = current.change if step.closes_as is ChangeState.REPLACED else None
         changed = Changed(step.version, replaced, carried_out=step.carried_out)
         if preview:
@@ -246,6 +246,18 @@ async def change(
         if await _write(database, row, step, account, told.pingback_format, now=now):
             return changed
     raise Busy("the subscription is changing all the time; try again")
+
+
+async def _why_busy(database: Database, row: SubscriptionRow) -> str:
+    """Why a subscription can't be changed while it is charged, and what may be done."""
+    names = {"merchant_id": row.merchant_id, "live": row.live, "attempt_id": row.charging_attempt_id}
+    sure_by = await queries.on_its_way_until(database, **names)
+    if sure_by is None:
+        return f"subscription {row.id} is being charged just now; try again once that is decided"
+    return (
+        f"the payment of subscription {row.id} is on its way, and its bank says by {sure_by.astimezone(UTC):%Y-%m-%d} "
+        "whether it pays: try again then; cancelling it at once is possible"
+    )
 
 
 async def carry_out_due(

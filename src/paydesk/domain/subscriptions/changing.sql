@@ -128,3 +128,17 @@ select w.*, coalesce(:at::timestamptz, :real_now::timestamptz + side_clock(w.liv
  where w.change_type is not null and w.charging_attempt_id is null
  order by due.due_at
  limit :most;
+
+-- name: is_charged_slowly(merchant_id, live, id)$
+-- Whether a subscription is charged by what takes some days.
+select c.slow
+  from subscription s
+  join card c on c.merchant_id = s.merchant_id and c.live = s.live and c.id = s.card_id
+ where s.merchant_id = :merchant_id and s.live = :live and s.id = :id;
+
+-- name: on_its_way_until(merchant_id, live, attempt_id)$
+-- By when, in the shop's time, the bank says whether it pays a charge that waits for that; null of any other.
+select coalesce(a.sure_by, h.sure_by)
+  from payment_attempt a
+  left join hosted_page h on h.merchant_id = a.merchant_id and h.live = a.live and h.attempt_id = a.id
+ where a.merchant_id = :merchant_id and a.live = :live and a.id = :attempt_id and a.state = 'pending';

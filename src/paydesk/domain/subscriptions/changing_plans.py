@@ -20,9 +20,10 @@ from paydesk.domain.subscriptions.lifecycle import Canceller, Subscription, chan
 from paydesk.domain.subscriptions.packages import agree_package, find_version
 from paydesk.domain.subscriptions.rows import PackageRow, package_of, subscription_of
 from paydesk.domain.subscriptions.states import SubscriptionState
-from paydesk.domain.subscriptions.subscription_terms import Package, Terms, named, sku_of
+from paydesk.domain.subscriptions.subscription_terms import SHORTEST_FOR_SLOW, Package, Terms, named, sku_of
 
 queries = load_statements(__package__ or "")
+changes = load_statements(__package__ or "", "changing.sql")
 
 NEW = 0
 """The ids of a package version that does not exist yet."""
@@ -61,12 +62,13 @@ async def change_plan(
 
     Args: now is the shop's time, UTC; a `preview` changes nothing.
     Raises: NotFound; Malformed for terms that can't be; Conflict if it has ended, is paused, runs
-        out by itself, its charge is due or failing, or it has had as many payments as the plan has,
-        and at once if it is in its trial, or periods would be of another length; Busy while it is
-        charged.
+        out by itself, its charge is due or failing, it has had as many payments as the plan has, or
+        is charged by what takes longer than the plan's periods allow, and at once if it is in its
+        trial, or periods would be of another length; Busy while it is charged.
     """
     current = subscription_of(await find_row(database, shop, subscription_id))
     terms = await _terms(database, shop, current, plan)
+    await _require_time(database, shop, subscription_id, terms)
     known = await find_version(database, shop, terms)
     act = partial(_change_to, database, shop, current, by=by, now=now, at_once=at_once)
     seen = await act(known or Package(NEW, NEW, terms, 0), preview=True)
@@ -161,6 +163,19 @@ def _require_possible(current: Subscription, package: Package, version_id: int, 
     if limit and current.next_period > limit:
         raise Conflict(
             f"subscription {current.id} has had {current.counter} payments, and that plan has {limit} in all"
+        )
+
+
+async def _require_time(database: Database, shop: Shop, subscription_id: int, terms: Terms) -> None:
+    """Raises: Conflict if it is charged by what takes days, and the periods are too short for
+    that.
+    """
+    if terms.may_be_slow:
+        return
+    if await changes.is_charged_slowly(database, merchant_id=shop.merchant_id, live=shop.live, id=subscription_id):
+        raise Conflict(
+            f"subscription {subscription_id} is paid by direct debit, which takes some days: its periods need "
+            f"{SHORTEST_FOR_SLOW} days or more, unless its customer replaces that by a card"
         )
 
 

@@ -132,8 +132,8 @@ with fresh as (
       join locked l on l.merchant_id = f.merchant_id and l.live = f.live and l.id = f.id
       join payment_attempt a on a.merchant_id = f.merchant_id and a.live = f.live and a.id = f.attempt_id
      where p.merchant_id = f.merchant_id and p.live = f.live and p.id = a.payment_id and p.attempt_id = a.id
-       and coalesce(p.state in ('processing', 'challenged'), false)
-       and coalesce(a.state in ('processing', 'challenged'), false)
+       and coalesce(p.state in ('processing', 'challenged', 'pending'), false)
+       and coalesce(a.state in ('processing', 'challenged', 'pending'), false)
  returning f.*, p.id as payment_id, p.sign_version, p.key_id
 ), ended as (
     update payment_attempt a

@@ -17,6 +17,10 @@ from paydesk.core.storable import refuse_card_number
 REQUIRED = ("recurring_name", "recurring_sku_id", "recurring_period")
 OPTIONAL = ("recurring_trial_amount", "recurring_trial_period", "recurring_duration")
 LONGEST_TEXT = 255
+SHORTEST_FOR_SLOW = 14
+"""The fewest days of a period that may be paid by a method whose money is sure only in some days:
+the next one is not to fall due before that is known.
+"""
 MOST_PAYMENTS = 3660
 
 _COUNT = re.compile(r"[0-9]{1,9}")
@@ -64,6 +68,12 @@ class Terms:
     def first_amount(self) -> Decimal:
         """What is charged at the checkout."""
         return self.price if self.trial is None else self.trial.price
+
+    @property
+    def may_be_slow(self) -> bool:
+        """Whether its periods are long enough for a method that takes days."""
+        days = self.period.in_days
+        return days is None or days >= SHORTEST_FOR_SLOW
 
 
 @dataclass(frozen=True, slots=True)

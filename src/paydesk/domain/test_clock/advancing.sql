@@ -28,19 +28,20 @@ select (select min(date_next)
          order by p.due_at
          limit 1
        ) as send_at,
-       (select min(h.sure_by)
-          from hosted_page h
-          join payment_attempt a on a.merchant_id = h.merchant_id and a.live = h.live and a.id = h.attempt_id
-         where h.merchant_id = :merchant_id and h.live = false and h.sure_by is not null and a.state = 'pending'
+       (select min(coalesce(a.sure_by, h.sure_by))
+          from payment_attempt a
+          left join hosted_page h on h.merchant_id = a.merchant_id and h.live = a.live and h.attempt_id = a.id
+         where a.merchant_id = :merchant_id and a.live = false and a.state = 'pending'
        ) as sure_at;
 
 -- name: ask_for_pending(merchant_id, at, real_now)!
 -- The payments whose slow method has come to its end by :at: the bank may be asked at once.
 update payment_attempt a
    set lookup_at = :real_now
-  from hosted_page h
  where a.merchant_id = :merchant_id and a.live = false and a.state = 'pending' and a.lookup_at > :real_now
-   and h.merchant_id = a.merchant_id and h.live = a.live and h.attempt_id = a.id and h.sure_by <= :at;
+   and coalesce(a.sure_by, (select h.sure_by
+                              from hosted_page h
+                             where h.merchant_id = a.merchant_id and h.live = a.live and h.attempt_id = a.id)) <= :at;
 
 -- name: in_hand(merchant_id)^
 -- What of the test side is under way: payments without an outcome, and pingbacks that a sender holds.

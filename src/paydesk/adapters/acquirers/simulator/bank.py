@@ -37,7 +37,7 @@ from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
 from paydesk.adapters.acquirers.purchases import Purchase
 from paydesk.adapters.acquirers.simulator import disputing, failing, listing, refusing, remembering
 from paydesk.adapters.acquirers.simulator.balance import BalanceBook
-from paydesk.adapters.acquirers.simulator.own_pages import Pages
+from paydesk.adapters.acquirers.simulator.own_pages import Pages, debit_of
 from paydesk.adapters.acquirers.simulator.purchase_state import Challenge, Decision, Standing, Status, standing_of
 from paydesk.adapters.acquirers.simulator.record import Kind, Operation, Record, new_reference
 from paydesk.adapters.acquirers.simulator.test_cards import (
@@ -281,7 +281,8 @@ class Bank:
         sample = BY_NUMBER.get(purchase.card.number, ANY_OTHER)
         if purchase.stored_reference:
             sample = BY_LAST4.get(asked.last4, FROM_BANK)
-        result = sample.later if asked.kind is Kind.CHARGE else sample.at_checkout
+        decided_by = sample.later if asked.kind is Kind.CHARGE else sample.at_checkout
+        result = debit_of(self.record, purchase.stored_reference) or decided_by
         if result in {APPROVED, CHALLENGED} and self._is_expired(purchase):
             result = DeclineReason.EXPIRED_CARD
         if result == APPROVED and purchase.authenticate and asked.kind is Kind.AUTHORIZE:
@@ -292,7 +293,9 @@ class Bank:
             self.record.write_mark(asked.of_key or "", purchase.not_after, purchase.mark)
             self.record.write_way_back(reference, purchase.return_url)
             return Challenged(reference, url="")
-        decided = replace(asked, result=result, reference=new_reference("payment") if result == APPROVED else "")
+        decided = replace(
+            asked, result=result, reference="" if result in set(DeclineReason) else new_reference("payment")
+        )
         self.record.write(decided)
         self.record.write_mark(asked.of_key or "", purchase.not_after, purchase.mark)
         if sample.answer_lost and result == APPROVED:
@@ -300,7 +303,7 @@ class Bank:
         standing = standing_of([decided])
         assert standing is not None
         assert standing.first_answer is not None
-        return standing.first_answer
+        return remembering.told(self.record, standing, standing.first_answer)
 
     def _is_expired(self, purchase: Purchase) -> bool:
         """Whether the card's last month is over by the bank's clock; one that is kept is renewed by

@@ -2,8 +2,9 @@
 
 A page takes a card, a simulated wallet, and a bank that confirms at once; the bank takes the money
 at once, so that a page whose money is only to be held does not offer it. Where slow methods are
-wanted, it takes transfers too, which last two days, and of which one sort comes to nothing. While
-the customer is with their bank the page can't be ended: nobody could tell what the bank will say.
+wanted, it takes transfers too, which last two days, and of which one sort comes to nothing; or,
+where what is paid with is kept, direct debits, each of which lasts two days. While the customer is
+with their bank the page can't be ended: nobody could tell what the bank will say.
 """
 
 from __future__ import annotations
@@ -31,15 +32,20 @@ from paydesk.adapters.acquirers.simulator import disputing, listing, remembering
 from paydesk.adapters.acquirers.simulator.holding import hold_until
 from paydesk.adapters.acquirers.simulator.purchase_state import Standing, Status, standing_of
 from paydesk.adapters.acquirers.simulator.record import Kind, Operation, Record, new_reference
-from paydesk.adapters.acquirers.simulator.test_cards import ANY_OTHER, APPROVED, BY_NUMBER, CHALLENGED
+from paydesk.adapters.acquirers.simulator.test_cards import (
+    ANY_OTHER,
+    APPROVED,
+    BY_NUMBER,
+    CHALLENGED,
+    NOT_COMING,
+    ON_ITS_WAY,
+)
 from paydesk.core.cards import detect_brand
 
 WALLET = Instrument(InstrumentKind.CARD, "visa", "4242", "test_wallet")
 BANK = Instrument(InstrumentKind.BANK)
 TRANSFER = Instrument(InstrumentKind.SLOW_BANK)
-
-TRANSFER_TAKES = timedelta(days=2)
-"""How long a transfer takes, if nobody lets the time pass before."""
+ACCOUNT = Instrument(InstrumentKind.SLOW_BANK, slow=True)
 
 _LEAST_LEFT = timedelta(minutes=30)
 _STATES = {
@@ -57,9 +63,14 @@ class Way(StrEnum):
     BANK = "bank"
     TRANSFER = "transfer"
     FAILING_TRANSFER = "failing_transfer"
+    DEBIT = "debit"
+    """From an account that is kept, to be debited again."""
+    FAILING_DEBIT = "failing_debit"
+    """The same, but the account pays only once."""
 
 
 SLOW_WAYS = (Way.TRANSFER, Way.FAILING_TRANSFER)
+DEBITS = (Way.DEBIT, Way.FAILING_DEBIT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +157,7 @@ class Pages:
             done = self._record.of_purchase(standing.key)
             now = standing_of(done)
             if now is not None and now.status is Status.PENDING and not (only_if_over and not self._is_over(done)):
-                self._arrive(now, Way(_left_for(done).result))
+                self._arrive(now, remembering.left_for(done).result)
 
     def show(self, reference: str) -> Shown | None:
         """What a customer sees of a page, None if there is none."""
@@ -224,7 +235,9 @@ class Pages:
             return self._take(standing, WALLET)
         if way is Way.BANK:
             return self._leave(standing, BANK)
-        if way in SLOW_WAYS:
+        if way in DEBITS and not standing.amount:
+            return self._take(standing, ACCOUNT)
+        if way in SLOW_WAYS + DEBITS:
             return self._write(standing, Kind.PAGE_PENDING, way, reference=new_reference("payment"))
         sample = BY_NUMBER.get(number, ANY_OTHER)
         card = Instrument(InstrumentKind.CARD, str(detect_brand(number)), number[-4:])
@@ -234,11 +247,15 @@ class Pages:
             return self._take(standing, card)
         return self._write(standing, Kind.PAGE_DECLINED, sample.at_checkout)
 
-    def _arrive(self, standing: Standing, way: Way) -> None:
-        """Let a transfer arrive, or come to nothing."""
-        if way is Way.TRANSFER:
-            return self._take(standing, TRANSFER)
-        return self._write(standing, Kind.END, "the transfer came to nothing")
+    def _arrive(self, standing: Standing, left_for: str) -> None:
+        """Let a transfer or a debit arrive, or come to nothing."""
+        if left_for == ON_ITS_WAY:
+            return self._write(standing, Kind.APPROVE, APPROVED, reference=standing.reference)
+        if left_for == NOT_COMING:
+            return self._write(standing, Kind.REJECT, DeclineReason.INSUFFICIENT_FUNDS)
+        if left_for == Way.FAILING_TRANSFER:
+            return self._write(standing, Kind.END, "the transfer came to nothing")
+        return self._take(standing, TRANSFER if left_for == Way.TRANSFER else ACCOUNT)
 
     def _take(self, standing: Standing, instrument: Instrument) -> None:
         """Take the money of a page with an instrument, and keep that if the page is for it."""
@@ -279,13 +296,13 @@ class Pages:
             self._write(standing, Kind.END, "its time was over")
             return self._standing(reference)
         if standing.status is Status.PENDING and self._is_over(done):
-            self._arrive(standing, Way(_left_for(done).result))
+            self._arrive(standing, remembering.left_for(done).result)
             return self._standing(reference)
         return standing, done[-1].kind is Kind.PAGE_LEFT, done[-1]
 
     def _is_over(self, done: list[Operation]) -> bool:
         """Whether the days of a pending transfer are over, by the bank's own clock."""
-        return self._now() >= _left_for(done).at + TRANSFER_TAKES
+        return self._now() >= remembering.sure_by(done)
 
     def _page(self, reference: str) -> Page:
         """A page as Paydesk is told of it."""
@@ -301,7 +318,7 @@ class Pages:
             payment=standing.reference if standing.status is Status.APPROVED or is_pending else "",
             instrument=TRANSFER if is_pending else instrument,
             hold_until=hold_until(self._record, standing),
-            until=last.at + TRANSFER_TAKES if is_pending else None,
+            until=last.at + remembering.TRANSFER_TAKES if is_pending else None,
         )
 
     def _shown(self, reference: str) -> Shown:
@@ -326,7 +343,9 @@ class Pages:
         """How a page may be paid: money that is to be held comes from what holds it."""
         if not standing.capture:
             return Way.CARD, Way.WALLET
-        return (Way.CARD, Way.WALLET, Way.BANK, *(SLOW_WAYS if self._asked(reference).slow else ()))
+        asked = self._asked(reference)
+        slow = DEBITS if asked.keep else SLOW_WAYS
+        return (Way.CARD, Way.WALLET, Way.BANK, *(slow if asked.slow else ()))
 
     def _asked(self, reference: str) -> PageRequest:
         return msgspec.json.decode(self._record.page(reference), type=PageRequest)
@@ -362,6 +381,10 @@ class Pages:
         return error(reason)
 
 
-def _left_for(done: list[Operation]) -> Operation:
-    """The choice of the transfer that a purchase waits for."""
-    return next(one for one in reversed(done) if one.kind is Kind.PAGE_PENDING)
+def debit_of(record: Record, reference: str) -> str:
+    """What becomes of the next debit of an account that is kept; empty for anything else."""
+    told = record.kept(reference) if reference else ""
+    if not told or not msgspec.json.decode(told, type=Instrument).slow:
+        return ""
+    done = record.of_purchase(record.kept_by(reference))
+    return NOT_COMING if any(one.result == Way.FAILING_DEBIT for one in done) else ON_ITS_WAY

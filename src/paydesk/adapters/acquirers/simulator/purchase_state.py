@@ -21,7 +21,7 @@ from paydesk.adapters.acquirers.interface import (
     Voided,
 )
 from paydesk.adapters.acquirers.simulator.record import MARK_LENGTH, Kind, Operation
-from paydesk.adapters.acquirers.simulator.test_cards import APPROVED, CHALLENGED
+from paydesk.adapters.acquirers.simulator.test_cards import APPROVED, CHALLENGED, NOT_COMING, ON_ITS_WAY
 
 Decision = Literal["approve", "reject", "close"]
 """What a customer may press on a challenge's page."""
@@ -149,10 +149,10 @@ def _after(standing: Standing | None, operation: Operation) -> Standing | None:
 
 
 def _after_customer(standing: Standing, operation: Operation) -> Standing:
-    """The standing after its customer chose a transfer, or said no."""
+    """The standing after its customer chose a transfer, or they or their account said no."""
     if operation.kind is Kind.PAGE_PENDING:
         return replace(standing, status=Status.PENDING, reference=operation.reference)
-    return replace(standing, status=Status.DECLINED, reason=DeclineReason.AUTHENTICATION_FAILED)
+    return replace(standing, status=Status.DECLINED, reason=DeclineReason(operation.result))
 
 
 def _after_dispute(standing: Standing, operation: Operation) -> Standing:
@@ -188,6 +188,8 @@ def _opened(operation: Operation) -> Standing:
     if operation.result == CHALLENGED:
         challenged = Challenged(operation.reference, url="")
         return replace(opened, status=Status.CHALLENGED, first_answer=challenged)
+    if operation.result in {ON_ITS_WAY, NOT_COMING}:
+        return replace(opened, status=Status.PENDING, first_answer=Pending(operation.reference))
     reason = DeclineReason(operation.result)
     return replace(opened, status=Status.DECLINED, reason=reason, first_answer=Declined(reason))
 

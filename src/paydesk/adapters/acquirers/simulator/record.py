@@ -233,9 +233,14 @@ class Record:
 
     def kept(self, reference: str) -> str:
         """What is kept under a reference, empty if nothing is."""
+        of_key = self.kept_by(reference)
+        return self.instrument(of_key) if of_key else ""
+
+    def kept_by(self, reference: str) -> str:
+        """The purchase by which something is kept, empty if nothing is under the reference."""
         with self._lock:
             found = self._db.execute("select of_key from kept where reference = ?", (reference,)).fetchone()
-        return self.instrument(str(found[0])) if found else ""
+        return str(found[0]) if found else ""
 
     def write_mark(self, of_key: str, not_after: datetime, mark: Mark | None) -> None:
         """Keep what a purchase is for, and until when it was to be taken (inside a transaction)."""

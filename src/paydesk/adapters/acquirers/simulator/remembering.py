@@ -7,6 +7,7 @@ turn: `key~2`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final, TypeVar
@@ -14,14 +15,27 @@ from typing import Final, TypeVar
 import msgspec
 
 from paydesk.adapters.acquirers.instruments import Instrument
-from paydesk.adapters.acquirers.interface import Approved, Challenged, Declined, Earlier, Finding, Outcome, Voided
+from paydesk.adapters.acquirers.interface import (
+    Approved,
+    Challenged,
+    Declined,
+    Earlier,
+    Finding,
+    Outcome,
+    Pending,
+    Voided,
+)
 from paydesk.adapters.acquirers.purchases import Purchase
 from paydesk.adapters.acquirers.simulator.holding import hold_until
 from paydesk.adapters.acquirers.simulator.purchase_state import Standing, Status, standing_of
-from paydesk.adapters.acquirers.simulator.record import Record
+from paydesk.adapters.acquirers.simulator.record import Kind, Operation, Record
+from paydesk.adapters.acquirers.simulator.test_cards import NOT_COMING, ON_ITS_WAY
 
 KEY_LIFETIME: Final = timedelta(hours=24)
 """How long the bank knows an idempotency key again, as the acquirers of this world do."""
+
+TRANSFER_TAKES: Final = timedelta(days=2)
+"""How long a transfer or a debit takes, if nobody lets the time pass before."""
 
 _TURN: Final = "~"
 
@@ -70,6 +84,8 @@ def told(record: Record, standing: Standing, answer: _Answered) -> _Answered:
     """An answer with until when its purchase was to be taken, and its hold ends, and what a page
     was paid with.
     """
+    if isinstance(answer, Pending):
+        return replace(answer, until=sure_by(record.of_purchase(standing.key)))
     if isinstance(answer, Approved) and (paid_with := record.instrument(standing.key)):
         instrument = msgspec.json.decode(paid_with, type=Instrument)
         answer = replace(answer, instrument=instrument, hold_until=hold_until(record, standing))
@@ -77,6 +93,17 @@ def told(record: Record, standing: Standing, answer: _Answered) -> _Answered:
     if kept is None or not isinstance(answer, Approved | Declined | Challenged):
         return answer
     return replace(answer, until=kept[0])
+
+
+def left_for(done: Sequence[Operation]) -> Operation:
+    """The transfer or debit that a purchase waits for, or waited for."""
+    debits = {ON_ITS_WAY, NOT_COMING}
+    return next(one for one in reversed(done) if one.kind is Kind.PAGE_PENDING or one.result in debits)
+
+
+def sure_by(done: Sequence[Operation]) -> datetime:
+    """When that is over, by the bank's own clock."""
+    return left_for(done).at + TRANSFER_TAKES
 
 
 def is_for_the_same(record: Record, name: str, purchase: Purchase) -> bool:

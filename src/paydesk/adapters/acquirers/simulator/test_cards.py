@@ -69,5 +69,10 @@ and any other number is declined."""
 ANY_OTHER: Final = _declined("", "Declined", DeclineReason.DECLINED)
 """What happens to a number that is not a test card."""
 
+ON_ITS_WAY: Final = "on_its_way"
+"""A direct debit that arrives in some days."""
+NOT_COMING: Final = "not_coming"
+"""A direct debit that its account does not pay, in some days."""
+
 FROM_BANK: Final = SampleCard("", "Approved")
 """What happens to a later charge of a bank account that was kept on a page."""
