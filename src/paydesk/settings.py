@@ -234,8 +234,8 @@ class Settings(BaseSettings):
     )
     slow_renewals: bool = Field(
         False,
-        description="Whether such methods may also be kept for subscriptions whose periods have 14 days or more: their "
-        "renewals are pending for some days; only besides `PAYDESK_SLOW_METHODS`, and once all processes know it.",
+        description="Whether such methods, besides `PAYDESK_SLOW_METHODS`, may also be kept for subscriptions with "
+        "periods of 14 days or more; only once all processes know it.",
     )
     stripe_checkout_domain: str = Field(
         "",

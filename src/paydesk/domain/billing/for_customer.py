@@ -45,7 +45,8 @@ class Holding:
     """A subscription as its customer sees it.
 
     `now` is the shop's time when it was read (a test clock may run ahead), UTC; `charging` says
-    that a charge is in flight; `change` is the last change of the card; `agreed` is the wording
+    that a charge is in flight, and `sure_by` by when the bank says whether it pays, if it takes
+    some days over that; `change` is the last change of the card; `agreed` is the wording
     that the customer agreed to, and `plan_changed` whether other terms hold now. `cancels` and
     `pauses` say what its merchant lets customers do, `branded_at` when it chose colour and logo;
     for a merchant that is `suspended` nothing is charged.
@@ -65,6 +66,7 @@ class Holding:
     branded_at: datetime | None = None
     has_logo: bool = False
     suspended: bool = False
+    sure_by: datetime | None = None
 
     @property
     def paid_until(self) -> datetime:
@@ -160,6 +162,7 @@ class _Holding(SubscriptionRow, frozen=True):
     page_reference: str
     page_currency: str
     page_ends_at: datetime | None
+    sure_by: datetime | None
 
 
 async def find_holding(database: Database, link: Link | OpenedLink, *, now: datetime) -> Holding:
@@ -189,6 +192,7 @@ async def find_holding(database: Database, link: Link | OpenedLink, *, now: date
         branded_at=row.branded_at,
         has_logo=row.has_logo,
         suspended=row.suspended,
+        sure_by=row.sure_by,
     )
 
 

@@ -12,6 +12,7 @@ select w.*, m.name as merchant_name, b.changed_at as branded_at, coalesce(b.logo
        d.brand, d.last4, d.holder, d.exp_month, d.exp_year,
        c.id as change_id, c.state as change_state, c.idempotency_key, c.acquirer as change_acquirer, c.not_after,
        c.challenge_url, c.decline_reason, c.page_reference, c.page_currency, c.page_ends_at,
+       case when a.state = 'pending' then a.sure_by end as sure_by,
        exists (select
                  from subscription_change g
                 where g.merchant_id = w.merchant_id and g.live = w.live and g.subscription_id = w.id
@@ -20,6 +21,7 @@ select w.*, m.name as merchant_name, b.changed_at as branded_at, coalesce(b.logo
   join merchant m on m.id = w.merchant_id
   left join branding b on b.merchant_id = m.id
   join card d on d.merchant_id = w.merchant_id and d.live = w.live and d.id = w.card_id
+  left join payment_attempt a on a.merchant_id = w.merchant_id and a.live = w.live and a.id = w.charging_attempt_id
   left join lateral (
       select *
         from card_change c

@@ -16,6 +16,8 @@ class Standing(StrEnum):
     """It failed, and may be paid now."""
     CHARGING = "charging"
     """It is being charged just now, or about to be: nobody may be asked to pay it once more."""
+    ON_ITS_WAY = "on_its_way"
+    """It was charged, and its bank takes some days to say whether it pays."""
     PAID = "paid"
     ENDED = "ended"
     """The subscription has ended: nothing is charged any more."""
@@ -34,6 +36,8 @@ def standing_of(held: Holding, period: int) -> Standing:
         return Standing.ENDED
     if period > subscription.next_period or subscription.change is not None or not subscription.failures:
         return Standing.NOTHING
+    if held.sure_by is not None:
+        return Standing.ON_ITS_WAY
     if held.charging:
         return Standing.CHARGING
     if held.suspended:

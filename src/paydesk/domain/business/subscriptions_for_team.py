@@ -32,13 +32,16 @@ MOST_VERSIONS = 200
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionForTeam:
-    """A subscription with its customer and card; `portal` opens the customer's page:
-    who has it may cancel.
+    """A subscription with its customer and card.
+
+    `portal` opens the customer's page: who has it may cancel. It is `charging` just now, or was
+    charged by what takes some days, until `sure_by` at the latest.
     """
 
     subscription: Subscription
     portal: Link
     charging: bool
+    sure_by: datetime | None
     agreed: str
     name: str
     country: str
@@ -91,6 +94,7 @@ class _Subscription(SubscriptionRow, frozen=True):
     first_name: str
     last_name: str
     country: str
+    sure_by: datetime | None
 
 
 class _Package(PackageRow, frozen=True):
@@ -150,7 +154,8 @@ async def find_subscription_for_team(database: Database, shop: Shop, subscriptio
     return SubscriptionForTeam(
         subscription=subscription_of(row),
         portal=link_of(row),
-        charging=row.charging_attempt_id is not None,
+        charging=row.charging_attempt_id is not None and row.sure_by is None,
+        sure_by=row.sure_by,
         agreed=row.terms_agreed,
         name=f"{row.first_name} {row.last_name}".strip() or row.holder,
         country=row.country,

@@ -20,8 +20,10 @@ select w.*
 
 -- name: find_subscription(merchant_id, live, id)^
 -- A subscription with its card and its customer's name.
-select w.*, d.brand, d.last4, d.exp_month, d.exp_year, d.holder, u.first_name, u.last_name, u.country
+select w.*, d.brand, d.last4, d.exp_month, d.exp_year, d.holder, u.first_name, u.last_name, u.country,
+       case when a.state = 'pending' then a.sure_by end as sure_by
   from subscription_planned w
+  left join payment_attempt a on a.merchant_id = w.merchant_id and a.live = w.live and a.id = w.charging_attempt_id
   join card d on d.merchant_id = w.merchant_id and d.live = w.live and d.id = w.card_id
   join customer u on u.merchant_id = w.merchant_id and u.live = w.live and u.id = w.customer_id
  where w.merchant_id = :merchant_id and w.live = :live and w.id = :id;

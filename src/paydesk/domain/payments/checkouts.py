@@ -123,7 +123,8 @@ class Checkout:
     `merchant_confirmed` is whether somebody stands behind the account; `given_back` is whether the
     order was paid once more, on a page that was given up, and that is given back. `saves_cards`:
     customers may save cards at this shop; `later` is what the shop asks to be allowed then;
-    `suspended` is whether it takes no live payments.
+    `slow_methods`: they may pay by what takes days, where the operator allows that; `suspended` is
+    whether it takes no live payments.
     """
 
     shop: Shop
@@ -150,6 +151,7 @@ class Checkout:
     shipped_goods: bool = False
     given_back: bool = False
     saves_cards: bool = False
+    slow_methods: bool = False
     later: LaterCharges | None = None
     test_mail: str = ""
     suspended: bool = False
@@ -219,6 +221,7 @@ class CheckoutRow(msgspec.Struct, frozen=True):
     given_back: bool
     shipped_goods: bool
     saves_cards: bool
+    slow_methods: bool
     charge_for: str | None
     charge_limit: str | None
     merchant_email: str
@@ -278,6 +281,7 @@ def _checkout(row: CheckoutRow, shop: Shop, now: datetime) -> Checkout:
         shipped_goods=row.shipped_goods,
         given_back=row.given_back,
         saves_cards=row.saves_cards,
+        slow_methods=row.slow_methods,
         later=_later(row),
         test_mail="" if row.live else row.merchant_email,
         suspended=row.suspended,

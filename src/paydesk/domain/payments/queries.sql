@@ -42,7 +42,7 @@ select c.merchant_id, c.live, c.id, encode(c.request_digest, 'hex') as seed, c.m
        a.amount as attempt_amount, a.currency as attempt_currency, a.acquirer_reference, h.expires_at as page_ends_at,
        h.looked_at as page_looked_at,
        coalesce(h.slow, false) as slow, h.sure_by,
-       m.shipped_goods, m.saves_cards, m.email as merchant_email,
+       m.shipped_goods, m.saves_cards, m.slow_methods, m.email as merchant_email,
        case when jsonb_typeof(c.parameters -> 'later_charges') = 'string' then c.parameters ->> 'later_charges' end
            as charge_for,
        case when jsonb_typeof(c.parameters -> 'later_charges_limit') = 'string'

@@ -92,7 +92,8 @@ class CheckoutView:
     nobody stands behind the shop yet, so its page is only linked where the text says where that
     leads, once the order is paid. `continue_url` leads to the acquirer's page, as `pay_url` takes a
     card; each is empty where there is no such way. `by_page`: the last try was made there.
-    `given_back` as of a checkout.
+    `given_back` as of a checkout. `too_often`: the shop takes direct debits, and this subscription
+    is charged too often for one.
 
     `path` is where the checkout's pages begin, if a card may be saved here; `known_as` is the
     address that was proved in this browser, with the cards `saved` by it to pay with, the `others`,
@@ -121,6 +122,7 @@ class CheckoutView:
     names_way: bool = False
     continue_url: str = ""
     given_back: bool = False
+    too_often: bool = False
     path: str = ""
     known_as: str = ""
     saved: Sequence[SavedInstrument] = ()

@@ -110,6 +110,13 @@ class CheckoutVisit:
         attempt = self.checkout.attempt
         return attempt is not None and attempt.checkout_id == self.checkout.id
 
+    @property
+    def too_often(self) -> bool:
+        """Whether it would be paid by direct debit, too, if it were not charged so often."""
+        desk, terms = self.services.desk, self.checkout.terms
+        takes_debits = self.checkout.slow_methods and desk.slow_methods and desk.slow_renewals
+        return takes_debits and terms is not None and not terms.may_be_slow
+
     def view(self, typed: Typed | None = None) -> pages.CheckoutView:
         """The checkout as a page shows it, with what was typed just now or before."""
         checkout, entered = self.checkout, self.checkout.entered
@@ -133,6 +140,7 @@ class CheckoutVisit:
             pay_url=f"{self.path}/pay" if self.capabilities.cards else "",
             continue_url=f"{self.path}/continue" if self.has_page else "",
             given_back=checkout.given_back,
+            too_often=self.too_often,
             shop_url="" if way is Way.NONE else checkout.success_url,
             names_way=way is Way.NAMED,
             payment_id=checkout.attempt.payment_id if checkout.attempt else None,

@@ -107,9 +107,10 @@ class PortalView:
 
     @property
     def failing(self) -> bool:
-        """Whether the last charge failed and another one is to come."""
+        """Whether the last charge failed and another one is to come, or being made just now."""
         subscription = self.holding.subscription
-        return subscription.running and subscription.failures > 0 and subscription.change is None
+        fails = subscription.failures > 0 and self.holding.sure_by is None
+        return subscription.running and fails and subscription.change is None
 
     @property
     def change_due(self) -> str:
@@ -125,6 +126,11 @@ class PortalView:
             return ""
         after = resumed(subscription, at=self.holding.now) if subscription.paused else kept(subscription)
         return self.day(after.date_next)
+
+    @property
+    def sure_by(self) -> str:
+        """The day by which a payment that is on its way has arrived, or an empty string."""
+        return self.day(self.holding.sure_by)
 
     @property
     def stopped(self) -> bool:

@@ -35,6 +35,10 @@ CHARGE_DECLINED = "charge_declined"
 """What happened where the bank took the card, but not the charge to it."""
 
 STANDINGS: dict[Standing, tuple[str, str]] = {
+    Standing.ON_ITS_WAY: (
+        mark("Your payment is on its way"),
+        mark("Your bank may take some days to send the money. Nothing more is to be done."),
+    ),
     Standing.PAID: (
         mark("This payment is made"),
         mark("Thank you. There is nothing left to pay for this period."),
