@@ -138,6 +138,10 @@ async def test_a_customer_replaces_the_card_after_a_decline(
     portal = await subscribed()
     page = await open_page(portal.url, java_script_enabled=script)
     await page.get_by_role("link", name="Replace the card").click()
+    if script:
+        await give(page, "4242424242424241")
+        await expect(page.get_by_label("Card number")).to_have_value("4242 4242 4242 4241")
+        await expect(page.get_by_label("Card number")).to_be_focused()
     await give(page, DECLINED)
     await expect(page.get_by_role("alert")).to_contain_text("declined")
     await expect(page.get_by_label("Card number")).to_have_value("")

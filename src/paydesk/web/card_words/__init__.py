@@ -7,6 +7,7 @@ The texts have a catalogue of their own, as those of an agreement have.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -35,6 +36,16 @@ CARD_ERRORS: Mapping[str, Mapping[str, str]] = {
     },
 }
 """The fields of a card in the order in which they are shown, with what may be wrong with each."""
+
+
+@dataclass(frozen=True, slots=True)
+class TestCard:
+    """A card of the simulator and what it does."""
+
+    number: str
+    effect: str
+
+    __test__ = False
 
 
 def card_error(field: str, code: str, texts: Texts) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from paydesk.adapters.acquirers.interface import DeclineReason
 from paydesk.domain.payments.states import NOT_PAID, PAGE_LEFT
-from paydesk.web.card_words import CARD_ERRORS, card_error
+from paydesk.web.card_words import CARD_ERRORS, TestCard, card_error
 from paydesk.web.texts import Texts, mark
 
 FIELDS = ("email", "number", "expiry", "cvc", "holder", "country")
@@ -130,16 +130,6 @@ ERRORS: dict[int, PageProblem] = {
     ),
 }
 """Texts of the general error pages, by HTTP status."""
-
-
-@dataclass(frozen=True, slots=True)
-class TestCard:
-    """A card of the simulator and what it does."""
-
-    number: str
-    effect: str
-
-    __test__ = False
 
 
 TEST_CARDS = (

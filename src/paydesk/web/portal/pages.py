@@ -216,7 +216,7 @@ def card_page(
         focus=next(iter(shown), "number" if notice and notice != PAGE_LEFT else ""),
         continue_url=continue_url,
         entered={"holder": holder, "expiry": expiry},
-        test_cards=wording.TEST_CARDS,
+        wording=wording,
     )
     return secured(html, status=status, form_action=form_action)
 

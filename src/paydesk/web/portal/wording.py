@@ -6,6 +6,7 @@ from paydesk.adapters.acquirers.interface import DeclineReason
 from paydesk.domain.billing.open_payments import Standing
 from paydesk.domain.payments.states import PAGE_LEFT, PaymentState
 from paydesk.domain.subscriptions.states import SubscriptionState
+from paydesk.web.card_words import CARD_ERRORS, TestCard, card_error
 from paydesk.web.texts import mark
 
 STATES: dict[SubscriptionState, str] = {
@@ -96,11 +97,14 @@ INSTEAD: dict[str, str] = {
 }
 """What is charged instead of a card, by the name that stands in place of its brand."""
 
-TEST_CARDS: dict[str, str] = {
-    "4242424242424242": mark("approved"),
-    "5555555555554444": mark("approved"),
-    "4000000000003220": mark("3-D Secure"),
-    "4000000000000002": mark("declined"),
-    "4000000000000341": mark("approved now, later charges fail"),
-}
+TEST_CARDS = (
+    TestCard("4242424242424242", mark("approved")),
+    TestCard("5555555555554444", mark("approved")),
+    TestCard("4000000000003220", mark("3-D Secure")),
+    TestCard("4000000000000002", mark("declined")),
+    TestCard("4000000000000341", mark("approved now, later charges fail")),
+)
 """Cards of the simulator that are worth trying here, and what they do."""
+
+FIELD_ERRORS, field_error = CARD_ERRORS, card_error
+"""The texts for what is wrong with a field: all of them are the card's."""
