@@ -10,7 +10,7 @@ FRONT_END := src/paydesk/web/console/static/vendor/.made-from
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-long test-containers test-ha test-upgrade lint unit soak bench bench-smoke messages lock dist clean
+.PHONY: help setup run test test-long test-containers test-ha test-upgrade lint unit soak bench bench-smoke bench-history messages lock dist clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -75,6 +75,9 @@ bench: $(READY) ## Measure what the docs claim (a few minutes)
 
 bench-smoke: $(READY) ## Run every bench from end to end, with small numbers
 	@$(BIN)/python bench/smoke
+
+bench-history: $(READY) ## What the benches reached, commit by commit
+	@PYTHONPATH=bench $(BIN)/python -m history $(ARGS)
 
 messages: $(READY) ## Collect the texts of the pages into their gettext catalogues
 	@$(BIN)/python -m paydesk.web.messages

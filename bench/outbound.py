@@ -21,7 +21,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from ipaddress import ip_network
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import aiohttp
 import httptools
@@ -153,9 +153,9 @@ async def bare_rate(url: str, way: Way, trust: ssl.SSLContext, number: int) -> f
         return await rate(post, number)
 
 
-async def measure(arguments: argparse.Namespace) -> dict[str, object]:
+async def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     """Both clients in each way, by turns; returns what goes into the JSON file."""
-    found: dict[str, object] = {"requests_at_once": AT_ONCE, "posts_per_round": arguments.posts}
+    found: dict[str, Any] = {"requests_at_once": AT_ONCE, "posts_per_round": arguments.posts}
     with tempfile.TemporaryDirectory(prefix="paydesk-bench-") as name:
         make_certificate(Path(name))
         trust = ssl.create_default_context(cafile=str(Path(name) / "certificate.pem"))
@@ -198,7 +198,8 @@ def main() -> None:
         return
     result = uvloop.run(measure(arguments))
     show(result)
-    smoke.keep("outbound", result, smoke=arguments.smoke)
+    ratios = {f"{way.name} over aiohttp": result[way.name]["ratio"] for way in WAYS}
+    smoke.keep("outbound", result, ratios, smoke=arguments.smoke)
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from ipaddress import ip_network
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import structlog
@@ -278,7 +279,7 @@ async def fairness(
     return Fairness(len(delays), statistics.median(delays), delays[int(len(delays) * 0.99)], delays[-1])
 
 
-async def measure(arguments: argparse.Namespace) -> dict[str, object]:
+async def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     """Run both measures; returns what goes into the JSON file."""
     vault = Vault.from_settings(generate_key_setting(), generate_secret())
     async with receiver_process() as base, embedded_database() as (database, address):
@@ -342,6 +343,16 @@ def show(result: dict[str, object]) -> None:
         print(f"  {label:<62}{value:>16}")
 
 
+def ratios_of(result: dict[str, Any]) -> dict[str, float]:
+    """What goes into the history."""
+    beside, alone = result["beside_a_dead_neighbour"], result["alone"]
+    return {
+        "acknowledged over a bare aiohttp client": result["ratio"],
+        **{f"acknowledged over {name}": other["ratio"] for name, other in result["others"].items()},
+        "p99 beside a dead neighbour of the p99 alone": beside["p99"] / alone["p99"],
+    }
+
+
 def main() -> None:
     """Read the arguments, measure, print, and keep the result as JSON."""
     parser = argparse.ArgumentParser(
@@ -359,7 +370,7 @@ def main() -> None:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     result = uvloop.run(measure(arguments))
     show(result)
-    smoke.keep("pingbacks", result, smoke=arguments.smoke)
+    smoke.keep("pingbacks", result, ratios_of(result), smoke=arguments.smoke)
 
 
 if __name__ == "__main__":

@@ -350,7 +350,7 @@ def main() -> None:
     asked = smoke.read(parser, payments=60, renewals=60, pingbacks=60, warm=20, clients=4, rest=2.0)
     result = uvloop.run(measure(asked))
     show(result)
-    smoke.keep("sizing", result, smoke=asked.smoke)
+    smoke.keep("sizing", result, {}, smoke=asked.smoke)
 
 
 if __name__ == "__main__":

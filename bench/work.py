@@ -201,7 +201,11 @@ def main() -> None:
         "in_place": {name: hot / updated for name, (updated, hot) in work.in_place.items()},
         "entries_of": {name: count / work.payments for name, count in work.entries.items()},
     }
-    smoke.keep("work", result, smoke=asked.smoke)
+    ratios = {
+        "log of the most that is aimed at": work.log_bytes / work.payments / LOG_AIM,
+        "index entries of the most that is aimed at": sum(work.entries.values()) / work.payments / ENTRIES_AIM,
+    }
+    smoke.keep("work", result, ratios, smoke=asked.smoke)
 
 
 if __name__ == "__main__":

@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+import history
 
 RESULTS = Path(__file__).parents[1] / "results"
 
@@ -25,11 +27,15 @@ def read(
     return parser.parse_args(arguments)
 
 
-def keep(name: str, result: object, *, smoke: bool) -> None:
-    """Write a result as JSON; that of a smoke is no measurement, and is kept apart."""
+def keep(name: str, result: object, ratios: Mapping[str, float], *, smoke: bool) -> None:
+    """Write a result as JSON, and its ratios into the history; that of a smoke is no measurement,
+    and is kept apart.
+    """
     folder = RESULTS / "smoke" if smoke else RESULTS
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.json").write_text(json.dumps(result, indent=2) + "\n")
+    if not smoke:
+        history.note(name, ratios)
 
 
 def _shown(value: object) -> str:
