@@ -28,6 +28,7 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import Unavailable
 from paydesk.core.money import FeePlan
 from paydesk.database.pool import Database
+from paydesk.domain.billing.charging_saved import LIMITED
 from paydesk.domain.business.made_up_events import make_up
 from paydesk.domain.mail.kinds import MailKind
 from paydesk.domain.merchants.merchant import create_merchant
@@ -37,10 +38,14 @@ from paydesk.domain.operations.merchants import own_terms
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.time_to_ship import require_holds
 from paydesk.domain.pingbacks.recording import Recorder, Sending
+from paydesk.domain.shoppers.instruments import LaterCharges
 from paydesk.domain.subscriptions.lifecycle import Subscription, begin, failed
 from paydesk.domain.subscriptions.subscription_terms import Package
+from paydesk.web.checkout.consents import charge_in_words
+from paydesk.web.checkout.pages import texts_for
 from paydesk.web.demo.routes import create_shop
 from paydesk.web.mails.writing import write
+from paydesk.web.texts import LANGUAGES
 from paydesk_client import Gateway
 
 SHIPPING = "paydesk.domain.payments.time_to_ship"
@@ -222,6 +227,27 @@ class TestInvitations:
         )
         change = "limits.INVITATION_LIFETIME = timedelta(days=9)"
         assert "for 9 days." in said_with("paydesk.domain.accounts.team", change, says)
+
+
+class TestLaterCharges:
+    """What a customer allowed, within 30 days."""
+
+    def test_the_apis_descriptions_say_it(self) -> None:
+        says = (
+            "from paydesk.web.api import charges, checkouts\n"
+            "print(json.dumps([checkouts._WORDS['later_charges_limit'],"
+            " *(route.description for route in charges.router.routes)]))"
+        )
+        change = "limits.LIMITED = timedelta(days=9)"
+        described = said_with("paydesk.domain.billing.charging_saved", change, says)
+        assert described[0] == "The most of that within 9 days."
+        assert any("within\n9 days" in one for one in described)
+
+    @pytest.mark.parametrize("language", LANGUAGES)
+    def test_a_customer_agrees_to_it_in_every_language(self, language: str) -> None:
+        later = LaterCharges("power", Decimal(70), "EUR")
+        for on_page in (False, True):
+            assert str(LIMITED.days) in charge_in_words("Shop", later, texts_for(language), on_page=on_page)
 
 
 def begun() -> Subscription:

@@ -35,3 +35,27 @@ async def test_how_long_old_keys_go_on(owner: Visitor, monkeypatch: pytest.Monke
     assert refused.status_code == 400
     made = await owner.send(page, grace="72", scope=["sign", "read", "move"])
     assert made.status_code == 200
+
+
+async def test_how_long_a_password_is(owner: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "At least 12 characters. Your other sessions end." in text_of(await owner.see("/account/security"))
+    change(monkeypatch, "paydesk.domain.accounts.passwords", "SHORTEST", 15)
+    page = await owner.see("/account/security")
+    assert "At least 15 characters." in text_of(page)
+    assert 'minlength="15"' in page.text
+
+
+async def test_how_long_a_charge_that_failed_is_tried_again(owner: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = f"{owner.merchant_path}/settings/shop"
+    assert "At most 10 tries in 60 days." in text_of(await owner.see(page))
+    change(monkeypatch, "paydesk.domain.subscriptions.dunning", "MOST_TRIES", 8)
+    change(monkeypatch, "paydesk.domain.subscriptions.dunning", "LONGEST_PLAN", 30 * 24)
+    assert "At most 8 tries in 30 days." in text_of(await owner.see(page))
+
+
+async def test_how_much_of_failed_charges_is_looked_at(owner: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = f"{owner.merchant_path}/subscriptions/dunning"
+    assert "92 days at most; without days the last 30." in text_of(await owner.see(page))
+    change(monkeypatch, "paydesk.domain.business.dunning_for_team", "MOST_DAYS", timedelta(days=60))
+    change(monkeypatch, "paydesk.domain.business.dunning_for_team", "USUAL_DAYS", timedelta(days=20))
+    assert "60 days at most; without days the last 20." in text_of(await owner.see(page))

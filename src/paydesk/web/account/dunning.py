@@ -11,7 +11,14 @@ from paydesk.core.money import plain_number
 from paydesk.core.paging import Page
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.business import acting
-from paydesk.domain.business.dunning_for_team import Outcome, days_looked_at, dunning_report, failed_charges
+from paydesk.domain.business.dunning_for_team import (
+    MOST_DAYS,
+    USUAL_DAYS,
+    Outcome,
+    days_looked_at,
+    dunning_report,
+    failed_charges,
+)
 from paydesk.web.account.face import FACE
 from paydesk.web.account.payment_words import decline_words
 from paydesk.web.console.exports import begin_export, csv_file
@@ -47,6 +54,8 @@ async def show_dunning(visit: Visit) -> Response:
         period=period,
         last_day=period.until - timedelta(microseconds=1),
         asked=asked,
+        most_days=MOST_DAYS,
+        usual_days=USUAL_DAYS,
         reason_words=decline_words,
         export=list_address(visit.url("subscriptions/dunning/export"), asked),
     )

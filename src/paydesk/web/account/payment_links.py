@@ -23,6 +23,7 @@ from paydesk.domain.business.payment_links import (
     most_left,
     switch_link,
 )
+from paydesk.domain.payments.checkouts import LIFETIME
 from paydesk.domain.selling.payment_links import Offer, Rhythm
 from paydesk.web.account.face import FACE
 from paydesk.web.console.forms import read_upload
@@ -114,6 +115,7 @@ def _page(
         status=status,
         link=link,
         left=most_left(link),
+        open_for=LIFETIME,
         typed=typed or _as_typed(offer),
         prices=_prices(visit, offer),
         errors=errors or {},

@@ -5,6 +5,7 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from paydesk.domain.accounts.roles import Permission
+from paydesk.domain.billing.charging_saved import LIMITED
 from paydesk.domain.shoppers.for_api import list_instruments
 from paydesk.web.account.face import FACE
 from paydesk.web.account.payment_words import instrument_words
@@ -28,6 +29,7 @@ async def show_saved_cards(visit: Visit) -> Response:
         email=email,
         words=instrument_words,
         limit=visit.texts.money,
+        within=LIMITED,
         newest=list_address(path, {"q": email}) if visit.form.text("before") else "",
         older=list_address(path, {"q": email, "before": mark_of(last.created_at, last.id)}) if last else "",
     )

@@ -12,7 +12,7 @@ from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.business.shop_settings import ShopSettings, find_shop_settings, save_shop_settings
 from paydesk.domain.merchants.customer_ways import PortalCancels
 from paydesk.domain.payments.time_to_ship import TIME_TO_SHIP
-from paydesk.domain.subscriptions.dunning import parse_delays, usual_delays
+from paydesk.domain.subscriptions.dunning import LONGEST_PLAN, MOST_TRIES, parse_delays, usual_delays
 from paydesk.web.account.face import FACE
 from paydesk.web.console.guards import Section, field_errors
 from paydesk.web.console.visit import Visit
@@ -47,6 +47,8 @@ async def _page(
         cancels=[(str(way), visit.texts.get(text)) for way, text in _CANCELS.items()],
         delays=_shown(typed or chosen) if delays is None else delays,
         usual=", ".join(map(str, usual_delays())),
+        most_tries=MOST_TRIES,
+        longest_plan=LONGEST_PLAN,
         errors=errors or {},
     )
 

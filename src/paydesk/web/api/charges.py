@@ -18,7 +18,7 @@ from starlette.responses import Response
 from paydesk.core.errors import Malformed
 from paydesk.core.money import parse_amount, parse_currency, plain_number
 from paydesk.core.paging import LARGEST_ID, Place
-from paydesk.domain.billing.charging_saved import Charged, Wanted, charge_saved
+from paydesk.domain.billing.charging_saved import LIMITED, Charged, Wanted, charge_saved
 from paydesk.domain.merchants.callers import Caller
 from paydesk.domain.payments.requests import read_description, read_order_reference
 from paydesk.domain.shoppers.for_api import SeenInstrument, list_instruments
@@ -75,7 +75,7 @@ class LaterChargesShape(msgspec.Struct, frozen=True):
     """What a customer allowed to be charged without them."""
 
     purpose: Annotated[str, Meta(description="For what, as the form said.")]
-    limit: Annotated[Decimal, Meta(description="The most within 30 days.")]
+    limit: Annotated[Decimal, Meta(description=f"The most within {LIMITED.days} days.")]
     currency: str
     agreed_at: Annotated[int, Meta(description="When they agreed, Unix seconds.")]
     authenticated: Annotated[bool, Meta(description="Whether their bank authenticated them then; without, no charge.")]
@@ -162,9 +162,19 @@ def _instrument(seen: SeenInstrument) -> InstrumentShape:
     )
 
 
+_CHARGING = f"""Charge a card that a customer has saved at your shop, without them: a one-time payment, told
+by a `payment` pingback.
+
+The customer must have agreed to it at a checkout that asked by `later_charges`, and their bank
+must have authenticated them then: otherwise 403. No more is charged than they agreed to within
+{LIMITED.days} days: beyond that 409. What the bank declines is 402, and the same key is answered so again;
+try another time with another key. An `Idempotency-Key` is required, and one key charges once."""
+
+
 @router.post(
     "/api/v1/charges",
     summary="Charge a saved card",
+    description=_CHARGING,
     operation_id="charge_saved_card",
     responses=described(OneCharge, 402, 404, 409, 413),
     openapi_extra={
@@ -178,14 +188,7 @@ def _instrument(seen: SeenInstrument) -> InstrumentShape:
     },
 )
 async def post_charge(request: Request, caller: ByPrivateKey, services: Services, once: ByIdempotencyKey) -> Response:
-    """Charge a card that a customer has saved at your shop, without them: a one-time payment, told
-    by a `payment` pingback.
-
-    The customer must have agreed to it at a checkout that asked by `later_charges`, and their bank
-    must have authenticated them then: otherwise 403. No more is charged than they agreed to within
-    30 days: beyond that 409. What the bank declines is 402, and the same key is answered so again;
-    try another time with another key. An `Idempotency-Key` is required, and one key charges once.
-    """
+    """Charge a saved card without its customer; `_CHARGING` tells shops of it."""
     if not request.headers.get(NAME):
         raise Malformed(f"the header {NAME} is missing; send a key of your own for each charge, such as a UUID", NAME)
     return await once.answer(caller.shop, partial(_charge, request, caller, services))

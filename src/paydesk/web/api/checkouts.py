@@ -15,6 +15,7 @@ from starlette.responses import Response
 
 from paydesk.core.errors import Malformed
 from paydesk.core.money import plain_number
+from paydesk.domain.billing.charging_saved import LIMITED
 from paydesk.domain.merchants.callers import Caller
 from paydesk.domain.payments import opening
 from paydesk.domain.payments.checkouts import Checkout, Standing, find_own_checkout
@@ -49,7 +50,7 @@ _WORDS: Mapping[str, str] = {
     "recurring_trial_amount": "What that costs; without, nothing.",
     "recurring_duration": "How many payments, such as `12`, or how long, such as `1y`; without, until it is cancelled.",
     "later_charges": "What you ask to be allowed to charge later.",
-    "later_charges_limit": "The most of that within 30 days.",
+    "later_charges_limit": f"The most of that within {LIMITED.days} days.",
     "sign_version": "How its pingbacks are signed: `v2`, or `v1` for old programs.",
 }
 

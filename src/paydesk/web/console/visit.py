@@ -18,6 +18,7 @@ from starlette.responses import Response
 from paydesk.core.urls import as_header
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.access_needs import Client, Gate
+from paydesk.domain.accounts.passwords import SHORTEST
 from paydesk.domain.accounts.people import Person
 from paydesk.domain.accounts.roles import Permission, Role, allows
 from paydesk.domain.accounts.sessions import Session, require, require_recent
@@ -194,6 +195,11 @@ class Visit:
     def zone(self) -> ZoneInfo:
         """The time zone in which this person reads times."""
         return ZoneInfo(self.entered.person.time_zone if self.entered else "UTC")
+
+    @property
+    def shortest_password(self) -> int:
+        """How many characters a password that is chosen here has to have."""
+        return SHORTEST
 
     # Answers
 

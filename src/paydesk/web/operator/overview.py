@@ -54,6 +54,7 @@ async def show_overview(visit: Visit) -> Response:
         payouts=_upto(visit, len(await payable(database, live=True, most=_MOST + 1, now=now))),
         chargebacks=_upto(visit, await chargebacks_without_evidence(database, most=_MOST + 1)),
         late=_upto(visit, len(late)),
+        worrying=_WORRYING,
         alerts=_upto(visit, len(_of_a_day(late, visit))),
         failing=[name for name, one in health.items() if one.failing],
         asked=sorted(health),
