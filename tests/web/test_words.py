@@ -25,7 +25,7 @@ from paydesk.web.account import wording as account_wording
 from paydesk.web.card_words import CARD_ERRORS, card_error
 from paydesk.web.checkout import pages as checkout
 from paydesk.web.checkout import wording as checkout_wording
-from paydesk.web.console import dispute_words
+from paydesk.web.console import chargeback_words
 from paydesk.web.console.shell import pages_of, texts_for
 from paydesk.web.decline_words import READS_AS, notice_for
 from paydesk.web.mails.role_names import ROLE_NAMES
@@ -67,7 +67,7 @@ WORDS: dict[str, tuple[type[StrEnum], Collection[str]]] = {
     "why pingbacks failed": (Why, pingback_words.REASONS),
     "deliveries": (DeliveryStatus, delivery_words.DELIVERY_STATUSES),
     "chargebacks, for operators": (ChargebackState, chargebacks.STATES),
-    "disputes, in the account": (ChargebackState, dispute_words.STATES),
+    "disputes, in the account": (ChargebackState, chargeback_words.STATES),
 }
 """What stands in words, keyed by the enum whose values it names."""
 

@@ -13,18 +13,18 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Malformed, PaydeskError, Unavailable
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.business import acting
-from paydesk.domain.business.disputes_for_team import (
+from paydesk.domain.business.chargebacks_for_team import (
+    ChargebackForTeam,
     KnownFacts,
-    SeenDispute,
-    find_dispute_for_team,
+    find_chargeback_for_team,
     known_facts,
-    list_disputes,
+    list_chargebacks,
 )
 from paydesk.domain.chargebacks.evidence_files import MOST_BYTES, MOST_PAGES, add_file, list_files, remove_file
 from paydesk.domain.chargebacks.giving_evidence import LONGEST_EVIDENCE, PATIENCE, find_answer, save_draft
 from paydesk.domain.chargebacks.states import ChargebackState, EvidenceState
 from paydesk.web.account.face import FACE
-from paydesk.web.console import dispute_words
+from paydesk.web.console import chargeback_words
 from paydesk.web.console.evidence_files import KINDS, download
 from paydesk.web.console.forms import read_evidence
 from paydesk.web.console.guards import Section, field_errors
@@ -42,7 +42,7 @@ async def show_disputes(visit: Visit) -> Response:
     """A page of them, newest first: those that are not decided, or all."""
     path, everything = visit.url("disputes"), visit.form.text("all", 1) == "1"
     kept = {"all": "1" if everything else ""}
-    found = await list_disputes(visit.database, visit.shop, page_asked(visit), is_open=not everything)
+    found = await list_chargebacks(visit.database, visit.shop, page_asked(visit), is_open=not everything)
     shown = found[:ROWS]
     before = mark_of(shown[-1].opened_at, shown[-1].id) if len(found) > ROWS else ""
     return visit.page(
@@ -52,8 +52,8 @@ async def show_disputes(visit: Visit) -> Response:
         current=list_address(path, kept),
         now=utc_now(),
         days_left=_days_left,
-        state_of=dispute_words.state_of,
-        reason_of=lambda one: visit.texts.get(dispute_words.reason_of(one.reason)[0]),
+        state_of=chargeback_words.state_of,
+        reason_of=lambda one: visit.texts.get(chargeback_words.reason_of(one.reason)[0]),
         newest=list_address(path, kept) if visit.form.text("before", 60) else "",
         older=list_address(path, {**kept, "before": before}) if before else "",
     )
@@ -114,7 +114,7 @@ async def _change_files(visit: Visit, chargeback_id: int) -> bool:
 async def _dispute_page(visit: Visit, typed: str = "", error: PaydeskError | None = None) -> Response:
     """The page, with what was typed and what is wrong, if anything is."""
     database, shop, desk = visit.database, visit.shop, visit.services.desk
-    one = await find_dispute_for_team(database, shop, visit.number("chargeback_id"))
+    one = await find_chargeback_for_team(database, shop, visit.number("chargeback_id"))
     facts, stands = await known_facts(database, shop, one.payment_id), await find_answer(desk, shop, one.id)
     acquirer = desk.acquirers.get(one.acquirer)
     elsewhere = acquirer.capabilities.answered_at if acquirer is not None else ""
@@ -128,8 +128,8 @@ async def _dispute_page(visit: Visit, typed: str = "", error: PaydeskError | Non
         status=error.status if error is not None else 200,
         one=one,
         facts=facts,
-        state=dispute_words.state_of(one),
-        reason=dispute_words.reason_of(one.reason),
+        state=chargeback_words.state_of(one),
+        reason=chargeback_words.reason_of(one.reason),
         late=stands.is_late,
         days_left=_days_left(one),
         unknown=unknown,
@@ -145,7 +145,7 @@ async def _dispute_page(visit: Visit, typed: str = "", error: PaydeskError | Non
     )
 
 
-async def _files_of(visit: Visit, one: SeenDispute) -> dict[str, object]:
+async def _files_of(visit: Visit, one: ChargebackForTeam) -> dict[str, object]:
     """The answer's files, and which more it may have."""
     files = await list_files(visit.database, visit.shop, one.id)
     acquirer = visit.services.desk.acquirers.get(one.acquirer)
@@ -162,13 +162,13 @@ async def _files_of(visit: Visit, one: SeenDispute) -> dict[str, object]:
     }
 
 
-def _days_left(one: SeenDispute) -> int:
+def _days_left(one: ChargebackForTeam) -> int:
     """Days, begun ones too, until the bank takes no answer any more."""
     left = (one.respond_by or utc_now()) - utc_now()
     return max(ceil(left / timedelta(days=1)), 0)
 
 
-def ready_to_send(visit: Visit, one: SeenDispute, facts: KnownFacts) -> str:
+def ready_to_send(visit: Visit, one: ChargebackForTeam, facts: KnownFacts) -> str:
     """What is known, as an answer to go on from; in English, which banks read."""
     payment = facts.payment
     seen = payment.seen

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from paydesk.domain.business.disputes_for_team import known_facts
+from paydesk.domain.business.chargebacks_for_team import known_facts
 from paydesk.domain.chargebacks.evidence_files import list_files
 from paydesk.domain.chargebacks.states import ChargebackState, EvidenceState
 from paydesk.domain.merchants.shop import Shop
@@ -14,7 +14,7 @@ from paydesk.domain.operations.chargebacks_for_operator import (
     find_chargeback_for_operator,
     list_all_chargebacks,
 )
-from paydesk.web.console.dispute_words import reason_of
+from paydesk.web.console.chargeback_words import reason_of
 from paydesk.web.console.evidence_files import KINDS, download
 from paydesk.web.console.guards import Access, Section
 from paydesk.web.console.list_parameters import ROWS, list_address, mark_of, page_asked

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from paydesk.domain.business.disputes_for_team import SeenDispute
+from paydesk.domain.business.chargebacks_for_team import ChargebackForTeam
 from paydesk.domain.chargebacks.states import ChargebackState
 from paydesk.web.texts import mark
 
@@ -74,7 +74,7 @@ def reason_of(word: str) -> tuple[str, str]:
     return REASONS.get(word, _OTHER)
 
 
-def state_of(one: SeenDispute) -> tuple[str, str]:
+def state_of(one: ChargebackForTeam) -> tuple[str, str]:
     """What a state is called, and its colour; one that was lost may have given a part back."""
     partly = one.state is ChargebackState.LOST and 0 < one.returned < one.taken
     return _PARTLY_WON if partly else STATES[one.state]

@@ -1,4 +1,4 @@
--- name: list_disputes(merchant_id, live, is_open, since, until, before_at, before_id, most)
+-- name: list_chargebacks(merchant_id, live, is_open, since, until, before_at, before_id, most)
 -- A page of one side's chargebacks, newest first, or those alone that wait for an answer or a decision.
 select c.id, c.payment_id, c.state, c.amount, c.currency, c.taken, c.returned, c.reason, c.evidence, c.evidence_at,
        c.evidence_state, c.respond_by, c.opened_at, c.closed_at, c.acquirer, p.merchant_order_id
@@ -13,7 +13,7 @@ select c.id, c.payment_id, c.state, c.amount, c.currency, c.taken, c.returned, c
   join payment p on p.merchant_id = c.merchant_id and p.live = c.live and p.id = c.payment_id
  order by c.opened_at desc, c.id desc;
 
--- name: find_dispute(merchant_id, live, id)^
+-- name: find_chargeback(merchant_id, live, id)^
 select c.id, c.payment_id, c.state, c.amount, c.currency, c.taken, c.returned, c.reason, c.evidence, c.evidence_at,
        c.evidence_state, c.respond_by, c.opened_at, c.closed_at, c.acquirer, p.merchant_order_id
   from chargeback c

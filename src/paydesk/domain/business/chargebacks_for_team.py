@@ -19,13 +19,13 @@ from paydesk.domain.deliveries.timeline import SeenDelivery, read_timeline
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.states import AttemptState
 
-queries = load_statements(__package__ or "", "disputes_for_team.sql")
+queries = load_statements(__package__ or "", "chargebacks_for_team.sql")
 
 _MOST_EARLIER = 5
 
 
 @dataclass(frozen=True, slots=True)
-class SeenDispute:
+class ChargebackForTeam:
     """A chargeback with where the answer to it stands; times are UTC, and `respond_by` is real."""
 
     id: int
@@ -88,16 +88,16 @@ class KnownFacts:
     earlier: list[EarlierPayment]
 
 
-async def list_disputes(database: Database, shop: Shop, page: Page, *, is_open: bool) -> list[SeenDispute]:
+async def list_chargebacks(database: Database, shop: Shop, page: Page, *, is_open: bool) -> list[ChargebackForTeam]:
     """A page of the shop's chargebacks, newest first, or of those alone that are not decided."""
     asked = {"merchant_id": shop.merchant_id, "live": shop.live, "is_open": is_open, **page.parameters()}
-    return await records_of(SeenDispute, queries.list_disputes(database, **asked))
+    return await records_of(ChargebackForTeam, queries.list_chargebacks(database, **asked))
 
 
-async def find_dispute_for_team(database: Database, shop: Shop, chargeback_id: int) -> SeenDispute:
+async def find_chargeback_for_team(database: Database, shop: Shop, chargeback_id: int) -> ChargebackForTeam:
     """The shop's chargeback with this id. Raises: NotFound."""
     asked = {"merchant_id": shop.merchant_id, "live": shop.live, "id": chargeback_id}
-    found = record_if_any(SeenDispute, await queries.find_dispute(database, **asked))
+    found = record_if_any(ChargebackForTeam, await queries.find_chargeback(database, **asked))
     if found is None:
         raise NotFound(f"there is no chargeback {chargeback_id}")
     return found
