@@ -10,7 +10,6 @@ from __future__ import annotations
 import stat
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any
 
 from pydantic.fields import FieldInfo
 from pydantic_settings import EnvSettingsSource, PydanticBaseSettingsSource
@@ -33,7 +32,7 @@ class WithSecretFiles(PydanticBaseSettingsSource):
         self._source = source
         self._secrets = secrets
 
-    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
+    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[object, str, bool]:
         """One field of the source itself; files are read for all fields together."""
         return self._source.get_field_value(field, field_name)
 

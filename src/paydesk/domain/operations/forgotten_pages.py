@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
 
 import structlog
 
@@ -96,7 +95,7 @@ class Pages:
         ours = [one for one in listed if self._is_ours(one) and one.page.state is PageState.OPEN]
         if not ours:
             return []
-        asked: dict[str, Any] = {"acquirer": self.bank.name, "keys": [one.page.key for one in ours]}
+        asked: dict[str, object] = {"acquirer": self.bank.name, "keys": [one.page.key for one in ours]}
         self.states |= {
             row.key: row.state for row in await records_of(_Booked, queries.states_named(self.database, **asked))
         }

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
 
 import msgspec
 
@@ -102,7 +101,7 @@ def _read_item(given: object, field: str, currency: str) -> AskedItem:
     return AskedItem(item, _picture_url(given.get("picture_url"), field))
 
 
-def _text(given: Mapping[Any, object], name: str, field: str) -> str:
+def _text(given: Mapping[object, object], name: str, field: str) -> str:
     value = given.get(name)
     if not isinstance(value, str) or not value.strip():
         raise Malformed(f"{field}.{name} is missing, or is no text", FIELD)

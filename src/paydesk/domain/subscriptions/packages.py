@@ -5,7 +5,6 @@ the same SKU with other terms is another version.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any
@@ -30,7 +29,7 @@ async def find_version(database: Database, shop: Shop, terms: Terms) -> Package 
     return None if row is None else package_of(row)
 
 
-def _named(shop: Shop, terms: Terms) -> dict[str, Any]:
+def _named(shop: Shop, terms: Terms) -> dict[str, object]:
     """Terms as the statements name them."""
     trial = terms.trial
     return {

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from fastapi import APIRouter, Query
@@ -32,7 +32,7 @@ from paydesk.web.api.services import ApiServices, ByPrivateKey, Services
 _FIELDS = ("instrument_id", "merchant_order_id", "amount", "currency", "description")
 _ID = re.compile(r"[0-9]{1,16}")
 
-_BODY: dict[str, Any] = {
+_BODY: dict[str, object] = {
     "type": "object",
     "properties": {
         "instrument_id": {"type": ["integer", "string"], "description": "The saved card, from the list of these."},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from decimal import Decimal
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from fastapi import APIRouter, Path
@@ -54,7 +54,7 @@ _WORDS: Mapping[str, str] = {
     "sign_version": "How its pingbacks are signed: `v2`, or `v1` for old programs.",
 }
 
-_ITEM: dict[str, Any] = {
+_ITEM: dict[str, object] = {
     "type": "object",
     "properties": {
         "name": {"type": "string", "maxLength": LONGEST_NAME, "description": "What it is."},
@@ -77,7 +77,7 @@ _ITEM: dict[str, Any] = {
     "additionalProperties": False,
 }
 
-_BODY: dict[str, Any] = {
+_BODY: dict[str, object] = {
     "type": "object",
     "properties": {
         **{

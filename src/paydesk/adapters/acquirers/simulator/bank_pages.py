@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any, Final
+from typing import Final
 
 from babel.numbers import format_currency
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -26,7 +26,7 @@ HEADERS: Final = {
 _PAGES: Final = Environment(loader=PackageLoader(PACKAGE), autoescape=True, undefined=StrictUndefined)
 
 
-def page_of(template: str, *, status: int, **shown: Any) -> HTMLResponse:
+def page_of(template: str, *, status: int, **shown: object) -> HTMLResponse:
     """A page of the bank."""
     return HTMLResponse(_PAGES.get_template(template).render(**shown), status_code=status, headers=HEADERS)
 
