@@ -1,4 +1,4 @@
--- Rules about figures, dates and texts that are kept beside what they follow from; each as in checks.sql.
+-- Rules about figures, dates and texts that are kept beside what they follow from; each as in check_payments.sql.
 
 -- name: postings_whole(merchant_id)
 -- A posting is one event of one payment or payout: money never changes its currency, nor its owner, within the ledger.

@@ -1,5 +1,5 @@
 -- Rules about the operator's own books: what acquirers keep and pay out. They are of no merchant, so they are left out where
--- one is asked about; each as in checks.sql.
+-- one is asked about; each as in check_payments.sql.
 
 -- name: operator_postings_balance(merchant_id)
 select 'operator_entry' as table_name, null::bigint as merchant_id, min(id) as id,

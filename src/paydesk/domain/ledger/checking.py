@@ -22,7 +22,7 @@ from paydesk.adapters.acquirers.simulator.record import Kind
 from paydesk.database.durability import ConfirmedConnection
 from paydesk.database.pool import Database
 from paydesk.database.records import record_of
-from paydesk.database.statements import load_statements
+from paydesk.database.statements import Statements, load_statements
 from paydesk.domain.payments.lookups import ALERT_AFTER
 from paydesk.domain.payments.time_to_ship import TIME_TO_SHIP
 from paydesk.domain.pingbacks.schedule import MOST_ATTEMPTS, RESEND_INTERVAL
@@ -30,9 +30,11 @@ from paydesk.domain.subscriptions.dunning import LONGEST_WAIT, MOST_TRIES
 from paydesk.domain.subscriptions.retry_times import longest_pause
 
 queries = load_statements(__package__ or "", "checking.sql")
-checks = load_statements(__package__ or "", "checks.sql")
+payment_checks = load_statements(__package__ or "", "check_payments.sql")
+after_checks = load_statements(__package__ or "", "check_after.sql")
+subscription_checks = load_statements(__package__ or "", "check_subscriptions.sql")
 bank_checks = load_statements(__package__ or "", "check_bank.sql")
-figures = load_statements(__package__ or "", "check_figures.sql")
+figure_checks = load_statements(__package__ or "", "check_figures.sql")
 proceeds_checks = load_statements(__package__ or "", "check_proceeds.sql")
 
 _PATIENCE = 24 * 3600.0
@@ -281,10 +283,23 @@ async def _broken(connection: ConfirmedConnection, rule: Rule, scope: CheckScope
                 yield at_bank
     else:
         rule_sql = getattr(
-            figures if rule in FIGURE_RULES else proceeds_checks if rule in OPERATOR_RULES else checks, rule.statement
+            _file_of(
+                rule,
+                (PAYMENT_RULES, payment_checks),
+                (AFTER_RULES, after_checks),
+                (SUBSCRIPTION_RULES, subscription_checks),
+                (FIGURE_RULES, figure_checks),
+                (OPERATOR_RULES, proceeds_checks),
+            ),
+            rule.statement,
         ).sql
         async for one in connection.cursor(rule_sql, *values, **options):
             yield record_of(_Broken, one)
+
+
+def _file_of(rule: Rule, *files: tuple[tuple[Rule, ...], Statements]) -> Statements:
+    """The statements of the file that has a rule's."""
+    return next(statements for rules, statements in files if rule in rules)
 
 
 async def _bring_record(connection: ConfirmedConnection, record: Record) -> None:

@@ -1,0 +1,218 @@
+-- Rules about subscriptions; each as in check_payments.sql.
+
+-- name: periods_paid(merchant_id)
+-- Before next_period every period is paid, once; for next_period there is at most one payment, not paid yet.
+with charged as (
+    select merchant_id, subscription_id, count(*) as payments, count(distinct period_number) as periods,
+           min(period_number) as first_period,
+           max(period_number) as last_period, count(*) filter (where paid_at is not null) as paid,
+           max(period_number) filter (where paid_at is not null) as last_paid
+      from payment
+     where (:merchant_id::bigint is null or merchant_id = :merchant_id) and subscription_id is not null
+     group by merchant_id, subscription_id
+)
+select 'subscription' as table_name, s.merchant_id, s.id,
+       format('charges period %s next, but has %s payments for %s periods from %s to %s, %s paid until %s',
+              s.next_period, coalesce(c.payments, 0), coalesce(c.periods, 0), c.first_period, c.last_period,
+              coalesce(c.paid, 0), c.last_paid) as detail
+  from subscription s
+  join package_version v on v.merchant_id = s.merchant_id and v.id = s.package_version_id
+  left join charged c on c.merchant_id = s.merchant_id and c.subscription_id = s.id
+ where (:merchant_id::bigint is null or s.merchant_id = :merchant_id)
+   and (c.payments is null
+        or c.first_period <> (v.trial_length = 0)::integer
+        or c.last_paid is distinct from s.next_period - 1
+        or c.paid <> s.next_period - c.first_period
+        or c.payments <> c.periods
+        or c.last_period > s.next_period
+        or v.payment_limit > 0 and c.last_period > v.payment_limit)
+ union all
+select 'payment', p.merchant_id, p.id, format('is for subscription %s, which does not exist', p.subscription_id)
+  from payment p
+  left join subscription s on s.merchant_id = p.merchant_id and s.id = p.subscription_id
+ where (:merchant_id::bigint is null or p.merchant_id = :merchant_id)
+   and p.subscription_id is not null and s.id is null;
+
+-- name: counters_agree(merchant_id)
+with charged as (
+    select merchant_id, subscription_id, count(*) filter (where paid_at is not null) as paid,
+           count(*) filter (where paid_at is not null and period_number > 0) as regular, max(paid_at) as last_paid_at
+      from payment
+     where (:merchant_id::bigint is null or merchant_id = :merchant_id) and subscription_id is not null
+     group by merchant_id, subscription_id
+)
+select 'subscription' as table_name, s.merchant_id, s.id,
+       format('counts %s payments, %s of them regular, the last at %s, but %s, %s and %s are true', s.paid_number_counter,
+              s.counter, s.date_paid, coalesce(c.paid, 0), coalesce(c.regular, 0), c.last_paid_at) as detail
+  from subscription s
+  left join charged c on c.merchant_id = s.merchant_id and c.subscription_id = s.id
+ where (:merchant_id::bigint is null or s.merchant_id = :merchant_id)
+   and (s.paid_number_counter, s.counter, s.date_paid) is distinct from (c.paid, c.regular, c.last_paid_at)
+ union all
+select 'subscription_package', k.merchant_id, k.id,
+       format('counts %s subscriptions, but has %s', k.subscriptions_count, count(s.id))
+  from subscription_package k
+  left join package_version v on v.merchant_id = k.merchant_id and v.package_id = k.id
+  left join subscription s on s.merchant_id = v.merchant_id and s.package_version_id = v.id
+ where (:merchant_id::bigint is null or k.merchant_id = :merchant_id)
+ group by k.merchant_id, k.id, k.subscriptions_count
+having k.subscriptions_count <> count(s.id)
+ union all
+select 'package_version', v.merchant_id, v.id,
+       format('counts %s subscriptions, but has %s', v.subscriptions_count, count(s.id))
+  from package_version v
+  left join subscription s on s.merchant_id = v.merchant_id and s.package_version_id = v.id
+ where (:merchant_id::bigint is null or v.merchant_id = :merchant_id)
+ group by v.merchant_id, v.id, v.subscriptions_count
+having v.subscriptions_count <> count(s.id);
+
+-- name: subscriptions_stand(merchant_id)
+-- Its dates say what its state says; what runs has a next date, runs out its last period, or has an open change and no
+-- date; a charge in flight is the open attempt of the period that is charged next.
+select 'subscription' as table_name, s.merchant_id, s.id,
+       format('is %s with %s regular payments, next %s, end %s, expired %s, cancelled %s, stopped %s, in flight %s (%s)',
+              s.state, s.counter, s.date_next, s.date_end, s.date_expired, s.date_cancelled, s.date_stopped,
+              s.charging_attempt_id, coalesce(a.state, 'none')) as detail
+  from subscription s
+  join package_version v on v.merchant_id = s.merchant_id and v.id = s.package_version_id
+  left join payment_attempt a on a.merchant_id = s.merchant_id and a.id = s.charging_attempt_id
+  left join payment p on p.merchant_id = a.merchant_id and p.id = a.payment_id
+ where (:merchant_id::bigint is null or s.merchant_id = :merchant_id)
+   and (s.state = 'Trial' and (v.trial_length = 0 or s.counter > 0 or s.date_next is null and s.change_id is null)
+        or s.state = 'Active'
+           and (s.counter = 0 or s.change_id is null and (s.date_next is null) <> (s.date_end is not null))
+        or s.change_id is not null
+           and (s.date_next is not null or s.date_end is not null or s.state not in ('Trial', 'Active'))
+        or (s.state in ('Cancelled', 'Expired')) and s.date_next is not null
+        or (s.state = 'Cancelled') <> (s.date_cancelled is not null)
+        or (s.state = 'Expired') <> (s.date_expired is not null)
+        or s.state = 'Expired' and s.date_end is null
+        or s.date_stopped is not null and (s.state <> 'Cancelled' or s.cancelled_by <> 'retries')
+        or (s.date_active is not null) <> (s.counter > 0)
+        or s.charging_attempt_id is not null
+           and (coalesce(a.state in ('processing', 'pending'), false), p.subscription_id, p.period_number, p.attempt_id)
+               is distinct from (true, s.id, s.next_period, a.id)
+        or s.charging_attempt_id is null
+           and exists (select
+                         from payment open
+                        where open.merchant_id = s.merchant_id and open.live = s.live and open.subscription_id = s.id
+                          and open.state in ('processing', 'pending')));
+
+-- name: dunning_kept(merchant_id, most_tries)
+-- A charge that fails by a plan counts its failures there, has fewer tries to come than the plan had, each failure has
+-- a declined attempt, and none of a subscription that has been stopped came after that.
+select 'subscription' as table_name, s.merchant_id, s.id,
+       format('failed %s times, by its attempts %s, by its plan of %s tries %s with %s to come', s.failures, n.declined,
+              s.dunning ->> 'tries', s.dunning ->> 'failures', jsonb_array_length(s.dunning -> 'left')) as detail
+  from subscription s
+ cross join lateral (
+     select count(*) as declined, max(a.created_at) as last_at
+       from payment p
+       join payment_attempt a on a.merchant_id = p.merchant_id and a.live = p.live and a.payment_id = p.id
+      where p.merchant_id = s.merchant_id and p.live = s.live and p.subscription_id = s.id
+        and p.period_number = s.next_period and a.state = 'declined'
+        and a.decline_reason not in ('too_late', 'request_refused')
+ ) n
+ where (:merchant_id::bigint is null or s.merchant_id = :merchant_id) and s.dunning is not null
+   and (s.failures is distinct from (s.dunning ->> 'failures')::integer
+        or (s.dunning ->> 'tries')::integer not between 1 and :most_tries::integer
+        or jsonb_array_length(s.dunning -> 'left') >= (s.dunning ->> 'tries')::integer
+        or s.failures > n.declined
+        or s.date_stopped < n.last_at);
+
+-- name: changes_agree(merchant_id)
+-- The open change of a subscription is the one that it waits for; a cancellation that was carried out has ended it, then.
+-- Nothing is charged while a change is open, nor after one has ended it, but for what the clocks of two machines differ.
+select 'subscription' as table_name, s.merchant_id, s.id,
+       format('waits for change %s, but %s', s.change_id, coalesce('change ' || c.id || ' is open', 'none is open'))
+           as detail
+  from subscription s
+  left join subscription_change c
+    on c.merchant_id = s.merchant_id and c.live = s.live and c.subscription_id = s.id and c.state = 'open'
+ where (:merchant_id::bigint is null or s.merchant_id = :merchant_id)
+   and (s.change_id is not null or c.id is not null) and s.change_id is distinct from c.id
+ union all
+select 'subscription_change', c.merchant_id, c.id,
+       format('ended subscription %s at %s, which is %s, cancelled at %s', c.subscription_id, c.due_at, s.state,
+              s.date_cancelled)
+  from subscription_change c
+  join subscription s on s.merchant_id = c.merchant_id and s.live = c.live and s.id = c.subscription_id
+ where (:merchant_id::bigint is null or c.merchant_id = :merchant_id) and c.type = 'cancel' and c.state = 'done'
+   and (s.state <> 'Cancelled' or s.date_cancelled is distinct from c.due_at or s.cancelled_by <> c.asked_by)
+ union all
+-- A plan that was changed is charged by its terms from the first period on that it was changed for.
+select 'subscription_change', c.merchant_id, c.id,
+       format('brought subscription %s to plan %s at %s from period %s on, but payment %s for period %s is of %s',
+              c.subscription_id, c.package_version_id, v.price, c.period_number, p.id, p.period_number, p.amount)
+  from subscription_change c
+  join package_version v on v.merchant_id = c.merchant_id and v.live = c.live and v.id = c.package_version_id
+  join payment p on p.merchant_id = c.merchant_id and p.live = c.live and p.subscription_id = c.subscription_id
+   and p.period_number >= c.period_number
+ where (:merchant_id::bigint is null or c.merchant_id = :merchant_id) and c.type = 'change' and c.state = 'done'
+   and (p.amount, p.currency) is distinct from (v.price, v.currency)
+   and not exists (select
+                     from subscription_change later
+                    where later.merchant_id = c.merchant_id and later.live = c.live
+                      and later.subscription_id = c.subscription_id and later.type = 'change'
+                      and later.state = 'done' and later.id > c.id and later.period_number <= p.period_number)
+ union all
+select 'subscription_change', c.merchant_id, c.id,
+       format('brought subscription %s to plan %s, but it is on %s', c.subscription_id, c.package_version_id,
+              s.package_version_id)
+  from subscription_change c
+  join subscription s on s.merchant_id = c.merchant_id and s.live = c.live and s.id = c.subscription_id
+ where (:merchant_id::bigint is null or c.merchant_id = :merchant_id) and c.type = 'change' and c.state = 'done'
+   and s.package_version_id <> c.package_version_id
+   and not exists (select
+                     from subscription_change later
+                    where later.merchant_id = c.merchant_id and later.live = c.live
+                      and later.subscription_id = c.subscription_id and later.type = 'change'
+                      and later.state = 'done' and later.id > c.id)
+ union all
+select 'subscription_change', c.merchant_id, c.id,
+       format('brings subscription %s to plan %s, which its side does not have', c.subscription_id,
+              c.package_version_id)
+  from subscription_change c
+  left join package_version v on v.merchant_id = c.merchant_id and v.live = c.live and v.id = c.package_version_id
+ where (:merchant_id::bigint is null or c.merchant_id = :merchant_id) and c.package_version_id is not null
+   and v.id is null
+ union all
+select 'subscription_change', c.merchant_id, c.id,
+       format('(%s) kept subscription %s from being charged from %s to %s, but it was charged at %s', c.type,
+              c.subscription_id, c.since, c.finished_at, a.created_at)
+  from subscription_change c
+  join payment p on p.merchant_id = c.merchant_id and p.live = c.live and p.subscription_id = c.subscription_id
+  join payment_attempt a on a.merchant_id = p.merchant_id and a.live = p.live and a.payment_id = p.id
+ where (:merchant_id::bigint is null or c.merchant_id = :merchant_id) and p.renewal
+   and a.created_at > c.since + interval '5 minutes'
+   and (a.created_at < coalesce(c.finished_at, 'infinity') - interval '5 minutes'
+        or c.type = 'cancel' and c.state = 'done');
+
+-- name: ends_reported(merchant_id)
+-- An expiry is told only if the account asks for it.
+select 'subscription' as table_name, s.merchant_id, s.id,
+       format('is %s (stopped %s), but %s', s.state, s.date_stopped,
+              coalesce(g.event || ' is reported by pingback ' || g.id, 'no pingback reports that')) as detail
+  from subscription s
+  left join pingback g
+    on g.merchant_id = s.merchant_id and g.subscription_id = s.id
+   and g.event in ('subscription_cancelled', 'subscription_stopped', 'subscription_expired')
+ where (:merchant_id::bigint is null or s.merchant_id = :merchant_id)
+   and case s.state
+       when 'Cancelled' then g.event is distinct from
+           case when s.date_stopped is null then 'subscription_cancelled' else 'subscription_stopped' end
+       when 'Expired' then g.event <> 'subscription_expired'
+       else g.id is not null
+       end;
+
+-- name: numbers_needed(merchant_id)
+select 'card' as table_name, merchant_id, id, 'has its number, and nothing needs it' as detail
+  from card_number_spare
+ where :merchant_id::bigint is null or merchant_id = :merchant_id
+ union all
+select 'card', s.merchant_id, s.card_id, format('is charged for %s subscriptions', count(*))
+  from subscription s
+ where (:merchant_id::bigint is null or s.merchant_id = :merchant_id)
+   and (s.date_next is not null or s.change_id is not null)
+ group by s.merchant_id, s.card_id
+having count(*) > 1;
