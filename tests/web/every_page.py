@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from paydesk.adapters.acquirers.interface import DeclineReason
 from paydesk.core.periods import Period
-from paydesk.domain.billing.for_customer import Holding, PastPayment, PastPayments, StoredCard
+from paydesk.domain.billing.for_customer import Holding, PastPayment, PastPayments, Receipt, StoredCard
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.states import PaymentState
 from paydesk.domain.shoppers.for_customer import SavedAtShop
@@ -86,6 +86,9 @@ HELD = Holding(
 PAID = PastPayments(
     tuple(PastPayment(one, one, NOW, Decimal(10), "USD", state) for one, state in enumerate(PaymentState, 1)), older=1
 )
+
+
+RECEIPT = Receipt(1, "1701", NOW, Decimal(10), Decimal(1), "USD", StoredCard("Visa", "4242", "", 0, 0))
 
 
 def held(charging: bool = False, **changed: object) -> Holding:
@@ -181,6 +184,11 @@ PAGES: dict[str, Page] = {
     "portal, saved cards": lambda header: _saved_cards(header, SAVED_AT_SHOP),
     "portal, no saved cards": lambda header: _saved_cards(header, replace(SAVED_AT_SHOP, instruments=[], browsers=0)),
     "portal, no older": _portal(portal.subscription_page, HELD, PastPayments((), None)),
+    "portal, receipt": _portal(portal.receipt_page, HELD, RECEIPT),
+    "portal, receipt, by bank": _portal(
+        portal.receipt_page, HELD, replace(RECEIPT, card=StoredCard("", "", "", 0, 0, "bank"))
+    ),
+    "portal, over": _portal(portal.subscription_page, SUBSCRIPTIONS["cancelled"], PAID, again="/buy/t1"),
     "portal, cancel": _portal(portal.cancel_page, held(charging=True)),
     "portal, card": _portal(portal.card_page, held(failures=1)),
     **{f"portal, errors {n}": _portal(portal.card_page, HELD, errors=e)

@@ -58,6 +58,12 @@ _SYSTEMS_OWN_BEGINNINGS = ("ms-", "chrome-", "moz-", "itms", "safari-", "x-apple
 _MAY_STAND = string.punctuation
 
 
+def front_page(url: str) -> str:
+    """The first page of the site that a web address belongs to; empty for any other address."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}/" if parts.scheme in WEB_SCHEMES else ""
+
+
 def check_url(url: str, field: str) -> str:
     """Make sure that a URL is absolute and harmless in a header; returns its scheme in lower case.
 

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 
 from paydesk.core.cards import BRAND_RULES, Brand
+from paydesk.core.errors import NotFound
 from paydesk.core.payment_systems import PAYMENT_SYSTEMS
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any, records_of
@@ -67,6 +68,8 @@ class Holding:
     has_logo: bool = False
     suspended: bool = False
     sure_by: datetime | None = None
+    shop_url: str = ""
+    """The shop's own address: as its operator has seen it, else as its checkout named it."""
 
     @property
     def paid_until(self) -> datetime:
@@ -136,6 +139,35 @@ class PastPayments:
     older: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class _Receipt:
+    id: int
+    merchant_order_id: str
+    at: datetime
+    amount: Decimal
+    refunded: Decimal
+    currency: str
+    brand: str
+    last4: str
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """One payment that was made: when (UTC), how much, how much of it was given back, by what."""
+
+    id: int
+    merchant_order_id: str
+    at: datetime
+    amount: Decimal
+    refunded: Decimal
+    currency: str
+    card: StoredCard
+
+
+RECEIPTS = (PaymentState.CAPTURED, PaymentState.PARTIALLY_REFUNDED, PaymentState.REFUNDED)
+"""In these states there is a receipt for a payment."""
+
+
 class _Holding(SubscriptionRow, frozen=True):
     """A subscription with its card, and the last change of that, if there was one."""
 
@@ -145,6 +177,7 @@ class _Holding(SubscriptionRow, frozen=True):
     portal_cancels: PortalCancels
     portal_pauses: bool
     suspended: bool
+    shop_url: str
     plan_changed: bool
     clock: timedelta
     brand: str
@@ -193,6 +226,7 @@ async def find_holding(database: Database, link: Link | OpenedLink, *, now: date
         has_logo=row.has_logo,
         suspended=row.suspended,
         sure_by=row.sure_by,
+        shop_url=row.shop_url,
     )
 
 
@@ -205,10 +239,13 @@ async def _old_link(database: Database, link: Link | OpenedLink) -> int | None:
 
 
 def _card(row: _Holding) -> StoredCard:
-    known = Brand(row.brand) if row.brand in set(Brand) else Brand.UNKNOWN
+    return _shown(row.brand, row.last4, row.holder, row.exp_month, row.exp_year)
+
+
+def _shown(brand: str, last4: str, holder: str = "", exp_month: int = 0, exp_year: int = 0) -> StoredCard:
+    known = Brand(brand) if brand in set(Brand) else Brand.UNKNOWN
     label = BRAND_RULES[known].label if known is not Brand.UNKNOWN else ""
-    instead = row.brand if row.brand in PAYMENT_SYSTEMS else ""
-    return StoredCard(label, row.last4, row.holder, row.exp_month, row.exp_year, instead)
+    return StoredCard(label, last4, holder, exp_month, exp_year, brand if brand in PAYMENT_SYSTEMS else "")
 
 
 def _change(shop: Shop, row: _Holding) -> CardChange | None:
@@ -225,6 +262,23 @@ def _change(shop: Shop, row: _Holding) -> CardChange | None:
         decline_reason=row.decline_reason,
         page=ChangePage(row.page_reference, row.page_currency, row.page_ends_at) if row.page_ends_at else None,
     )
+
+
+async def find_receipt(database: Database, subscription: Subscription, payment_id: int) -> Receipt:
+    """The receipt for one payment of a subscription. Raises: NotFound if none was made."""
+    found = await queries.find_receipt(
+        database,
+        merchant_id=subscription.merchant_id,
+        live=subscription.live,
+        subscription_id=subscription.id,
+        id=payment_id,
+        states=RECEIPTS,
+    )
+    row = record_if_any(_Receipt, found)
+    if row is None:
+        raise NotFound(f"there is no receipt for payment {payment_id}")
+    card = _shown(row.brand, row.last4)
+    return Receipt(row.id, row.merchant_order_id, row.at, row.amount, row.refunded, row.currency, card)
 
 
 async def past_payments(

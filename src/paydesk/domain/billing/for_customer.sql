@@ -10,6 +10,14 @@ select id from subscription where merchant_id = :merchant_id and live = :live an
 select w.*, m.name as merchant_name, b.changed_at as branded_at, coalesce(b.logo_type, '') <> '' as has_logo,
        m.portal_cancels, m.portal_pauses, w.live and m.suspended_at is not null as suspended, side_clock(w.live, m.test_clock) as clock,
        d.brand, d.last4, d.holder, d.exp_month, d.exp_year,
+       coalesce((select nullif(f.website, '')
+                   from business_profile f
+                  where f.merchant_id = w.merchant_id and f.status = 'accepted'),
+                (select k.success_url
+                   from payment i
+                   join checkout k on k.merchant_id = i.merchant_id and k.live = i.live and k.id = i.checkout_id
+                  where i.merchant_id = w.merchant_id and i.live = w.live and i.id = w.init_payment_id
+                    and merchant_confirmed(i.merchant_id)), '') as shop_url,
        c.id as change_id, c.state as change_state, c.idempotency_key, c.acquirer as change_acquirer, c.not_after,
        c.challenge_url, c.decline_reason, c.page_reference, c.page_currency, c.page_ends_at,
        case when a.state = 'pending' then a.sure_by end as sure_by,
@@ -30,6 +38,14 @@ select w.*, m.name as merchant_name, b.changed_at as branded_at, coalesce(b.logo
        limit 1
   ) c on true
  where w.merchant_id = :merchant_id and w.live = :live and w.id = :id;
+
+-- name: find_receipt(merchant_id, live, subscription_id, id, states)^
+-- One payment of a subscription that was made, with what paid it.
+select p.id, p.merchant_order_id, coalesce(p.paid_at, p.created_at) as at, p.amount, p.refunded, p.currency, d.brand, d.last4
+  from payment p
+  join card d on d.merchant_id = p.merchant_id and d.live = p.live and d.id = p.card_id
+ where p.merchant_id = :merchant_id and p.live = :live and p.subscription_id = :subscription_id and p.id = :id
+   and p.state = any (:states);
 
 -- name: past_payments(merchant_id, live, subscription_id, before, most)
 -- A subscription's payments, newest first; :before is the period to go on below.

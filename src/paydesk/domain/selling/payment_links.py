@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
@@ -26,6 +27,7 @@ class Rhythm(StrEnum):
     YEARLY = "yearly"
 
 
+_SKU = re.compile(r"link-([0-9]{1,15})-[a-z]+", re.ASCII)
 _PERIODS = {Rhythm.MONTHLY: Period(1, "month"), Rhythm.YEARLY: Period(1, "year")}
 _WRITTEN = {Rhythm.MONTHLY: "1m", Rhythm.YEARLY: "1y"}
 
@@ -124,6 +126,15 @@ class _Row(Offer):
 def link_to(shop: Shop, link_id: int, seed: str) -> Link:
     """The link that leads to a payment link's page."""
     return Link(LinkTo.SALE, shop, link_id, seed)
+
+
+async def link_selling(database: Database, shop: Shop, sku: str) -> Link | None:
+    """The payment link that sells a package, by what pingbacks call that; None if none does."""
+    named = _SKU.fullmatch(sku)
+    if named is None:
+        return None
+    seed = await queries.seed_of_open(database, merchant_id=shop.merchant_id, live=shop.live, id=int(named[1]))
+    return None if seed is None else link_to(shop, int(named[1]), str(seed))
 
 
 async def find_payment_link(database: Database, link: OpenedLink) -> PaymentLink:

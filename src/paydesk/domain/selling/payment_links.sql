@@ -1,3 +1,7 @@
+-- name: seed_of_open(merchant_id, live, id)$
+-- By what a payment link is opened that still sells.
+select seed from payment_link where merchant_id = :merchant_id and live = :live and id = :id and active;
+
 -- name: find_payment_link(merchant_id, live, id)^
 -- A payment link with all that its page needs.
 select l.title, l.description, l.picture, l.large_picture, l.currency, l.price, l.monthly_price, l.yearly_price,

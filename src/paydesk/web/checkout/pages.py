@@ -16,7 +16,6 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from babel import Locale
 from babel.dates import format_date
@@ -24,7 +23,7 @@ from markupsafe import Markup, escape
 from starlette.responses import HTMLResponse, JSONResponse
 
 from paydesk.core.cards import BRAND_RULES, Brand
-from paydesk.core.urls import source_of
+from paydesk.core.urls import front_page, source_of
 from paydesk.domain.payments.line_items import LineItem
 from paydesk.domain.payments.states import PAGE_LEFT
 from paydesk.domain.shoppers.counting import CODES_A_DAY
@@ -337,10 +336,7 @@ def shop_home(success_url: str) -> str:
     """Where an unpaid customer finds the shop again: its front page, not the thank-you page;
     an app's own link.
     """
-    url = urlsplit(success_url)
-    if url.scheme in ("http", "https"):
-        return f"{url.scheme}://{url.netloc.rpartition('@')[2]}/"
-    return success_url
+    return front_page(success_url) or success_url
 
 
 def offer_of(view: CheckoutView, texts: Texts) -> Offer | None:

@@ -16,7 +16,8 @@ from starlette.responses import HTMLResponse
 
 from paydesk.core.cards import BRAND_RULES, Brand
 from paydesk.core.periods import occurrence
-from paydesk.domain.billing.for_customer import Holding, PastPayments
+from paydesk.core.urls import front_page
+from paydesk.domain.billing.for_customer import RECEIPTS, Holding, PastPayments, Receipt
 from paydesk.domain.billing.open_payments import Standing
 from paydesk.domain.payments.states import PAGE_LEFT
 from paydesk.domain.shoppers.for_customer import SavedAtShop
@@ -80,7 +81,20 @@ class PortalView:
     def state(self) -> str:
         """The state in a word."""
         subscription = self.holding.subscription
+        if self.failing:
+            return self.texts.get(wording.FAILING)
         return self.texts.get(wording.PAUSED if subscription.paused else wording.STATES[subscription.state])
+
+    @property
+    def state_class(self) -> str:
+        """The state as the page's style knows it."""
+        subscription = self.holding.subscription
+        return "failing" if self.failing else "paused" if subscription.paused else subscription.state.lower()
+
+    @property
+    def home(self) -> str:
+        """The shop's first page; empty where it has none that a customer may be led to."""
+        return front_page(self.holding.shop_url)
 
     @property
     def terms(self) -> str:
@@ -162,12 +176,22 @@ class PortalView:
 
 
 def subscription_page(
-    view: PortalView, payments: PastPayments, *, paging: bool = False, busy: bool = False
+    view: PortalView, payments: PastPayments, *, paging: bool = False, busy: bool = False, again: str = ""
 ) -> HTMLResponse:
     """The subscription with its past payments; `paging` says that the newest ones are
     on another page, `busy` that what was asked can't be while a charge is being made.
+
+    `again` is where one that is over may be bought once more.
     """
-    return _page("subscription.html", view, payments=payments, wording=wording, paging=paging, busy=busy)
+    said = {"payments": payments, "wording": wording, "receipts": RECEIPTS, "paging": paging, "busy": busy}
+    return _page("subscription.html", view, **said, again=again)
+
+
+def receipt_page(view: PortalView, receipt: Receipt) -> HTMLResponse:
+    """What proves one payment, to keep or to print."""
+    instead = receipt.card.instead
+    by = view.texts.get(wording.INSTEAD[instead]) if instead else ""
+    return _page("receipt.html", view, receipt=receipt, by=by)
 
 
 def saved_cards_page(saved: SavedAtShop, texts: Texts, path: str) -> HTMLResponse:

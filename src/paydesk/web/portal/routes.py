@@ -14,12 +14,15 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from paydesk.core.errors import NotFound
-from paydesk.domain.billing.for_customer import past_payments
+from paydesk.domain.billing.for_customer import find_receipt, past_payments
+from paydesk.domain.selling.payment_links import link_selling
 from paydesk.web.portal import changes, pages, replacing
 from paydesk.web.portal.visiting import PortalVisit, open_visit
 from paydesk.web.texts import Texts
+from paydesk.web.visits import base_path
 
 _PERIOD = re.compile(r"[0-9]{1,9}", re.ASCII)
+_PAYMENT = re.compile(r"[0-9]{1,15}", re.ASCII)
 
 Handler = Callable[[PortalVisit], Awaitable[Response]]
 
@@ -29,10 +32,9 @@ def _route(path: str, handler: Handler, method: str) -> Route:
 
     async def answer(request: Request) -> Response:
         try:
-            visit = await open_visit(request)
+            return await handler(await open_visit(request))
         except NotFound:
             return pages.not_found_page(_texts(request))
-        return await handler(visit)
 
     return Route(f"/portal/{{token}}{path}", answer, methods=[method])
 
@@ -47,11 +49,36 @@ async def show(visit: PortalVisit) -> Response:
     before = int(asked) if _PERIOD.fullmatch(asked) else None
     payments = await past_payments(visit.services.desk.database, visit.holding.subscription, before=before)
     busy = "busy" in visit.request.query_params and visit.holding.charging
-    return pages.subscription_page(visit.view, payments, paging=before is not None, busy=busy)
+    return pages.subscription_page(
+        visit.view, payments, paging=before is not None, busy=busy, again=await _again(visit)
+    )
+
+
+async def _again(visit: PortalVisit) -> str:
+    """Where a subscription that is over may be begun once more: the payment link that sells its
+    package, else the shop; empty while it runs.
+    """
+    held = visit.holding
+    if held.subscription.running:
+        return ""
+    link = await link_selling(visit.services.desk.database, held.shop, held.subscription.package.terms.sku_id)
+    if link is None:
+        return visit.view.home
+    return f"{base_path(visit.request)}/buy/{link.token(visit.services.desk.vault)}"
+
+
+async def show_receipt(visit: PortalVisit) -> Response:
+    """The receipt for one payment."""
+    number = str(visit.request.path_params["payment_id"])
+    if not _PAYMENT.fullmatch(number):
+        raise NotFound("there is no such receipt")
+    receipt = await find_receipt(visit.services.desk.database, visit.holding.subscription, int(number))
+    return pages.receipt_page(visit.view, receipt)
 
 
 routes = [
     _route("", show, "GET"),
+    _route("/receipt/{payment_id}", show_receipt, "GET"),
     _route("/cancel", changes.ask_to_cancel, "GET"),
     _route("/cancel", changes.submit_cancel, "POST"),
     _route("/undo", changes.submit_undo, "POST"),

@@ -19,6 +19,9 @@ STATES: dict[SubscriptionState, str] = {
 PAUSED = mark("Paused")
 """What a subscription is called that is paused, whatever state it is in."""
 
+FAILING = mark("Payment failed")
+"""What a subscription is called while its last charge failed and another one is to come."""
+
 PAYMENTS: dict[PaymentState, str] = {
     PaymentState.PROCESSING: mark("being checked"),
     PaymentState.CHALLENGED: mark("being checked"),
