@@ -44,3 +44,25 @@ async def test_an_alarm_that_nobody_raised_is_said_to_be_none(paydesk: Any) -> N
     answer = await paydesk("alarm", "settle", 987654321)
     assert answer.status != 0
     assert "there is no alarm 987654321" in answer.err
+
+
+async def test_a_difference_is_accepted_with_a_reason_and_can_wait_again(paydesk: Any, database: Database) -> None:
+    subject = "purchase 7-abc at simulator"
+    await raise_alarms(database, [Alarm(AlarmKind.not_reconciled, subject, "10.00 USD there")], now=utc_now())
+
+    async def listed(*options: str) -> list[dict[str, Any]]:
+        found = (await paydesk("alarm", "list", "--kind", "not_reconciled", "--json", *options)).result
+        return [one for one in found if one["subject"] == subject]
+
+    [one] = await listed()
+    silent = await paydesk("alarm", "accept", one["id"])
+    assert (silent.status, "say why in a note" in silent.err) == (1, True)
+    said = await paydesk("alarm", "accept", one["id"], "--note", "back by bank transfer")
+    assert (said.status, said.out) == (0, f"alarm {one['id']} is accepted\n")
+    assert await listed() == []
+    [kept] = await listed("--accepted")
+    assert (kept["accepted_by"], kept["accepted_why"]) == ("command line", "back by bank transfer")
+    assert "command line: back by bank transfer" in (await paydesk("alarm", "list", "--accepted")).out
+    back = await paydesk("alarm", "accept", one["id"], "--take-back", "--json")
+    assert back.result == {"taken_back": [one["id"]]}
+    assert len(await listed()) == 1

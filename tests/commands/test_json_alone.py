@@ -72,6 +72,7 @@ WORDS: dict[str, str] = {
     "mail resend": "1",
     "alarm list": "",
     "alarm settle": "9007199254740991",
+    "alarm accept": "9007199254740991 --note explained",
     "subscription list": "",
     "subscription show": "{subscription}",
     "subscription missed": "{merchant}",
@@ -112,7 +113,7 @@ and what others need the id of.
 REFUSED = {
     "acquirer add", "acquirer disable", "acquirer enable", "acquirer currencies", "acquirer key",
     "acquirer rule-add", "acquirer webhook",
-    "alarm settle", "chargeback lose", "chargeback reckon", "undo", "mail resend", "merchant go-live",
+    "alarm accept", "alarm settle", "chargeback lose", "chargeback reckon", "undo", "mail resend", "merchant go-live",
     "merchant guard lift",
     "payout account", "payout record", "pingback resend", "proceeds correct", "profile accept", "profile refuse",
 }  # fmt: skip

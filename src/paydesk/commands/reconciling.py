@@ -135,6 +135,8 @@ def show(found: Reconciled) -> None:
         typer.echo(f"  ended: {shown(f'{over.what} {over.reference}: {over.reason}')}")
     for one in found.differences:
         typer.echo(f"  {_line(one)}")
+    for one in found.accepted:
+        typer.echo(f"  accepted: {_line(one)}")
 
 
 def _line(one: Difference | Adopted) -> str:

@@ -11,9 +11,11 @@ from tests.web.account.conftest import Visitor, fields_of, leads_to, text_of
 
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
+from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms, settle_alarms
 from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.operations.accepting import accept_difference
 
 __all__ = ["database", "database_url"]
 
@@ -95,3 +97,17 @@ async def test_nobody_else_settles(owner: Visitor, database: Database, shop: Sho
     answer = await owner.web.post(SETTLE, data={"csrf": token, "id": str(alarm_id)})
     assert answer.status_code == 404
     assert await database.fetchval("select settled_at from alarm where id = $1", alarm_id) is None
+
+
+async def test_an_accepted_difference_is_listed_apart_with_who_and_why(operator: Visitor, database: Database) -> None:
+    subject = "purchase 7-abc at simulator"
+    await raise_alarms(database, [Alarm(AlarmKind.not_reconciled, subject, "10.00 USD there")], now=utc_now())
+    alarm_id = int(await database.fetchval("select max(id) from alarm"))
+    assert "No difference was accepted." in text_of(await operator.see(f"{PAGE}?view=accepted"))
+    await accept_difference(database, COMMAND_LINE, alarm_id, "back by <b>bank</b> transfer", now=utc_now())
+    assert "Nothing is wrong." in text_of(await operator.see(PAGE))
+    assert "Alarms 0" in text_of(await operator.see("/operator/overview"))
+    shown = await operator.see(f"{PAGE}?view=accepted")
+    assert "<b>bank" not in shown.text
+    assert subject in text_of(shown)
+    assert "command line: back by <b>bank</b> transfer" in text_of(shown)

@@ -88,6 +88,7 @@ class Action(StrEnum):
     outcome_asked = "outcome_asked"
     mail_resent = "mail_resent"
     alarm_settled = "alarm_settled"
+    difference_accepted = "difference_accepted"
     customer_erased = "customer_erased"
     customer_exported = "customer_exported"
     missed_periods_wanted = "missed_periods_wanted"

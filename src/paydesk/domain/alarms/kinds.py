@@ -99,7 +99,7 @@ MEANINGS: dict[AlarmKind, str] = {
         "An acquirer's own list says other than our books of a purchase or refund, and it can't be adopted (`paydesk "
         "reconcile --fix`); the reason says why. Look at it in the acquirer's pages and here, then collect or give "
         "back what differs (`paydesk undo`). It is compared again every hour, and the alarm settles itself once both "
-        "agree."
+        "agree; accept it with `paydesk alarm accept` if it is to stay so."
     ),
     AlarmKind.proceeds_differ: (
         "What an acquirer keeps or pays out differs from our books: a payment that it never paid out, a fee, an amount,"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Final
 
 import structlog
 
@@ -30,8 +31,8 @@ QUIET = timedelta(hours=3)
 """What was set aside is tried at least every hour:
 if it was not raised for so long, it went well since."""
 
+LONGEST_REASON: Final = 1000
 _LONGEST_SUBJECT = 200
-_LONGEST_REASON = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,7 @@ async def raise_alarms(database: Connection, alarms: Sequence[Alarm], *, now: da
         lives=[key[1] for key in by_key],
         kinds=[key[2] for key in by_key],
         subjects=[key[3] for key in by_key],
-        reasons=[storable_text(alarm.reason, longest=_LONGEST_REASON) for alarm in by_key.values()],
+        reasons=[storable_text(alarm.reason, longest=LONGEST_REASON) for alarm in by_key.values()],
         details=[storable_json(alarm.details) for alarm in by_key.values()],
         now=now,
     )

@@ -38,6 +38,9 @@ class ListedAlarm:
     times: int
     settled_at: datetime | None
     settled_by: str | None
+    accepted_at: datetime | None
+    accepted_by: str
+    accepted_why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +52,14 @@ class _Settled:
 
 
 async def list_alarms(
-    database: Database, page: Page, *, kind: AlarmKind | None = None, settled: bool = False
+    database: Database, page: Page, *, kind: AlarmKind | None = None, settled: bool = False, accepted: bool = False
 ) -> list[ListedAlarm]:
-    """A page of the open alarms, newest first; or of those that are settled, last settled first."""
-    statement = queries.settled_alarms if settled else queries.open_alarms
+    """A page of the open alarms, newest first; of those that are settled, last settled first;
+    or of those that were accepted and stand so still, last accepted first.
+    """
+    statement = queries.open_alarms
+    if settled or accepted:
+        statement = queries.settled_alarms if settled else queries.accepted_alarms
     return await records_of(ListedAlarm, statement(database, kind=kind and str(kind), **page.parameters()))
 
 

@@ -10,8 +10,9 @@ from decimal import Decimal
 from enum import StrEnum
 
 from paydesk.adapters.acquirers.listing import ListedPurchase, ListedRefund
+from paydesk.core.storable import storable_text
 from paydesk.domain.alarms.kinds import AlarmKind
-from paydesk.domain.alarms.raising import Alarm
+from paydesk.domain.alarms.raising import LONGEST_REASON, Alarm
 from paydesk.domain.payments.states import AttemptState, MovementKind, MovementState, PaymentState
 
 
@@ -27,6 +28,8 @@ class DifferenceKind(StrEnum):
 class Difference:
     """A purchase or refund of which the acquirer says other than our books;
     `reason` says what, in words.
+
+    `why_kept` says why it can't be adopted, where that is known; `reason` ends with it.
     """
 
     acquirer: str
@@ -37,6 +40,7 @@ class Difference:
     kind: DifferenceKind
     merchant_id: int | None = None
     payment_id: int | None = None
+    why_kept: str = ""
 
     @property
     def subject(self) -> str:
@@ -44,9 +48,15 @@ class Difference:
         return subject_of(self.what, self.key or self.reference, self.acquirer)
 
     @property
+    def fact(self) -> str:
+        """What differs, whoever looked and whether anybody tried to adopt it."""
+        return storable_text(self.reason.removesuffix(f": {self.why_kept}"), longest=LONGEST_REASON)
+
+    @property
     def alarm(self) -> Alarm:
         """The line that it is in the operator's list."""
         details = {"reference": self.reference, "merchant": self.merchant_id, "payment": self.payment_id}
+        details |= {"fact": self.fact} if self.why_kept else {}
         return Alarm(AlarmKind.not_reconciled, self.subject, self.reason, None, details)
 
 
@@ -138,8 +148,10 @@ class Ended:
 
 @dataclass(slots=True)
 class Reconciled:
-    """What comparing with one acquirer's list came to;
-    `foreign` were made by other software on the same account.
+    """What comparing with one acquirer's list came to.
+
+    `foreign` were made by other software on the same account, `accepted` are differences that an
+    operator took as they are.
     """
 
     acquirer: str
@@ -149,6 +161,7 @@ class Reconciled:
     adopted: list[Adopted] = field(default_factory=list)
     ended: list[Ended] = field(default_factory=list)
     differences: list[Difference] = field(default_factory=list)
+    accepted: list[Difference] = field(default_factory=list)
 
 
 def subject_of(what: str, key: str, acquirer: str) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TypeVar
 
@@ -17,6 +17,7 @@ from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import raise_alarms, settle_alarms
+from paydesk.domain.operations.accepting import those_accepted
 from paydesk.domain.operations.adopting import adopt, pass_ids
 from paydesk.domain.operations.catching_up import catch_up
 from paydesk.domain.operations.comparing import UNKNOWN_HERE, difference, had_money, has_money, refund_difference
@@ -127,8 +128,17 @@ class ListReading:
         self._name(why)
         if both_ways:
             await self._look_for_missing()
+        await self._leave_accepted()
         if self.tells:
             await raise_alarms(self.database, [one.alarm for one in self.found.differences], now=self.now)
+
+    async def _leave_accepted(self) -> None:
+        """What an operator took as it is, and is so still, is no difference, nor given back."""
+        self.found.accepted = await those_accepted(self.database, self.found.differences)
+        left_alone = {one.subject for one in self.found.accepted}
+        self.found.differences = [one for one in self.found.differences if one.subject not in left_alone]
+        keys = {one.key for one in self.found.accepted}
+        self.paid_twice = [key for key in self.paid_twice if key not in keys]
 
     async def _read_pages(self, told: Callable[[], None], *, fix: bool) -> None:
         """What may still be paid on pages that our books forgot; with `fix` they are ended."""
@@ -328,7 +338,7 @@ class ListReading:
             reason = why.get(one.listed.key) if isinstance(one.listed, ListedPurchase) and one.booked is None else None
             told = one.difference
             if reason is not None:
-                told = self._differs(one.listed, f"{told.reason}: {reason}", one.booked)
+                told = replace(told, reason=f"{told.reason}: {reason}", why_kept=reason)
             self.found.differences.append(told)
 
     async def _look_for_missing(self) -> None:

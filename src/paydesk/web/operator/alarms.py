@@ -18,23 +18,27 @@ from paydesk.web.operator.face import FACE
 
 section = Section(FACE)
 _ALARMS = "/operator/alarms"
-_SETTLED = "settled"
+_SETTLED, _ACCEPTED = "settled", "accepted"
 
 
 @section.page(_ALARMS, needs=Access.operator)
 async def show_alarms(visit: Visit) -> Response:
-    """A page of the open alarms, newest first, or of the settled ones; of one kind if asked."""
-    kind, settled = visit.form.text("kind", 60), visit.form.text("view", 10) == _SETTLED
+    """A page of the open alarms, newest first, or of the settled or accepted ones;
+    of one kind if asked.
+    """
+    kind, asked = visit.form.text("kind", 60), visit.form.text("view", 10)
+    settled, accepted = asked == _SETTLED, asked == _ACCEPTED
     wanted = AlarmKind(kind) if kind in set(AlarmKind) else None
-    found = await list_alarms(visit.database, page_asked(visit), kind=wanted, settled=settled)
+    found = await list_alarms(visit.database, page_asked(visit), kind=wanted, settled=settled, accepted=accepted)
     shown = found[:ROWS]
     older = mark_of(_place(shown[-1]), shown[-1].id) if len(found) > ROWS else ""
-    view = {"view": _SETTLED} if settled else {}
+    view = {"view": asked} if settled or accepted else {}
     kept = {**view, "kind": str(wanted or "")}
     return visit.page(
         "alarms.html",
         found=shown,
         settled=settled,
+        accepted=accepted,
         kind=str(wanted or ""),
         kinds=[("", visit.texts.get("Every kind")), *((str(one), kind_name(one)) for one in AlarmKind)],
         name_of=kind_name,
@@ -43,6 +47,7 @@ async def show_alarms(visit: Visit) -> Response:
         views=[
             (_ALARMS, visit.texts.get("Open")),
             (list_address(_ALARMS, {"view": _SETTLED}), visit.texts.get("Settled")),
+            (list_address(_ALARMS, {"view": _ACCEPTED}), visit.texts.get("Accepted")),
         ],
         current=list_address(_ALARMS, view),
         newest=list_address(_ALARMS, kept) if visit.form.text("before") else "",
@@ -69,7 +74,7 @@ def kind_name(kind: str) -> str:
 
 
 def _place(alarm: ListedAlarm) -> datetime:
-    return alarm.settled_at or alarm.raised_at
+    return alarm.settled_at or alarm.accepted_at or alarm.raised_at
 
 
 def _details(alarm: ListedAlarm) -> str:
