@@ -37,6 +37,9 @@ _CARD = {"cardHolder": "A Lovelace", "cardNumber": "4242", "cardLabel": "Visa", 
 _CARD["cardExpiryDate"] = "2031-12-31"
 _DETAILS: dict[str, dict[str, Any]] = {"creditcard": _CARD, "ideal": {"consumerName": "A Lovelace"}, "paypal": {}}
 
+_ACCOUNT = {"consumerName": "A Lovelace", "consumerAccount": "NL55INGB0000000000", "consumerBic": "INGBNL2A"}
+_GIVES_DEBITS = {"bancontact", "belfius", "eps", "ideal", "kbc", "mybank"}
+
 Said = tuple[int, Any]
 
 
@@ -165,9 +168,11 @@ class Mollie:
     def _charge(self, payment: dict[str, Any], mandate: str) -> None:
         """A charge without the customer is decided, or on its way."""
         del payment["expiresAt"]
+        if self.mandates[mandate]["method"] == "directdebit":
+            return self._move(payment, "pending", method="directdebit", mandateId=mandate, details=dict(_ACCOUNT))
         failed = {"failureReason": self.failure_reason} if self.recurring_status == "failed" else {}
         more = {"method": "creditcard", "mandateId": mandate, "details": {**_CARD, **failed}}
-        self._move(payment, self.recurring_status, **more)
+        return self._move(payment, self.recurring_status, **more)
 
     def _create_customer(self, asked: dict[str, Any]) -> Said:
         name = f"cst_{len(self.customers) + 1:06}"
@@ -189,16 +194,18 @@ class Mollie:
         }
         return 201, self.customers[name]
 
-    def _give_mandate(self, payment: dict[str, Any]) -> None:
-        """A first payment by card allows later ones."""
+    def _give_mandate(self, payment: dict[str, Any], method: str) -> None:
+        """A first payment allows later ones: by card, or by debit of the account."""
+        card = {name: _CARD[name] for name in ("cardHolder", "cardNumber", "cardLabel", "cardExpiryDate")}
+        is_debit = method in _GIVES_DEBITS
         name = f"mdt_{len(self.payments)}x{len(self.mandates) + 1}"
         own = f"{self.base_url}/v2/customers/{payment['customerId']}/mandates/{name}"
         self.mandates[name] = {
             "resource": "mandate",
             "id": name,
             "mode": "test",
-            "method": "creditcard",
-            "details": {name: _CARD[name] for name in ("cardHolder", "cardNumber", "cardLabel", "cardExpiryDate")},
+            "method": "directdebit" if is_debit else "creditcard",
+            "details": dict(_ACCOUNT) if is_debit else card,
             "signatureDate": None,
             "mandateReference": None,
             "status": "valid",
@@ -343,13 +350,14 @@ class Mollie:
         if status == "paid":
             more["paidAt"] = self._written(self.now)
             if self.payments[name]["sequenceType"] == "first":
-                self._give_mandate(self.payments[name])
+                self._give_mandate(self.payments[name], method)
         self._move(self.payments[name], status, **more)
         return True
 
-    def settle(self, name: str, status: str) -> None:
-        """A payment that was pending is paid or failed."""
-        self._move(self.payments[name], status)
+    def settle(self, name: str, status: str, reason: str = "") -> None:
+        """A payment that was pending is paid or failed, for the `reason` of its bank."""
+        details = self.payments[name]["details"] | ({"bankReasonCode": reason} if reason else {})
+        self._move(self.payments[name], status, details=details)
 
     def charge_back(self, name: str, value: str) -> str:
         """A bank takes money back."""

@@ -318,6 +318,9 @@ class StripeCheckout:
         charge: dict[str, Any] = {"id": f"ch_{intent['id']}", "object": "charge", "amount_refunded": 0}
         charge["payment_method_details"] = {key: method[key] for key in ("type", "card") if key in method}
         intent |= {"latest_charge": charge, "next_action": None}
+        if method["type"] == "sepa_debit":
+            intent["status"] = "processing"
+            return intent
         if intent["capture_method"] == "manual":
             intent["status"] = "requires_capture"
             return intent
@@ -430,9 +433,11 @@ class StripeCheckout:
         return sum(one["amount"] for one in of_key if one["status"] in held)
 
     def debit_ends(self, name: str, *, paid: bool) -> None:
-        """The bank of a customer who pays by direct debit has decided, days later."""
-        session = self.sessions[name]
-        intent = self.intents[session["payment_intent"]]
+        """The bank of a customer who pays by direct debit has decided, days later: of a session's
+        payment, or of a later charge.
+        """
+        session = self.sessions.get(name, {})
+        intent = self.intents[session.get("payment_intent", name)]
         assert intent["status"] == "processing"
         if paid:
             intent |= {"status": "succeeded", "amount_received": intent["amount"]}

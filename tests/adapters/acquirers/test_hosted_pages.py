@@ -53,6 +53,7 @@ from paydesk.adapters.acquirers.wrapping import PassingAcquirer
 VISA = {"type": "card", "card": {"brand": "visa", "last4": "4242", "wallet": None, "exp_month": 12, "exp_year": 2031}}
 IN_WALLET = {"type": "card", "card": {"brand": "mastercard", "last4": "4444", "wallet": {"type": "apple_pay"}}}
 IDEAL = {"type": "ideal", "ideal": {"bank": "ing"}}
+SEPA = {"type": "sepa_debit", "sepa_debit": {"last4": "3000"}}
 
 
 @dataclass
@@ -617,7 +618,7 @@ class TestStripesOwn:
         assert stripes.standin is not None
         wanted = stripes.wanted(slow=True)
         opened = await stripes.acquirer.open_page(wanted)
-        stripes.standin.pay(opened.reference, {"type": "sepa_debit", "sepa_debit": {"last4": "3000"}}, sure=False)
+        stripes.standin.pay(opened.reference, SEPA, sure=False)
         page = await stripes.acquirer.find_page(wanted.key, opened.reference)
         assert (page.state, page.instrument) == (PageState.PENDING, Instrument(InstrumentKind.SLOW_BANK))
         assert page.until is not None
@@ -654,6 +655,47 @@ class TestStripesOwn:
         assert stripes.standin is not None
         opened = await stripes.acquirer.open_page(stripes.wanted(keep=True))
         assert not stripes.standin.pay(opened.reference, {"type": method})
+
+    async def test_where_slow_methods_are_wanted_sepa_s_debit_is_kept_and_no_other(
+        self, stripes: StripesWindow
+    ) -> None:
+        assert stripes.standin is not None
+        await stripes.acquirer.open_page(stripes.wanted(keep=True, slow=True))
+        sent = unquote(stripes.standin.asked[-1][2].decode())
+        left_out = {one.partition("=")[2] for one in sent.split("&") if one.startswith("excluded_payment_method")}
+        assert set(SLOW) - left_out == {"sepa_debit"}
+        assert {"ideal", "bancontact"} <= left_out
+        assert "payment_intent_data[setup_future_usage]=off_session" in sent
+
+    @pytest.mark.parametrize("amount", [Decimal(10), Decimal(0)], ids=["paid", "set up"])
+    @pytest.mark.parametrize("paid", [True, False])
+    async def test_a_later_debit_is_pending_until_its_bank_has_decided(
+        self, stripes: StripesWindow, paid: bool, amount: Decimal
+    ) -> None:
+        assert stripes.standin is not None
+        wanted = stripes.wanted(keep=True, slow=True, amount=amount)
+        opened = await stripes.acquirer.open_page(wanted)
+        assert stripes.standin.pay(opened.reference, SEPA, sure=not amount)
+        if amount:
+            stripes.standin.debit_ends(opened.reference, paid=True)
+        kept = (await stripes.acquirer.find_page(wanted.key, opened.reference)).instrument
+        assert kept is not None
+        assert (kept.kind, kept.slow, kept.exp_year) == (InstrumentKind.SLOW_BANK, True, 0)
+        charge = stripes.charge(kept.reference)
+        answer = await stripes.acquirer.charge_stored(charge)
+        assert isinstance(answer, Pending)
+        assert answer.until is not None
+        assert timedelta(days=20) < answer.until - stripes.clock.now < timedelta(days=22)
+        assert await stripes.acquirer.charge_stored(charge) == answer
+        for_good = charge.not_after + timedelta(minutes=1)
+        stripes.pass_to(for_good)
+        assert await stripes.acquirer.find(charge.key, charge.not_after) == answer
+        assert stripes.taken(charge.key) == 0
+        stripes.standin.debit_ends(answer.reference, paid=paid)
+        found = await stripes.acquirer.find(charge.key, charge.not_after)
+        assert isinstance(found, Approved if paid else Declined)
+        assert found.until == charge.not_after
+        assert stripes.taken(charge.key) == (charge.amount if paid else 0)
 
     async def test_another_method_is_kept_and_charged_as_what_it_is(self, stripes: StripesWindow) -> None:
         assert stripes.standin is not None

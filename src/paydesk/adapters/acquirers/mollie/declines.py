@@ -1,6 +1,7 @@
 """Mollie's reasons for a payment that failed as ours.
 
-Source: docs.mollie.com/reference/get-payment, `details.failureReason`.
+Source: docs.mollie.com/reference/get-payment, `details.failureReason` of cards, and of debits
+    `details.bankReasonCode`, a word of the banks' own (ISO 20022).
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from typing import Final
 from paydesk.adapters.acquirers.interface import DeclineReason
 
 _BY_WORD: Final[Mapping[str, DeclineReason]] = {
+    "AC04": DeclineReason.CLOSED_ACCOUNT,
+    "AM04": DeclineReason.INSUFFICIENT_FUNDS,
     "authentication_abandoned": DeclineReason.AUTHENTICATION_FAILED,
     "authentication_failed": DeclineReason.AUTHENTICATION_FAILED,
     "authentication_required": DeclineReason.AUTHENTICATION_FAILED,

@@ -2,11 +2,12 @@
 Mollie's for each page, and the mandate that its payment gives.
 
 A later charge is a payment with our key, under that mandate. It answers at once or within moments;
-one that doesn't is looked at until it has. Only cards are kept: other methods give mandates for
-direct debits, whose money is not sure for days.
+one that doesn't is looked at until it has. Other methods than cards give mandates for SEPA direct
+debits, whose money is not sure for days: they are kept only where slow methods are wanted.
 
-Source: docs.mollie.com/docs/recurring-payments; docs.mollie.com/reference/create-customer,
-    /create-payment (`sequenceType`), /get-mandate, /revoke-mandate.
+Source: docs.mollie.com/docs/recurring-payments; docs.mollie.com/docs/sepa-direct-debit;
+    docs.mollie.com/reference/create-customer, /create-payment (`sequenceType`), /get-mandate,
+    /revoke-mandate.
 """
 
 from __future__ import annotations
@@ -49,6 +50,8 @@ from paydesk.adapters.acquirers.purchases import Purchase
 
 METHODS: Final = ("applepay", "creditcard")
 """Methods whose later charges are answered at once."""
+KEPT_AS_DEBITS: Final = ("bancontact", "belfius", "eps", "ideal", "kbc", "mybank")
+"""Methods that pay at once from an account, which is charged by SEPA direct debit later."""
 METHODS_FOR_NOTHING: Final = ("creditcard",)
 """Methods that are kept without a payment."""
 
@@ -118,7 +121,7 @@ class Kept:
     async def _outcome(self, payment: Payment) -> Outcome:
         """What a charge came to, if that is known within moments. Raises: OutcomeUnknown."""
         for pause in self._pauses:
-            if not payment.is_open:
+            if not payment.is_open or payment.is_debit:
                 break
             await asyncio.sleep(pause)
             payment = await self._looking.payment(payment.id) or payment

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
@@ -18,6 +18,7 @@ from paydesk.adapters.acquirers.interface import (
     Declined,
     Finding,
     OutcomeUnknown,
+    Pending,
     Voided,
 )
 from paydesk.adapters.acquirers.marks import MOST_BYTES, Mark, fitting, packed, unpacked
@@ -58,6 +59,15 @@ def _weight(metadata: dict[str, str]) -> int:
     return len(msgspec.json.encode(metadata))
 
 
+DEBIT: Final = "directdebit"
+"""What later charges are where a bank account is kept: SEPA direct debits."""
+
+DEBIT_TAKES: Final = timedelta(days=14)
+"""In how long Mollie knows at the latest whether one was paid: in nine business days
+(docs.mollie.com/docs/sepa-direct-debit).
+"""
+
+
 class Amount(msgspec.Struct, frozen=True):
     """A sum of money, in main units."""
 
@@ -92,6 +102,7 @@ class Details(msgspec.Struct, frozen=True, rename="camel"):
     card_security: str | None = None
     wallet: str | None = None
     failure_reason: str | None = None
+    bank_reason_code: str | None = None
 
 
 class Payment(msgspec.Struct, frozen=True, rename="camel"):
@@ -148,6 +159,11 @@ class Payment(msgspec.Struct, frozen=True, rename="camel"):
     def url(self) -> str:
         """Its page, empty once there is none."""
         return self.links.checkout.href if self.links.checkout else ""
+
+    @property
+    def is_debit(self) -> bool:
+        """Whether it is a later charge by direct debit, whose money is not sure for days."""
+        return self.sequence_type == "recurring" and self.method == DEBIT
 
     @property
     def captured(self) -> Decimal:
@@ -276,6 +292,8 @@ def finding_of(payment: Payment, *, voided: bool) -> Finding:
     Raises: OutcomeUnknown while its money is not sure.
     """
     match payment.status:
+        case "open" | "pending" if payment.is_debit:
+            return Pending(payment.id, payment.at + DEBIT_TAKES)
         case "open" if payment.sequence_type != "recurring":
             return Challenged(payment.id, payment.url)
         case "paid":
@@ -283,6 +301,8 @@ def finding_of(payment: Payment, *, voided: bool) -> Finding:
         case "canceled" | "expired":
             return Voided()
         case "failed":
-            why = payment.details.failure_reason if payment.details else None
-            return Declined(decline_reason(why), payment.until)
+            told = payment.details
+            return Declined(
+                decline_reason((told and (told.failure_reason or told.bank_reason_code)) or ""), payment.until
+            )
     raise OutcomeUnknown(f"Mollie is not done with {payment.id}: {payment.status[:40]}")

@@ -37,9 +37,9 @@ from paydesk.adapters.acquirers.instruments import Instrument, InstrumentKind
 from paydesk.adapters.acquirers.interface import AcquirerRefused, KeyUsed, NoSuchPage, OutcomeUnknown
 from paydesk.adapters.acquirers.mollie.amounts import value_of
 from paydesk.adapters.acquirers.mollie.calls import Calls, header_of
-from paydesk.adapters.acquirers.mollie.kept import METHODS, METHODS_FOR_NOTHING, Kept
+from paydesk.adapters.acquirers.mollie.kept import KEPT_AS_DEBITS, METHODS, METHODS_FOR_NOTHING, Kept
 from paydesk.adapters.acquirers.mollie.looking import REFERENCE, Looking, place
-from paydesk.adapters.acquirers.mollie.objects import ASKED, Listed, Payment, digest_of, metadata_of, written
+from paydesk.adapters.acquirers.mollie.objects import ASKED, DEBIT, Listed, Payment, digest_of, metadata_of, written
 
 PROMPT: Final = (
     "applepay",
@@ -71,6 +71,9 @@ BANKS: Final = frozenset(
     {"bancontact", "belfius", "bizum", "blik", "eps", "ideal", "kbc", "mybank", "przelewy24", "twint", "wero"}
 )
 """Methods that pay from a bank account, at once."""
+
+DEBITED_IN: Final = "EUR"
+"""The one currency of SEPA direct debits."""
 
 LOCALES: Final = tuple(
     """
@@ -235,7 +238,10 @@ def instrument_of(payment: Payment) -> Instrument:
             return card
         month, year = _end_of((details and details.card_expiry_date) or "")
         return replace(card, reference=payment.kept, exp_month=month, exp_year=year)
-    return Instrument(InstrumentKind.BANK if method in BANKS else InstrumentKind.OTHER)
+    if method == DEBIT:
+        return Instrument(InstrumentKind.SLOW_BANK)
+    shown = Instrument(InstrumentKind.BANK if method in BANKS else InstrumentKind.OTHER)
+    return replace(shown, reference=payment.kept, slow=True) if method in KEPT_AS_DEBITS else shown
 
 
 def _end_of(day: str) -> tuple[int, int]:
@@ -254,6 +260,8 @@ def _asked(wanted: PageRequest) -> dict[str, Any]:
     }
     if wanted.keep or wanted.keep_card:
         methods = METHODS if wanted.amount else METHODS_FOR_NOTHING
+        if wanted.slow and wanted.amount and wanted.currency == DEBITED_IN:
+            methods += KEPT_AS_DEBITS
         asked |= {"sequence_type": "first", "method": list(methods)}
     if wanted.email:
         asked["billing_address"] = {"email": wanted.email}

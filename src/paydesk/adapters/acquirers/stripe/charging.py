@@ -12,7 +12,7 @@ from paydesk.adapters.acquirers.interface import DeclineReason
 from paydesk.adapters.acquirers.purchases import Purchase
 from paydesk.adapters.acquirers.stripe.amounts import minor_units
 from paydesk.adapters.acquirers.stripe.calls import Calls, Rejected
-from paydesk.adapters.acquirers.stripe.objects import ALWAYS_AUTHENTICATE, KEY, Intent, Named, metadata_of
+from paydesk.adapters.acquirers.stripe.objects import ALWAYS_AUTHENTICATE, DEBITS, KEY, Intent, Named, metadata_of
 
 
 class Charging:
@@ -44,7 +44,10 @@ class Charging:
         """
         kept = purchase.stored_reference or purchase.network_reference or ""
         customer, method, kind = [*kept.split("/"), "card"][:3]
-        how = {"customer": customer, "payment_method": method, "off_session": True}
+        how: dict[str, object] = {"customer": customer, "payment_method": method, "off_session": True}
+        if kind in DEBITS:
+            # What it waits for is told of the charge.
+            how["expand"] = ["latest_charge"]
         return await self._pay(purchase, how | {"allowed_payment_method_types": [kind]})
 
     async def _pay(self, purchase: Purchase, how: dict[str, object]) -> Intent:

@@ -327,7 +327,7 @@ def _method(intent: Intent | None) -> PaymentMethod | None:
 def _shown(method: PaymentMethod) -> Instrument:
     """A method in our words."""
     if method.type in DEBITS:
-        return Instrument(InstrumentKind.SLOW_BANK)
+        return Instrument(InstrumentKind.SLOW_BANK, slow=True)
     if method.card is None:
         return Instrument(InstrumentKind.BANK if method.type in BANKS else InstrumentKind.OTHER)
     brand, wallet = method.card.brand or "", method.card.wallet.type if method.card.wallet else ""

@@ -4,20 +4,22 @@ key, as its reference, and in the metadata of the payment that it makes.
 So its payment is found, refunded and disputed as any other. Everything that would make the customer
 pay another amount, or in another currency, is off; which methods are offered is the account's own
 setting, but for those whose money is not sure for days (of which direct debits are offered where
-slow ones are wanted), and, where the money is only to be held, those that take it at once: Stripe
-leaves these out by itself, and they are named all the same. What waits for the customer to go and
-pay somewhere is never offered: the order would be held by it. What is to be charged again is kept
-with a customer of Stripe's, by the payment, or in setup mode where nothing is paid.
+slow ones are wanted, and only SEPA's where they are kept), and, where the money is only to be held,
+those that take it at once: Stripe leaves these out by itself, and they are named all the same. What
+waits for the customer to go and pay somewhere is never offered: the order would be held by it. What
+is to be charged again is kept with a customer of Stripe's, by the payment, or in setup mode where
+nothing is paid.
 
 Source: docs.stripe.com/api/checkout/sessions; docs.stripe.com/payments/checkout/fulfillment,
     "Delayed notification payment methods"; docs.stripe.com/payments/save-during-payment;
-    docs.stripe.com/payments/checkout/save-and-reuse;
+    docs.stripe.com/payments/checkout/save-and-reuse; docs.stripe.com/payments/sepa-debit;
     docs.stripe.com/payments/place-a-hold-on-a-payment-method;
     docs.stripe.com/changelog/clover/2025-09-30/checkout-capture-method-per-payment-method.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -56,9 +58,14 @@ SLOW: Final = (
 )
 """Methods whose money is not sure for days: they are not offered, but for `DEBITS` if wanted."""
 
+KEPT_DEBITS: Final = ("sepa_debit",)
+"""Those of them that are offered, if wanted, where what is paid with will be charged again: the
+others ask for more than a session says (mandates, checks of the account).
+"""
+
 KEPT_AS_DEBITS: Final = ("bancontact", "ideal")
-"""Methods that pay at once, but are kept as direct debits, whose money is not sure for days: they
-are not offered where what is paid with will be charged again.
+"""Methods that pay at once, but are kept as direct debits, under another name than they were paid
+with: they are not offered where what is paid with will be charged again.
 """
 
 AT_ONCE: Final = (
@@ -332,7 +339,8 @@ def _payment(wanted: PageRequest) -> dict[str, Any]:
 
 def _too_slow(wanted: PageRequest) -> tuple[str, ...]:
     """The methods that are not offered because their money is not sure at once."""
-    return tuple(method for method in SLOW if not (wanted.slow and method in DEBITS))
+    offered: Iterable[str] = () if not wanted.slow else KEPT_DEBITS if wanted.keep else DEBITS
+    return tuple(method for method in SLOW if method not in offered)
 
 
 def _locale(language: str) -> str:
