@@ -9,23 +9,32 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
+from ipaddress import ip_network
 from typing import Any
 
 import pytest
-from tests import shopfront
+from tests import breaking, shopfront
 from tests.shopfront import MONTHLY
 from tests.till import Till
 
 from paydesk.adapters.acquirers.interface import DeclineReason
+from paydesk.adapters.acquirers.purchases import CardDetails
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.adapters.acquirers.simulator.own_pages import Way
 from paydesk.adapters.acquirers.simulator.purchase_state import Standing
+from paydesk.adapters.acquirers.simulator.remembering import TRANSFER_TAKES
+from paydesk.adapters.outbound import OutboundClient
+from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Busy, Conflict
 from paydesk.core.periods import Period
+from paydesk.domain.billing.card_changes import Replaced
+from paydesk.domain.billing.replacing_cards import NewCard, replace_card
 from paydesk.domain.merchants.customer_links import Link
 from paydesk.domain.payments.challenges import settle_challenge
+from paydesk.domain.payments.letting_go import ask_unneeded
 from paydesk.domain.payments.results import ConfirmWithBank, Paid, Unsettled
+from paydesk.domain.pingbacks.sending import PingbackSender
 from paydesk.domain.privacy.belongings import Subject
 from paydesk.domain.privacy.erasing import erase
 from paydesk.domain.subscriptions.changing import cancel_later, pause
@@ -34,12 +43,16 @@ from paydesk.domain.subscriptions.ending import cancel
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.states import SubscriptionState
 from paydesk.domain.subscriptions.subscription_terms import Terms, Trial
+from paydesk.domain.test_clock.advancing import What, advance
 
 Charges = Callable[[], list[Standing]]
 
 WEEKLY = replace(MONTHLY, period=Period(13, "day"))
 FREE = replace(MONTHLY, trial=Trial(Decimal(0), Period(14, "day")))
 ORDER = "club"
+NEW_CARD = NewCard(
+    CardDetails("5555555555554444", 12, 2040, "Ada Lovelace", "123"), "203.0.113.9", "https://pay.test/back"
+)
 
 
 @pytest.fixture
@@ -259,3 +272,68 @@ class TestShortPlans:
             slow.database, slow.shop, current.id, Plan(period="2w"), by="merchant", now=utc_now(), preview=True
         )
         assert changed.moved
+
+
+class TestClock:
+    async def test_it_stops_on_the_day_and_the_days_are_over(
+        self, slow: Till, bank: Bank, charges: Charges, vault: Vault
+    ) -> None:
+        before = await begin(slow, bank)
+        assert before.date_next is not None
+        client = OutboundClient([ip_network("127.0.0.0/8")], timeout=15.0)
+        sender = PingbackSender(slow.database, vault, client)
+        summary = await advance(slow.desk, sender, slow.shop.merchant_id, Period(4, "month"))
+        await client.close()
+        paid = [event.at for event in summary.events if event.what is What.PAYMENT]
+        for at, period in zip(paid, (2, 3, 4), strict=True):
+            due = before.schedule.due(period)
+            assert due is not None
+            assert timedelta() <= at - due - TRANSFER_TAKES < timedelta(minutes=1)
+        assert summary.unsettled == ()
+        assert taken(charges) == [Decimal(10)] * 4
+        assert await slow.problems() == []
+
+
+class TestReplacing:
+    async def test_a_card_takes_its_place_from_the_next_period_on(
+        self, slow: Till, bank: Bank, charges: Charges
+    ) -> None:
+        pending, _ = await renewing(slow, bank)
+        old = await slow.database.fetchval("select card_id from subscription where id = $1", pending.id)
+        given = await replace_card(slow.desk, pending, None, NEW_CARD, now=utc_now())
+        assert given == Replaced()
+        assert await slow.charge((await slow.now(pending)).date_next) == 0
+        await ask_unneeded(slow.database, now=utc_now())
+        assert await slow.database.fetchval("select let_go_at from card where id = $1", old) is None
+        await slow.settle(hours=49)
+        after = await slow.now(pending)
+        assert (after.counter, after.failures) == (2, 0)
+        assert after.date_next == pending.schedule.due(pending.next_period + 1)
+        assert taken(charges) == [Decimal(10)] * 2
+        await ask_unneeded(slow.database, now=utc_now())
+        assert await slow.database.fetchval("select let_go_at from card where id = $1", old) is not None
+        assert await slow.problems() == []
+
+
+class TestPutBack:
+    """The database was put back to before the debit was sent."""
+
+    @staticmethod
+    async def forget(slow: Till, pending: Subscription) -> None:
+        forgotten = (await slow.payments())[-1]["id"]
+        await slow.database.execute("update subscription set charging_attempt_id = null where id = $1", pending.id)
+        await breaking.forget(slow.database, slow.shop.merchant_id, "payment_attempt", payment_id=forgotten)
+        await breaking.forget(slow.database, slow.shop.merchant_id, "payment", id=forgotten)
+
+    async def test_a_debit_that_was_forgotten_is_taken_up_and_not_sent_twice(
+        self, slow: Till, bank: Bank, charges: Charges
+    ) -> None:
+        before = await begin(slow, bank)
+        pending = await renewed(slow, before)
+        await self.forget(slow, pending)
+        await slow.charge(before.date_next)
+        assert [one["state"] for one in await slow.payments()] == ["captured", "pending"]
+        assert len(slow.standings()) == 2
+        await slow.settle(hours=49)
+        assert (await slow.now(before)).counter == 2
+        assert taken(charges) == [Decimal(10)] * 2
