@@ -123,7 +123,6 @@ class TestOnItsWay:
         assert after.date_next == before.schedule.due(before.next_period + 1)
         assert taken(charges) == [Decimal(10)] * 2
         assert len(await slow.told()) == 2
-        assert await slow.alarms() == []
         assert await slow.problems() == []
         await slow.settle(hours=60)
         assert len(await slow.told()) == 2

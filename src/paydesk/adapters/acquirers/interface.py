@@ -227,6 +227,8 @@ class Acquirer(Protocol):
     async def charge_stored(self, purchase: Purchase) -> Outcome:
         """Take money from a stored card, or from an instrument that is kept, without the customer
         (merchant-initiated). Moves money.
+
+        Pending is the answer where its bank takes some days; `find` tells what it came to.
         """
 
     async def open_page(self, wanted: PageRequest) -> Page:

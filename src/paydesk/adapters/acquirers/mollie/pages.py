@@ -259,7 +259,7 @@ def _asked(wanted: PageRequest) -> dict[str, Any]:
         "method": list(PROMPT),
     }
     if wanted.keep or wanted.keep_card:
-        methods = METHODS if wanted.amount else METHODS_FOR_NOTHING
+        methods: tuple[str, ...] = METHODS if wanted.amount else METHODS_FOR_NOTHING
         if wanted.slow and wanted.amount and wanted.currency == DEBITED_IN:
             methods += KEPT_AS_DEBITS
         asked |= {"sequence_type": "first", "method": list(methods)}
