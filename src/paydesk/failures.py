@@ -19,7 +19,7 @@ from paydesk.database.pool import AWAY
 from paydesk.database.waiting import RETRY_AFTER, NoConnection
 from paydesk.web.api.list_parameters import refuse_invalid
 from paydesk.web.checkout import pages
-from paydesk.web.errors import error_json, problem_json
+from paydesk.web.json_errors import error_json, problem_json
 from paydesk.web.meant import meant
 from paydesk.web.visits import base_path, wants_json
 

@@ -16,7 +16,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from paydesk.core.errors import SetupError
-from paydesk.web.errors import problem_json
+from paydesk.web.json_errors import problem_json
 from paydesk.web.visits import wants_json
 
 PROBES = ("/healthz", "/readyz")

@@ -16,7 +16,7 @@ from paydesk.domain.merchants.idempotent_calls import KEPT, ApiCall, KeptAnswer,
 from paydesk.domain.merchants.shop import Shop
 from paydesk.web.api.bodies import media_type, raw_body
 from paydesk.web.api.services import ApiServices, Services
-from paydesk.web.errors import error_json
+from paydesk.web.json_errors import error_json
 
 NAME = "Idempotency-Key"
 REPLAYED = "Idempotent-Replayed"

@@ -18,7 +18,7 @@ from paydesk.core.errors import Malformed, NotFound
 from paydesk.core.paging import EARLIEST, LARGEST_ID, LATEST, Page, Place, read_moment
 from paydesk.domain.merchants.shop import Shop
 from paydesk.web.api.cursors import read_cursor
-from paydesk.web.errors import problem_json
+from paydesk.web.json_errors import problem_json
 
 MOST_ROWS = 100
 _ID = re.compile(r"[1-9][0-9]{0,18}")

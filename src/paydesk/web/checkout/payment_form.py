@@ -14,7 +14,7 @@ from paydesk.domain.payments import metrics
 from paydesk.domain.payments.receiving import LARGEST_BODY, receive_form
 from paydesk.web.checkout import pages
 from paydesk.web.checkout.services import CheckoutServices
-from paydesk.web.errors import error_json
+from paydesk.web.json_errors import error_json
 from paydesk.web.visits import base_path, client_address, in_sandbox, read_form_body, wants_json
 
 log = structlog.get_logger()

@@ -55,9 +55,7 @@ _GIVES_REFERENCE = (Kind.AUTHORIZE, Kind.CHARGE, Kind.APPROVE)
 
 
 class Bank:
-    """Decides purchases by card number, challenges by what the customer presses,
-    by its own clock.
-    """
+    """Decides purchases by card number, challenges by what customers press, by its own clock."""
 
     def __init__(self, record: Record, *, now: Callable[[], datetime] = utc_now) -> None:
         self.record = record
