@@ -144,7 +144,7 @@ with side as (
     select id as merchant_id, true as live, :now::timestamptz as now from merchant
      where :merchant_id::bigint is null or id = :merchant_id
      union all
-    select id, false, :now::timestamptz + test_clock from merchant
+    select id, false, :now::timestamptz + side_clock(false, test_clock) from merchant
      where :merchant_id::bigint is null or id = :merchant_id
 ), dated as (
     select 'pingback' as table_name, s.merchant_id, g.id, 'due_at' as what, g.due_at as at,
