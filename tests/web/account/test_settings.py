@@ -68,6 +68,8 @@ async def test_a_profile_is_saved_piece_by_piece_and_says_what_is_missing(owner:
         ("website", "shop.example", "absolute URL"),
         ("support_email", "nobody", "is not an e-mail address"),
         ("support_phone", "call me", "telephone number"),
+        ("terms_url", "http://shop.example/terms", "https address"),
+        ("privacy_url", "javascript:alert(1)", "https address"),
         ("country", "XX", "country of the list"),
         ("country", "<b>", "country of the list"),
         ("iban", "DE00 1234", "no IBAN"),

@@ -17,6 +17,7 @@ from paydesk.adapters.mail.letters import compose
 from paydesk.domain.accounts.notices import Mail
 from paydesk.domain.business.colours import READABLE, contrast
 from paydesk.domain.mail.kinds import CUSTOMER_KINDS, LINK_KINDS, MailKind
+from paydesk.domain.merchants.imprints import Imprint
 from paydesk.web.mails.writing import CATALOGUES, KINDS, write
 
 LANGUAGES = CATALOGUES.languages
@@ -275,6 +276,16 @@ def test_what_a_customer_gets_looks_like_the_shops_checkout() -> None:
     plain = letter(MailKind.renewal_failed).html
     assert "<img" not in plain
     assert "background:#1f5fbf" in plain
+
+
+def test_mails_to_customers_say_who_the_shop_is() -> None:
+    said = Imprint("Corner Shop Ltd", "help@shop.example", "", "https://shop.example/terms", "")
+    shop, ours = letter(MailKind.renewal_failed, imprint=said), letter(MailKind.invitation, imprint=said)
+    assert "Corner Shop Ltd, help@shop.example" in shop.text
+    assert "Terms and conditions: https://shop.example/terms" in shop.text
+    assert 'href="https://shop.example/terms">Terms and conditions</a>' in shop.html
+    assert "Privacy policy" not in shop.text
+    assert "Corner Shop Ltd" not in ours.text + ours.html
 
 
 @pytest.mark.parametrize("accent", ["#1f5a43", "#000000", "#7a0019", "#0a58ca"])

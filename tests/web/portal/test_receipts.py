@@ -62,3 +62,19 @@ async def test_a_package_that_a_payment_link_sells_is_bought_there_again(
     assert (await again.web.get(path)).status_code == 200
     await database.execute("update payment_link set active = false where merchant_id = $1", merchant.id)
     assert path not in await again.page()
+
+
+async def test_who_the_shop_is_stands_below_its_pages_once_an_operator_has_seen_it(
+    subscriber: Any, database: Database, merchant: Merchant
+) -> None:
+    await submit_profile(database, merchant.id)
+    said = {"terms_url": "https://shop.example/terms", "privacy_url": "https://shop.example/privacy"}
+    await breaking.say(database, "business_profile", {"merchant_id": merchant.id}, **said)
+    assert "Corner Shop Ltd" not in await subscriber.page()
+    await accept_waiting(database, merchant.id)
+    for below in ("", "/card", "/cancel"):
+        page = await subscriber.page(below=below)
+        assert "<bdi>Corner Shop Ltd</bdi>" in page
+        assert 'href="mailto:help@shop.example"' in page
+        assert re.search(r'href="https://shop.example/terms">\s*Terms and conditions', page)
+        assert re.search(r'href="https://shop.example/privacy">\s*Privacy policy', page)

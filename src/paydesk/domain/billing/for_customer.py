@@ -15,6 +15,7 @@ from paydesk.database.statements import load_statements
 from paydesk.domain.billing.card_changes import CardChange, ChangePage
 from paydesk.domain.merchants.customer_links import Link, OpenedLink, wrong_link
 from paydesk.domain.merchants.customer_ways import PortalCancels
+from paydesk.domain.merchants.imprints import NO_IMPRINT, Imprint, imprint_of
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.states import PaymentState
 from paydesk.domain.subscriptions.changes import ChangeType
@@ -70,6 +71,7 @@ class Holding:
     sure_by: datetime | None = None
     shop_url: str = ""
     """The shop's own address: as its operator has seen it, else as its checkout named it."""
+    imprint: Imprint = NO_IMPRINT
 
     @property
     def paid_until(self) -> datetime:
@@ -174,6 +176,7 @@ class _Holding(SubscriptionRow, frozen=True):
     merchant_name: str
     branded_at: datetime | None
     has_logo: bool
+    imprint: list[str] | None
     portal_cancels: PortalCancels
     portal_pauses: bool
     suspended: bool
@@ -227,6 +230,7 @@ async def find_holding(database: Database, link: Link | OpenedLink, *, now: date
         suspended=row.suspended,
         sure_by=row.sure_by,
         shop_url=row.shop_url,
+        imprint=imprint_of(row.imprint),
     )
 
 

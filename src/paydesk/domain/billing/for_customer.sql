@@ -8,6 +8,7 @@ select id from subscription where merchant_id = :merchant_id and live = :live an
 -- name: find_holding(merchant_id, live, id)^
 -- A subscription with all that its customer's page needs: whose it is, its card, and the last change of that card.
 select w.*, m.name as merchant_name, b.changed_at as branded_at, coalesce(b.logo_type, '') <> '' as has_logo,
+       shop_imprint(w.merchant_id) as imprint,
        m.portal_cancels, m.portal_pauses, w.live and m.suspended_at is not null as suspended, side_clock(w.live, m.test_clock) as clock,
        d.brand, d.last4, d.holder, d.exp_month, d.exp_year,
        coalesce((select nullif(f.website, '')

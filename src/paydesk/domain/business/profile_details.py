@@ -34,6 +34,8 @@ class Details:
     website: str = ""
     support_email: str = ""
     support_phone: str = ""
+    terms_url: str = ""
+    privacy_url: str = ""
     description: str = ""
     goods: str = ""
     account_holder: str = ""
@@ -58,7 +60,7 @@ and a confirmed e-mail address."""
 STEPS: Mapping[str, tuple[str, ...]] = {
     "business": ("legal_name", "website", "registration", "vat_number", "description", "goods"),
     "address": ("street", "postal_code", "city", "country"),
-    "support": ("support_email", "support_phone"),
+    "support": ("support_email", "support_phone", "terms_url", "privacy_url"),
     "bank": ("account_holder", "iban"),
 }
 """The parts in which a profile is filled in and saved, with their fields."""
@@ -78,6 +80,8 @@ class DetailsRow:
     website: str
     support_email: str
     support_phone: str
+    terms_url: str
+    privacy_url: str
     description: str
     goods: str
     account_holder: str
@@ -116,6 +120,12 @@ def _website(text: str) -> str:
     return text
 
 
+def _secure(text: str) -> str:
+    if text and check_url(text, "the address") != "https":
+        raise Malformed("this must be an https address, like https://shop.example/terms")
+    return text
+
+
 def _phone(text: str) -> str:
     if text and not _PHONE.fullmatch(text):
         raise Malformed("this must be a telephone number, like +49 30 901820", "support_phone")
@@ -132,6 +142,8 @@ _PARSERS: dict[str, Callable[[str], str]] = {
     "website": _website,
     "support_email": lambda text: parse_email(text) if text else "",
     "support_phone": _phone,
+    "terms_url": _secure,
+    "privacy_url": _secure,
     "country": _country,
 }
 

@@ -1,7 +1,7 @@
 -- name: find(merchant_id)^
 -- A merchant without a profile is found, too.
 select p.legal_name, p.street, p.postal_code, p.city, p.country, p.registration, p.vat_number, p.website,
-       p.support_email, p.support_phone, p.description, p.goods, p.account_holder, p.merchant_id, p.status,
+       p.support_email, p.support_phone, p.terms_url, p.privacy_url, p.description, p.goods, p.account_holder, p.merchant_id, p.status,
        p.iban_last4, p.changed_at, p.submitted_at, p.decided_at, p.reason, p.payouts_from, m.went_live_at
   from merchant m
   left join business_profile p on p.merchant_id = m.id
@@ -13,15 +13,17 @@ select account_holder, vault_key_id, iban_sealed
   from business_profile
  where merchant_id = :merchant_id and status = 'accepted' and iban_sealed is not null;
 
--- name: save(merchant_id, legal_name, street, postal_code, city, country, registration, vat_number, website, support_email, support_phone, description, goods, account_holder, iban_sealed, vault_key_id, iban_last4, now)$
+-- name: save(merchant_id, legal_name, street, postal_code, city, country, registration, vat_number, website, support_email, support_phone, terms_url, privacy_url, description, goods, account_holder, iban_sealed, vault_key_id, iban_last4, now)$
 -- What waits for the operator stays as it was handed in, and what was accepted as it is: no row. A null keeps what is
 -- there, so that two people who save different steps lose nothing of each other's.
 insert into business_profile as p
        (merchant_id, status, legal_name, street, postal_code, city, country, registration, vat_number, website,
-        support_email, support_phone, description, goods, account_holder, iban_sealed, vault_key_id, iban_last4, changed_at)
+        support_email, support_phone, terms_url, privacy_url, description, goods, account_holder, iban_sealed,
+        vault_key_id, iban_last4, changed_at)
 values (:merchant_id, 'draft', coalesce(:legal_name, ''), coalesce(:street, ''), coalesce(:postal_code, ''),
         coalesce(:city, ''), coalesce(:country, ''), coalesce(:registration, ''), coalesce(:vat_number, ''),
-        coalesce(:website, ''), coalesce(:support_email, ''), coalesce(:support_phone, ''), coalesce(:description, ''),
+        coalesce(:website, ''), coalesce(:support_email, ''), coalesce(:support_phone, ''), coalesce(:terms_url, ''),
+        coalesce(:privacy_url, ''), coalesce(:description, ''),
         coalesce(:goods, ''), coalesce(:account_holder, ''), :iban_sealed, :vault_key_id, :iban_last4, :now)
     on conflict (merchant_id) do update
    set status = 'draft', legal_name = coalesce(:legal_name, p.legal_name), street = coalesce(:street, p.street),
@@ -30,6 +32,7 @@ values (:merchant_id, 'draft', coalesce(:legal_name, ''), coalesce(:street, ''),
        vat_number = coalesce(:vat_number, p.vat_number), website = coalesce(:website, p.website),
        support_email = coalesce(:support_email, p.support_email),
        support_phone = coalesce(:support_phone, p.support_phone),
+       terms_url = coalesce(:terms_url, p.terms_url), privacy_url = coalesce(:privacy_url, p.privacy_url),
        description = coalesce(:description, p.description), goods = coalesce(:goods, p.goods),
        account_holder = coalesce(:account_holder, p.account_holder),
        iban_sealed = coalesce(excluded.iban_sealed, p.iban_sealed),

@@ -26,6 +26,7 @@ from paydesk.domain.mail.kinds import CUSTOMER_KINDS, LINK_KINDS, MERCHANT_KINDS
 from paydesk.domain.mail.metrics import MAILS
 from paydesk.domain.mail.queueing import open_facts
 from paydesk.domain.merchants.customer_links import Link, LinkTo
+from paydesk.domain.merchants.imprints import NO_IMPRINT, Imprint, imprint_of
 from paydesk.domain.merchants.shop import Shop
 from paydesk.loops.repeating import repeat
 
@@ -76,7 +77,9 @@ OVER = {
 @dataclass(frozen=True, slots=True)
 class DueMail:
     """A mail to be written: its facts as they were queued, with secrets opened;
-    live is None beside any merchant. `accent`, `branded_at` and `has_logo` are the merchant's look.
+    live is None beside any merchant.
+
+    `accent`, `branded_at` and `has_logo` are the merchant's look, `imprint` says who it is.
     """
 
     merchant_id: int
@@ -94,6 +97,7 @@ class DueMail:
     accent: str = ""
     branded_at: datetime | None = None
     has_logo: bool = False
+    imprint: Imprint = NO_IMPRINT
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +120,7 @@ class ClaimedMail:
     accent: str
     branded_at: datetime | None
     has_logo: bool
+    imprint: list[str] | None
     time_zone: str
     over: str
 
@@ -288,6 +293,7 @@ class MailSender:
             accent=mail.accent,
             branded_at=mail.branded_at,
             has_logo=mail.has_logo,
+            imprint=imprint_of(mail.imprint),
         )
 
     def _links(self, mail: ClaimedMail, told: _Told) -> dict[str, str]:

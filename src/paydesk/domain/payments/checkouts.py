@@ -17,6 +17,7 @@ from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.customer_links import Link, LinkTo, OpenedLink, wrong_link
+from paydesk.domain.merchants.imprints import NO_IMPRINT, Imprint, imprint_of
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.asking_pages import OpenedPage
 from paydesk.domain.payments.line_items import LineItem, LineItems
@@ -155,6 +156,7 @@ class Checkout:
     later: LaterCharges | None = None
     test_mail: str = ""
     suspended: bool = False
+    imprint: Imprint = NO_IMPRINT
     items: tuple[LineItem, ...] = ()
     seed: str = field(default="", repr=False)
 
@@ -198,6 +200,7 @@ class CheckoutRow(msgspec.Struct, frozen=True):
     zip: str | None
     branded_at: datetime | None
     has_logo: bool
+    imprint: list[str] | None
     clock: timedelta
     suspended: bool
     sold_out: bool
@@ -276,6 +279,7 @@ def _checkout(row: CheckoutRow, shop: Shop, now: datetime) -> Checkout:
         merchant_name=row.merchant_name,
         branded_at=row.branded_at,
         has_logo=row.has_logo,
+        imprint=imprint_of(row.imprint),
         app_schemes=tuple(row.app_schemes),
         merchant_confirmed=row.merchant_confirmed,
         shipped_goods=row.shipped_goods,

@@ -28,7 +28,7 @@ select c.merchant_id, c.live, c.id, encode(c.request_digest, 'hex') as seed, c.m
        m.app_schemes, merchant_confirmed(m.id) as merchant_confirmed,
        case when jsonb_typeof(c.parameters -> 'city') = 'string' then c.parameters ->> 'city' end as city,
        case when jsonb_typeof(c.parameters -> 'zip') = 'string' then c.parameters ->> 'zip' end as zip,
-       b.changed_at as branded_at, coalesce(b.logo_type, '') <> '' as has_logo,
+       b.changed_at as branded_at, coalesce(b.logo_type, '') <> '' as has_logo, shop_imprint(c.merchant_id) as imprint,
        side_clock(c.live, m.test_clock) as clock, c.live and m.suspended_at is not null as suspended,
        coalesce((select sales_of(l.merchant_id, l.live, l.id, c.id) + c.sale_quantity > l.most_sales
                    from payment_link l

@@ -24,6 +24,7 @@ from starlette.responses import HTMLResponse, JSONResponse
 
 from paydesk.core.cards import BRAND_RULES, Brand
 from paydesk.core.urls import front_page, source_of
+from paydesk.domain.merchants.imprints import NO_IMPRINT, Imprint
 from paydesk.domain.payments.line_items import LineItem
 from paydesk.domain.payments.states import PAGE_LEFT
 from paydesk.domain.shoppers.counting import CODES_A_DAY
@@ -133,6 +134,7 @@ class CheckoutView:
     ticked: Sequence[str] = ()
     lines: Sequence[Line] = ()
     """What the order is made of, where its shop says so."""
+    imprint: Imprint = NO_IMPRINT
 
 
 @dataclass(frozen=True, slots=True)

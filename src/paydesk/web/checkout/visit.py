@@ -132,6 +132,7 @@ class CheckoutVisit:
             merchant_name=checkout.merchant_name,
             brand=brand_address(checkout.shop.merchant_id, checkout.branded_at),
             has_logo=checkout.has_logo,
+            imprint=checkout.imprint,
             description=checkout.description,
             amount=checkout.amount,
             currency=checkout.currency,

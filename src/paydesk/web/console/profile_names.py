@@ -15,6 +15,8 @@ NAMES = {
     "website": mark("Website"),
     "support_email": mark("Support e-mail"),
     "support_phone": mark("Support telephone"),
+    "terms_url": mark("Terms and conditions"),
+    "privacy_url": mark("Privacy policy"),
     "description": mark("What the business does"),
     "goods": mark("What you sell, and how it is delivered"),
     "account_holder": mark("Account holder"),

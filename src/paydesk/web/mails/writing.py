@@ -99,6 +99,7 @@ def write(mail: DueMail, addresses: Addresses) -> Letter:
                 merchant=merchant,
             )
         )
+    imprint = _imprint(mail, telling) if to_customer else []
     shows_accent = to_customer and bool(mail.accent)
     subject = telling.say(mark("[Test] %(subject)s"), subject=content.subject) if test else content.subject
     return Letter(
@@ -109,19 +110,33 @@ def write(mail: DueMail, addresses: Addresses) -> Letter:
         subject=subject,
         language=texts.language,
         at=mail.created_at,
-        text=_text(content, greeting, notes, texts),
+        text=_text(
+            content, greeting, [*notes, *(f"{label}: {value}" if label else value for label, value in imprint)], texts
+        ),
         html=_PAGES.render(
             "mail.html",
             texts,
             content=content,
             greeting=greeting,
             notes=notes,
+            imprint=imprint,
             brand=merchant if to_customer else "Paydesk",
             logo=_logo(mail, base) if to_customer else "",
             light=_LIGHT if not shows_accent else light_shades(mail.accent),
             dark=_DARK if not shows_accent else dark_shades(mail.accent),
         ),
     )
+
+
+def _imprint(mail: DueMail, telling: MailMatter) -> list[tuple[str, str]]:
+    """Who the shop is, a line each: a label and an address to link, or a text alone."""
+    said = mail.imprint
+    contact = ", ".join(filter(None, (unlinked(said.legal_name), said.support_email, said.support_phone)))
+    links = (
+        (telling.say(mark("Terms and conditions")), said.terms_url),
+        (telling.say(mark("Privacy policy")), said.privacy_url),
+    )
+    return [*([("", contact)] if contact else []), *(link for link in links if link[1])]
 
 
 def _logo(mail: DueMail, base: str) -> str:
