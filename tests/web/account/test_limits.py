@@ -59,3 +59,11 @@ async def test_how_much_of_failed_charges_is_looked_at(owner: Visitor, monkeypat
     change(monkeypatch, "paydesk.domain.business.dunning_for_team", "MOST_DAYS", timedelta(days=60))
     change(monkeypatch, "paydesk.domain.business.dunning_for_team", "USUAL_DAYS", timedelta(days=20))
     assert "60 days at most; without days the last 20." in text_of(await owner.see(page))
+
+
+async def test_how_long_declines_are_counted_and_cards_refused(owner: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = f"{owner.merchant_path}/settings/cards"
+    change(monkeypatch, "paydesk.domain.payments.card_guard", "PAUSE_FOR", timedelta(minutes=25))
+    said = text_of(await owner.see(page))
+    assert "Declines in 10 minutes from which all are asked for 3-D Secure" in said
+    assert "no cards are taken for 25 minutes." in said

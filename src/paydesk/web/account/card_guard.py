@@ -9,7 +9,7 @@ from starlette.responses import Response
 from paydesk.core.errors import Malformed
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.business.card_guard import OwnLimits, find_card_guard, forget_test_tries, tighten
-from paydesk.domain.payments.card_guard import OUT_OF_THE_WAY, Counted
+from paydesk.domain.payments.card_guard import OUT_OF_THE_WAY, PAUSE_FOR, RATE_WINDOW, Counted
 from paydesk.web.account.face import FACE
 from paydesk.web.console.guards import Section, field_errors
 from paydesk.web.console.visit import Visit
@@ -31,11 +31,11 @@ LIMITS = {
         mark("Counted although the bank approves; six times as many pass from one address."),
     ),
     Counted.DECLINES: (
-        mark("Declines in ten minutes from which all are asked for 3-D Secure"),
-        mark("If they are half of all tries. As many again after that, and no cards are taken for 15 minutes."),
+        mark("Declines in %(window)s minutes from which all are asked for 3-D Secure"),
+        mark("If they are half of all tries. As many again after that, and no cards are taken for %(pause)s minutes."),
     ),
 }
-"""What each limit is called, and a hint."""
+"""What each limit is called, and a hint; `window` and `pause` are put in."""
 
 
 @section.page(_CARDS, needs=Permission.view)
@@ -54,6 +54,7 @@ async def _page(
         status=status,
         guard=guard,
         limits=LIMITS,
+        periods={"window": RATE_WINDOW.seconds // 60, "pause": PAUSE_FOR.seconds // 60},
         typed=typed or {kind: str(guard.own.limits.get(kind, "")) for kind in LIMITS},
         always=visit.form.has("always_authenticate") if typed else guard.own.always_authenticate,
         unlimited=OUT_OF_THE_WAY,

@@ -21,7 +21,7 @@ from paydesk.domain.accounts.access_needs import Client, Gate
 from paydesk.domain.accounts.passwords import SHORTEST
 from paydesk.domain.accounts.people import Person
 from paydesk.domain.accounts.roles import Permission, Role, allows
-from paydesk.domain.accounts.sessions import Session, require, require_recent
+from paydesk.domain.accounts.sessions import RECENT, Session, require, require_recent
 from paydesk.domain.accounts.team import Membership
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.merchants.test_clock import shop_time
@@ -200,6 +200,11 @@ class Visit:
     def shortest_password(self) -> int:
         """How many characters a password that is chosen here has to have."""
         return SHORTEST
+
+    @property
+    def recent_minutes(self) -> int:
+        """For how long a password that is given once more counts."""
+        return RECENT.seconds // 60
 
     # Answers
 
