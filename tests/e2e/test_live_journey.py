@@ -93,3 +93,25 @@ async def test_a_card_that_is_declined_there_and_going_back_lead_to_the_same_pag
     assert page.url == address
     await page.get_by_role("button", name="Pay by card").click()
     await expect_thanks(page, live)
+
+
+@long
+async def test_two_tabs_and_the_back_button_lead_to_one_page_which_is_paid_once(
+    open_page: OpenPage, live: Running, mollie: Account
+) -> None:
+    first = await to_the_page(open_page, live, version="v2")
+    checkout = first.url
+    second = await open_page(checkout)
+    for page in (first, second):
+        await to_mollies_page(page)
+    address = first.url
+    await first.go_back()
+    await first.wait_for_url(f"{live.address}/checkout/**")
+    await to_mollies_page(first)
+    assert (first.url, second.url) == (address, address)
+    before = len(mollie.see()["payments"])
+    await first.get_by_role("button", name="Pay with iDEAL").click()
+    await expect_thanks(first, live)
+    await second.goto(checkout)
+    await expect(second.locator("body")).to_contain_text("This order is paid")
+    assert len(mollie.see()["payments"]) == before

@@ -136,3 +136,29 @@ async def test_a_purchase_goes_by_stripes_page_to_a_verified_pingback_whether_it
         await later.wait_for_timeout(200)
         await later.goto(checkout)
     await expect(later.locator("body")).to_contain_text("This order is paid")
+
+
+async def test_leaving_going_back_and_a_second_tab_lead_to_the_one_page_that_is_paid_once(
+    open_page: OpenPage, live: tuple[Running, Stripe]
+) -> None:
+    running, stripe = live
+    page = await to_the_page(open_page, running, version="v2", java_script_enabled=False)
+    checkout = page.url
+    await to_stripes_page(page, stripe)
+    address = page.url
+    await page.get_by_role("link", name="Back").click()
+    await expect(page.get_by_role("alert")).to_contain_text("You have not paid yet")
+    await to_stripes_page(page, stripe)
+    assert page.url == address
+    await page.go_back()
+    await page.wait_for_url(f"{running.address}/checkout/**")
+    await to_stripes_page(page, stripe)
+    second = await open_page(checkout)
+    await to_stripes_page(second, stripe)
+    assert (page.url, second.url) == (address, address)
+    await pay(page, VISA)
+    await expect_thanks(page, running)
+    await pay(second, VISA)
+    await expect(second.get_by_role("heading")).to_have_text("This page has expired")
+    await second.goto(checkout)
+    await expect(second.locator("body")).to_contain_text("This order is paid")
