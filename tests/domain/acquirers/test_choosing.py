@@ -34,7 +34,8 @@ from paydesk.domain.operations.acquirer_accounts import NewAccount, add_account,
 from paydesk.domain.operations.acquirer_rules import add_rule, remove_rule
 from paydesk.domain.operations.reconciling import reconcile
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.payments.results import Paid, Refused, Unsettled
+from paydesk.domain.payments.hosting import Guest, go_to_page
+from paydesk.domain.payments.results import ConfirmWithBank, Paid, Refused, Unsettled
 from paydesk.domain.payments.time_to_ship import require_one_holds
 
 DECLINED = "4000000000000002"
@@ -292,6 +293,16 @@ async def test_who_could_not_open_an_account_takes_no_order_away_from_it(account
         await desk.choose(Order(accounts.till.shop, "lost", "USD", Decimal(10)))
     with pytest.raises(OutcomeUnknown):
         await desk.acquirers["second"].find("key")
+
+
+async def test_a_page_at_an_account_that_can_not_be_asked_is_waited_for(accounts: Accounts, vault: Vault) -> None:
+    await accounts.add("second")
+    link, guest = await accounts.till.order("there"), Guest("ada@example.com", "203.0.113.7")
+    for desk, result in ((accounts.till.desk, ConfirmWithBank), (await beside(accounts, vault), Unsettled)):
+        checkout = await accounts.till.find(link)
+        said = await go_to_page(desk, checkout, guest, base="http://pay.test", now=checkout.now)
+        assert isinstance(said, result), said
+    assert await accounts.served_by() == ["second"]
 
 
 async def test_while_an_account_can_not_be_asked_what_is_held_stays_held(accounts: Accounts, vault: Vault) -> None:

@@ -154,14 +154,16 @@ async def _is_for_the_same(desk: Desk, checkout: Checkout, attempt: Attempt, gue
     A page for a mistyped e-mail address would send the receipt there, one of somebody who was
     erased is nobody's, and the shop may ship its goods by now.
     """
-    if attempt.page_ends_at is None or checkout.suspended:
+    acquirer = desk.acquirers.get(attempt.acquirer)
+    if attempt.page_ends_at is None or checkout.suspended or acquirer is None:
+        # What can't be asked for here is no way to lead anybody, and waited for.
         return False
     if (attempt.amount, attempt.currency) != (checkout.amount, checkout.currency):
         return False
     if checkout.terms is not None and attempt.checkout_id != checkout.id:
         # The page was made for what was agreed to at another checkout, perhaps by other terms.
         return False
-    saving = guest.saving if keeps_on_page(desk.acquirers[attempt.acquirer], checkout, guest.saving) else None
+    saving = guest.saving if keeps_on_page(acquirer, checkout, guest.saving) else None
     agreed = (saving.shopper_id, saving.keep, saving.charge) if saving is not None else None
     if await agreed_at(desk.database, checkout.shop, attempt.id) != agreed:
         # The page keeps a card that nobody asked it to keep any more, or keeps none.
