@@ -22,7 +22,7 @@ from tests.faults.test_renewals import EXPECTED
 from tests.lengths import WHOLE, at_length, longer
 from tests.processes import PATIENCE, Kept
 
-from paydesk.adapters.acquirers.simulator import Record
+from paydesk.adapters.acquirers.simulator import Record, RemoteSimulator
 from paydesk.adapters.acquirers.simulator.own_pages import ACCOUNT
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import AWAY, connected
@@ -61,6 +61,7 @@ THE_DAY_HAS_COME = """
 update payment_attempt set sure_by = now() - interval '1 hour', lookup_at = now(), leased_until = null
  where state = 'pending'
 """
+GIVEN_UP = "select idempotency_key from payment_attempt where state = 'failed'"
 WAITING = "select count(*) from payment_attempt where state = 'pending'"
 
 
@@ -108,6 +109,16 @@ async def work(club: Club, worker: Kept, fates: Mapping[Fate, tuple[str, ...]], 
     return outages
 
 
+async def let_strays_arrive(club: Club) -> None:
+    """What was sent too late, for attempts that were given up, arrives too: it is given back."""
+    async with connected(club.settings.database_url, most=1) as database:
+        given_up = await database.fetch(GIVEN_UP)
+    bank = RemoteSimulator(club.settings.simulator_url)
+    for row in given_up:
+        await bank.pass_time(row["idempotency_key"])
+    await bank.close()
+
+
 async def _until_all_have_arrived(club: Club) -> None:
     async with asyncio.timeout(PATIENCE):
         while await _at_the_database(club, WAITING):
@@ -139,6 +150,7 @@ async def test_each_debit_is_sent_once_and_counted_once_whatever_happens_at_a_po
         if WHOLE:
             workers.append(club.another_worker())
             outages += await work(club, workers[-1], dict.fromkeys(Fate, ARRIVING), arriving=True)
+        await let_strays_arrive(club)
         await settle_renewals(club)
         found = await renewal_contradictions(club, MEMBERS)
         assert not found, "\n".join(found)
