@@ -320,7 +320,7 @@ class TestPutBack:
     @staticmethod
     async def forget(slow: Till, pending: Subscription) -> None:
         forgotten = (await slow.payments())[-1]["id"]
-        await slow.database.execute("update subscription set charging_attempt_id = null where id = $1", pending.id)
+        await breaking.say(slow.database, "subscription", {"id": pending.id}, charging_attempt_id=None)
         await breaking.forget(slow.database, slow.shop.merchant_id, "payment_attempt", payment_id=forgotten)
         await breaking.forget(slow.database, slow.shop.merchant_id, "payment", id=forgotten)
 

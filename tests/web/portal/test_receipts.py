@@ -60,7 +60,7 @@ async def test_a_package_that_a_payment_link_sells_is_bought_there_again(
     (path,) = re.findall(r'href="([^"]+)">Subscribe again', await again.page())
     assert path == f"/buy/{link.token(again.desk.vault)}"
     assert (await again.web.get(path)).status_code == 200
-    await database.execute("update payment_link set active = false where merchant_id = $1", merchant.id)
+    await breaking.say(database, "payment_link", {"merchant_id": merchant.id}, active=False)
     assert path not in await again.page()
 
 

@@ -69,7 +69,7 @@ async def _again(visit: PortalVisit) -> str:
 
 async def show_receipt(visit: PortalVisit) -> Response:
     """The receipt for one payment."""
-    number = str(visit.request.path_params["payment_id"])
+    number = str(visit.request.path_params.get("payment_id"))
     if not _PAYMENT.fullmatch(number):
         raise NotFound("there is no such receipt")
     receipt = await find_receipt(visit.services.desk.database, visit.holding.subscription, int(number))
