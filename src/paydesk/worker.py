@@ -52,6 +52,7 @@ from paydesk.domain.proceeds.reading import run_proceeds
 from paydesk.domain.sealing.hiding_links import hide_left_links
 from paydesk.domain.shoppers.instruments import remove_unneeded
 from paydesk.domain.shoppers.sessions import forget_past
+from paydesk.domain.subscriptions.folding import fold_movements
 from paydesk.equipment import (
     accounts_open,
     holds_without_standby,
@@ -193,6 +194,7 @@ async def run_housekeeping(settings: Settings, database: Database, vault: Vault,
         "look for cards to let go of": lambda: ask_unneeded(database, now=utc_now()),
         "erasing of files of past disputes": lambda: erase_past_files(database, now=utc_now()),
         "hiding of older links": lambda: hide_left_links(database, vault),
+        "folding of recurring revenue": lambda: fold_movements(database),
         "sending of what waited": lambda: send_all_waiting(database, now=utc_now()),
     }
     measures: dict[str, Callable[[], Awaitable[object]]] = {

@@ -160,6 +160,14 @@ CORRUPTIONS = (
         )
     ),
     *(
+        Corruption("mrr_adds_up", table, f"{change} where merchant_id = $1 returning subscription_id", subscribed)
+        for table, change in (
+            ("subscription", "delete from mrr_movement"),
+            ("subscription", "update mrr_movement set amount = amount + 0.0001"),
+            ("mrr_day", "update mrr_movement set folded = true"),
+        )
+    ),
+    *(
         Corruption("dates_in_range", table, f"update {table} set {change} where merchant_id = $1 returning id", happens)
         for table, happens, change in (
             ("pingback", captured, "state = 'due', url = 'https://shop.example/', due_at = '2999-01-01'"),

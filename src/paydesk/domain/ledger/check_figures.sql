@@ -210,3 +210,42 @@ with side as (
 select table_name, merchant_id, id, format('has %s %s, not from %s to %s', what, at, earliest, latest) as detail
   from dated
  where at < earliest or at > latest;
+
+-- name: mrr_adds_up(merchant_id)
+-- The movements of a subscription sum to what it brings in a month now, and those of a day that are folded are its sums:
+-- so the movements of any range are the difference between its ends.
+with stands as (
+    select m.merchant_id, m.live, m.subscription_id, sum(m.amount) as amount, min(m.currency) as currency,
+           count(distinct m.currency) as currencies
+      from mrr_movement m
+     where :merchant_id::bigint is null or m.merchant_id = :merchant_id
+     group by m.merchant_id, m.live, m.subscription_id
+), folded as (
+    select m.merchant_id, m.live, m.currency, m.day, m.kind, m.began, sum(m.amount) as amount, count(*) as movements,
+           min(m.subscription_id) as subscription_id
+      from mrr_movement m
+     where (:merchant_id::bigint is null or m.merchant_id = :merchant_id) and m.folded
+     group by m.merchant_id, m.live, m.currency, m.day, m.kind, m.began
+), summed as (
+    select *
+      from mrr_day
+     where :merchant_id::bigint is null or merchant_id = :merchant_id
+)
+select 'subscription' as table_name, s.merchant_id, s.id,
+       format('brings %s %s in a month, but its movements sum to %s %s', n.amount, v.currency, coalesce(t.amount, 0),
+              t.currency) as detail
+  from subscription s
+  join package_version v on v.merchant_id = s.merchant_id and v.id = s.package_version_id
+ cross join lateral (
+     select mrr_now(s.merchant_id, s.state, s.package_version_id, s.change_id) as amount
+ ) n
+  left join stands t on t.merchant_id = s.merchant_id and t.live = s.live and t.subscription_id = s.id
+ where (:merchant_id::bigint is null or s.merchant_id = :merchant_id)
+   and (coalesce(t.amount, 0) <> n.amount or t.currency <> v.currency or t.currencies > 1)
+ union all
+select 'mrr_day', merchant_id, f.subscription_id,
+       format('%s of %s, %s: %s movements sum to %s %s, but %s to %s are kept', kind, day, began,
+              coalesce(f.movements, 0), coalesce(f.amount, 0), currency, coalesce(d.movements, 0), coalesce(d.amount, 0))
+  from folded f
+  full join summed d using (merchant_id, live, currency, day, kind, began)
+ where (f.amount, f.movements) is distinct from (d.amount, d.movements);

@@ -121,6 +121,7 @@ FIGURE_RULES = (
     Rule("uncaptured_unposted", "of a payment that was not captured nothing is given back or in the ledger"),
     Rule("funds_settle", "captured money has a day on which its next part becomes available, until all of it is"),
     Rule("payloads_agree", "a pingback tells the figures of its payment, refund or chargeback"),
+    Rule("mrr_adds_up", "what subscriptions bring in a month is what its movements sum to, over any range of days"),
     Rule(
         "dates_in_range",
         "what is due is due soon, by its side's own time",

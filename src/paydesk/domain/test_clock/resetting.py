@@ -22,7 +22,7 @@ IN_ORDER = (
     "evidence_files", "chargebacks", "movements", "api_calls", "shopper_sessions", "shopper_codes",
     "instrument_charges", "saved_instruments", "shoppers",
     "payment_attempts", "payments", "payment_link_sales", "payment_links", "picture_sources", "item_pictures",
-    "subscriptions", "checkouts", "customers", "cards", "package_versions", "subscription_packages",
+    "subscriptions", "mrr_days", "checkouts", "customers", "cards", "package_versions", "subscription_packages",
 )  # fmt: skip
 """What is deleted, each before what it refers to;
 a charge in flight finds its attempt gone and records nothing."""

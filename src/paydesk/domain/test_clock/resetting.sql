@@ -133,6 +133,13 @@ delete from subscription
  where merchant_id = :merchant_id and live = false
    and id in (select id from subscription where merchant_id = :merchant_id and live = false limit :most);
 
+-- name: delete_mrr_days(merchant_id, most)!
+-- The movements that they are sums of went with their subscriptions.
+delete from mrr_day
+ where merchant_id = :merchant_id and live = false
+   and (currency, day, kind, began) in (
+       select currency, day, kind, began from mrr_day where merchant_id = :merchant_id and live = false limit :most);
+
 -- name: delete_payment_link_sales(merchant_id, most)!
 delete from payment_link_sale
  where merchant_id = :merchant_id and live = false
