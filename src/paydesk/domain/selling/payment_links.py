@@ -13,6 +13,7 @@ from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.customer_links import Link, LinkTo, OpenedLink, wrong_link
+from paydesk.domain.merchants.imprints import NO_IMPRINT, Imprint, imprint_of
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.subscriptions.subscription_terms import Terms
 
@@ -78,6 +79,7 @@ class PaymentLink:
     suspended: bool
     branded_at: datetime | None
     has_logo: bool
+    imprint: Imprint = NO_IMPRINT
 
     @property
     def link(self) -> Link:
@@ -121,6 +123,7 @@ class _Row(Offer):
     suspended: bool
     branded_at: datetime | None
     has_logo: bool
+    imprint: list[str] | None
 
 
 def link_to(shop: Shop, link_id: int, seed: str) -> Link:
@@ -157,4 +160,5 @@ async def find_payment_link(database: Database, link: OpenedLink) -> PaymentLink
         suspended=row.suspended,
         branded_at=row.branded_at,
         has_logo=row.has_logo,
+        imprint=imprint_of(row.imprint),
     )

@@ -9,7 +9,8 @@ select l.title, l.description, l.picture, l.large_picture, l.currency, l.price, 
        case when l.most_sales is not null
             then greatest(0, l.most_sales - sales_of(l.merchant_id, l.live, l.id, 0))::integer end as left,
        m.name as merchant_name, l.live and m.suspended_at is not null as suspended,
-       b.changed_at as branded_at, coalesce(b.logo_type, '') <> '' as has_logo
+       b.changed_at as branded_at, coalesce(b.logo_type, '') <> '' as has_logo,
+       shop_imprint(l.merchant_id) as imprint
   from payment_link l
   join merchant m on m.id = l.merchant_id
   left join branding b on b.merchant_id = l.merchant_id

@@ -13,6 +13,7 @@ from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.customer_links import Link, LinkTo, OpenedLink, wrong_link
+from paydesk.domain.merchants.imprints import NO_IMPRINT, Imprint, imprint_of
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.shoppers.instruments import SavedInstrument, list_saved
 from paydesk.domain.shoppers.sessions import Shopper
@@ -30,6 +31,7 @@ class _Row:
     time_zone: str
     branded_at: datetime | None
     has_logo: bool
+    imprint: list[str] | None
     clock: timedelta
     browsers: int
 
@@ -49,6 +51,7 @@ class SavedAtShop:
     now: datetime
     branded_at: datetime | None = None
     has_logo: bool = False
+    imprint: Imprint = NO_IMPRINT
 
 
 async def find_saved(database: Database, link: OpenedLink, *, now: datetime) -> SavedAtShop:
@@ -76,6 +79,7 @@ async def find_saved(database: Database, link: OpenedLink, *, now: datetime) -> 
         now + row.clock,
         row.branded_at,
         row.has_logo,
+        imprint_of(row.imprint),
     )
 
 

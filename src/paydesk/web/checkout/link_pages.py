@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from starlette.responses import HTMLResponse
 
+from paydesk.domain.merchants.imprints import Imprint
 from paydesk.domain.selling.payment_links import PaymentLink, Rhythm
 from paydesk.web.agreement import terms_in_words
 from paydesk.web.brands import brand_address
@@ -42,6 +43,11 @@ class LinkView:
     def has_logo(self) -> bool:
         """Whether they have one."""
         return self.link.has_logo
+
+    @property
+    def imprint(self) -> Imprint:
+        """Who they are, as an operator has seen it."""
+        return self.link.imprint
 
     @property
     def picture(self) -> str:
