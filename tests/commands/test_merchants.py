@@ -236,11 +236,12 @@ async def test_customers_may_save_cards_where_it_is_switched_on(account: dict[st
 
 
 async def test_a_dunning_plan_is_made_and_taken_back(account: dict[str, Any], paydesk: Any, database: Database) -> None:
-    plan = "select dunning_hours, dunning_by_reason from merchant where id = $1"
+    plan = "select dunning_hours, dunning_by_reason, dunning_end from merchant where id = $1"
     for options, kept in (
-        (("--dunning-delays", "1d 3d 100", "--dunning-by-reason"), ([24, 72, 100], True)),
-        (("--no-dunning-by-reason",), ([24, 72, 100], False)),
-        (("--dunning-delays", ""), (None, False)),
+        (("--dunning-delays", "1d 3d 100", "--dunning-by-reason"), ([24, 72, 100], True, "cancel")),
+        (("--no-dunning-by-reason", "--dunning-end", "keep_open"), ([24, 72, 100], False, "keep_open")),
+        (("--dunning-delays", ""), (None, False, "keep_open")),
+        (("--dunning-end", "cancel"), (None, False, "cancel")),
     ):
         assert (await paydesk("merchant", "set", account["id"], *options, "--json")).status == 0
         assert tuple(await database.fetchrow(plan, account["id"])) == kept

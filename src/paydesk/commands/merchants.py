@@ -24,6 +24,7 @@ from paydesk.domain.accounts.roles import Role
 from paydesk.domain.accounts.team import INVITATION_LIFETIME, invite_first
 from paydesk.domain.business.key_pairs import public_keys
 from paydesk.domain.merchants.customer_ways import PortalCancels
+from paydesk.domain.merchants.dunning_end import DunningEnd
 from paydesk.domain.merchants.keys import KeyScope, pairs_of
 from paydesk.domain.merchants.merchant import (
     MUTABLE_EVENTS,
@@ -194,6 +195,10 @@ async def set_(
         bool | None,
         typer.Option("--dunning-by-reason/--no-dunning-by-reason", help="Whether tries look at the bank's reason."),
     ] = None,
+    dunning_end: Annotated[
+        DunningEnd | None,
+        typer.Option(help="After the last try: stop the subscription, or keep it open for its customer to pay."),
+    ] = None,
     app_scheme: Annotated[
         list[str] | None,
         typer.Option(
@@ -214,7 +219,7 @@ async def set_(
     urls = {name: _web_url(url, f"--{name.replace('_', '-')}") for name, url in names.items()}
     muted, unmuted = mute_event or [], unmute_event or []
     flags = (test_mode, shipped_goods, slow_methods, fees_returned, saves_cards, portal_pauses, dunning_by_reason)
-    given = (*urls.values(), *flags, pingback_format, portal_cancels, dunning_delays, app_scheme or None)
+    given = (*urls.values(), *flags, pingback_format, portal_cancels, dunning_delays, dunning_end, app_scheme or None)
     if not (muted or unmuted) and all(value is None for value in given):
         raise Malformed("nothing to change; see: paydesk merchant set --help")
     async with deployment() as here:
@@ -239,6 +244,7 @@ async def set_(
                 portal_pauses=portal_pauses,
                 dunning_hours=hours,
                 dunning_by_reason=dunning_by_reason,
+                dunning_end=dunning_end,
             )
         sent = await send_waiting(here.database, merchant, now=utc_now()) if any(urls.values()) else 0
         account = await _with_keys(here, merchant, with_private_key=False)

@@ -18,9 +18,12 @@ from tests.shopfront import MONTHLY
 from tests.till import Till
 
 from paydesk.adapters.acquirers.interface import DeclineReason
+from paydesk.core.clock import utc_now
 from paydesk.core.errors import Malformed
+from paydesk.domain.merchants.dunning_end import DunningEnd
 from paydesk.domain.merchants.merchant import change_merchant
 from paydesk.domain.subscriptions.dunning import LONGEST_WAIT, Dunning, dunning_of, parse_delays
+from paydesk.domain.subscriptions.ending import cancel, expire_due
 from paydesk.domain.subscriptions.lifecycle import Subscription, begin, failed, tried_at_once
 from paydesk.domain.subscriptions.subscription_terms import Package
 
@@ -125,9 +128,20 @@ class Failing:
         assert due is not None
         self.bank.refuse = reason
         self.subscription = await self.club.charge_due(self.subscription)
-        found = await check(self.club.database, now=due, merchant_id=self.club.shop.merchant_id)
-        assert [(one.rule.statement, one.differences) for one in found if one.found] == []
+        await self.agrees(due)
         return self.subscription.date_next - due if self.subscription.date_next else None
+
+    async def pay_at(self, moment: datetime) -> None:
+        """Its customer gives another card then, and it is charged."""
+        tried = tried_at_once(self.subscription, at=moment)
+        assert tried.date_next == moment
+        await set_back.renewal_due(self.club.database, tried.id, tried.date_next)
+        self.subscription = await self.club.charge_due(await self.club.now(tried))
+
+    async def agrees(self, now: datetime) -> None:
+        """No rule of the books is broken."""
+        found = await check(self.club.database, now=now, merchant_id=self.club.shop.merchant_id)
+        assert [(one.rule.statement, one.differences) for one in found if one.found] == []
 
 
 @pytest.fixture
@@ -209,3 +223,79 @@ class TestOfAnAccount:
         await planned(failing)
         with pytest.raises(RaiseError, match="by a plan that this code does not know"):
             await failing.club.database.execute(as_before, failing.subscription.id)
+
+
+class TestKeptOpen:
+    """Of an account that wants nobody stopped after the last try."""
+
+    @pytest.fixture
+    async def failing(self, failing: Failing) -> Failing:
+        await keeping(failing)
+        assert [await failing.fail() for _ in range(4)] == hours(6, 6, 6)
+        return failing
+
+    async def test_it_stays_and_is_charged_nothing_by_itself(self, failing: Failing) -> None:
+        kept = failing.subscription
+        assert (kept.running, kept.kept_open, kept.date_end, kept.failures) == (True, True, None, 4)
+        asked = len(failing.bank.asked)
+        failing.bank.refuse = None
+        assert await failing.club.charge(NOON + timedelta(days=900)) == 0
+        assert await expire_due(failing.club.database, real_now=NOON + timedelta(days=900)) == 0
+        assert len(failing.bank.asked) == asked
+        assert await failing.club.events() == ["payment"]
+
+    async def test_another_card_pays_what_is_open_once_and_it_goes_on_by_its_calendar(self, failing: Failing) -> None:
+        failing.bank.refuse = None
+        before = failing.subscription
+        months_later = before.paid_until + timedelta(days=100)
+        await failing.pay_at(months_later)
+        after = failing.subscription
+        assert (after.failures, after.next_period, after.paid_number_counter) == (0, before.next_period + 1, 2)
+        assert after.date_next is not None
+        assert after.date_next > months_later
+        assert after.date_next == after.schedule.due(after.next_period)
+        assert await failing.club.events() == ["payment", "payment"]
+        await failing.agrees(months_later)
+
+    async def test_a_card_that_fails_too_leaves_it_open(self, failing: Failing) -> None:
+        for failures in (5, 6):
+            await failing.pay_at(failing.subscription.paid_until + timedelta(days=failures))
+            assert (failing.subscription.kept_open, failing.subscription.failures) == (True, failures)
+        assert await failing.club.events() == ["payment"]
+
+    async def test_it_may_still_be_cancelled(self, failing: Failing) -> None:
+        club = failing.club
+        ended = await cancel(club.database, club.shop, failing.subscription.id, by="customer", now=utc_now())
+        assert not ended.running
+        assert await club.events() == ["payment", "subscription_cancelled"]
+        await failing.agrees(utc_now())
+
+    async def test_its_card_keeps_its_number_until_it_ends(self, failing: Failing) -> None:
+        sealed = "select count(*) from card where merchant_id = $1 and number_sealed is not null"
+        club = failing.club
+        assert await club.database.fetchval(sealed, club.shop.merchant_id) == 1
+        await cancel(club.database, club.shop, failing.subscription.id, by="customer", now=utc_now())
+        assert await club.database.fetchval(sealed, club.shop.merchant_id) == 0
+
+    async def test_a_change_of_the_account_stops_none_that_is_open(self, failing: Failing) -> None:
+        await keeping(failing, DunningEnd.CANCEL)
+        await failing.pay_at(failing.subscription.paid_until + timedelta(days=9))
+        assert failing.subscription.kept_open
+
+
+async def keeping(failing: Failing, end: DunningEnd = DunningEnd.KEEP_OPEN) -> None:
+    await change_merchant(failing.club.database, failing.club.shop.merchant_id, dunning_end=end)
+
+
+async def test_code_that_knows_no_ends_stops_nothing_that_is_to_stay(failing: Failing) -> None:
+    as_before = """
+        update subscription
+           set failures = failures + 1, date_next = date_next + interval '6 hours',
+               dunning = jsonb_build_object('left', '[]'::jsonb, 'tries', 3, 'failures', failures + 1)
+         where id = $1
+        """
+    await keeping(failing)
+    for _ in range(2):
+        with pytest.raises(RaiseError, match="by a plan that this code does not know"):
+            await failing.club.database.execute(as_before, failing.subscription.id)
+        await failing.fail()

@@ -25,6 +25,7 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict
 from paydesk.core.periods import Period
 from paydesk.database.pool import Database
+from paydesk.domain.merchants.dunning_end import DunningEnd
 from paydesk.domain.merchants.merchant import change_merchant, create_merchant, shop_of
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.subscriptions.changing import cancel_later, carry_out_due, pause, resume, undo
@@ -53,7 +54,9 @@ steps = st.one_of(
     st.tuples(st.just("change"), st.sampled_from((*WISHES, *WISHES, None)), st.integers(0, 1)),
     st.tuples(st.just("reveal")),
     st.tuples(
-        st.just("change"), st.tuples(st.sampled_from(((), (1,), (24, 72), (48,) * 5)), st.booleans()), st.just(0)
+        st.just("change"),
+        st.tuples(st.sampled_from(((), (1,), (24, 72), (48,) * 5)), st.booleans(), st.sampled_from(DunningEnd)),
+        st.just(0),
     ),
 )
 agreed = st.builds(
@@ -136,9 +139,11 @@ class World:
                     await self.move_to_next()
                     await self.move_clock(number)
                     await self.carry_out()
-                case (tuple(delays), bool(by_reason)):
+                case (tuple(delays), bool(by_reason), DunningEnd() as end):
                     merchant_id = self.subscriber.shop.merchant_id
-                    await change_merchant(named[0], merchant_id, dunning_hours=delays, dunning_by_reason=by_reason)
+                    await change_merchant(
+                        named[0], merchant_id, dunning_hours=delays, dunning_by_reason=by_reason, dunning_end=end
+                    )
                 case "cancel later":
                     await cancel_later(*named, by="customer", now=self.now)
                 case "undo":

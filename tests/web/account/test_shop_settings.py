@@ -135,15 +135,15 @@ async def test_what_is_no_app_of_the_shops_own_is_refused(owner: Visitor, databa
 
 async def test_a_team_makes_a_dunning_plan_and_takes_it_back(owner: Visitor, database: Database, desk: Desk) -> None:
     assert "Left empty: 6, 6, 6." in text_of(await owner.see(page_of(owner)))
-    wanted = fields(owner, dunning_hours="1d, 3d 100", dunning_by_reason="1")
+    wanted = fields(owner, dunning_hours="1d, 3d 100", dunning_by_reason="1", dunning_end="keep_open")
     assert leads_to(await owner.send(page_of(owner), page_of(owner), **wanted)) == page_of(owner)
     row = await row_of(database, owner)
-    assert (row["dunning_hours"], row["dunning_by_reason"]) == ([24, 72, 100], True)
+    assert (row["dunning_hours"], row["dunning_by_reason"], row["dunning_end"]) == ([24, 72, 100], True, "keep_open")
     assert 'value="24, 72, 100"' in (await owner.see(page_of(owner))).text
     assert await seller_of(desk, owner).audited("settings_changed") == ["shop"]
     await owner.send(page_of(owner), page_of(owner), **fields(owner))
     row = await row_of(database, owner)
-    assert (row["dunning_hours"], row["dunning_by_reason"]) == (None, False)
+    assert (row["dunning_hours"], row["dunning_by_reason"], row["dunning_end"]) == (None, False, "cancel")
 
 
 async def test_delays_that_cannot_be_are_shown_with_the_reason(owner: Visitor, database: Database) -> None:

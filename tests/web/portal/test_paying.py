@@ -16,6 +16,8 @@ from tests.web.portal.conftest import TYPED, Subscriber, leads_to, text_of
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.core.clock import utc_now
 from paydesk.domain.merchants.customer_links import LinkTo
+from paydesk.domain.merchants.dunning_end import DunningEnd
+from paydesk.domain.merchants.merchant import change_merchant
 from paydesk.domain.subscriptions.changing import pause
 
 MASTERCARD, DECLINED, FAILS_LATER = "5555555555554444", "4000000000000002", "4000000000000341"
@@ -132,6 +134,21 @@ async def test_a_charge_that_fails_all_the_same_takes_no_planned_try_away(payer:
     assert "This subscription has ended" in text_of(await payer.see())
     found = await check(payer.subscriber.desk.database, now=planned, merchant_id=payer.subscriber.shop.merchant_id)
     assert [(one.rule.statement, one.differences) for one in found if one.found] == []
+
+
+async def test_what_is_kept_open_is_paid_long_after_the_last_try(subscribe: Any, charges: Any) -> None:
+    held = await subscribe(FAILS_LATER)
+    await change_merchant(held.desk.database, held.shop.merchant_id, dunning_end=DunningEnd.KEEP_OPEN)
+    for _ in range(4):
+        await held.charge()
+    assert (await held.now()).kept_open
+    assert "is open and is not tried again by itself" in await held.page()
+    payer = await link_for(held)
+    assert "Pay " in text_of(await payer.see())
+    assert leads_to(await payer.pay()) == f"{payer.path}/result"
+    assert await held.charge() == 1
+    assert [charge.last4 for charge in charges()] == ["0341", "4444"]
+    assert (await held.now()).failures == 0
 
 
 async def test_the_banks_question_leads_back_to_the_page_that_pays(payer: Payer, bank: Bank) -> None:

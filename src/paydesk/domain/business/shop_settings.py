@@ -21,6 +21,7 @@ from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.accounts.sessions import Session, require, require_recent
 from paydesk.domain.merchants.app_schemes import parse_app_schemes
 from paydesk.domain.merchants.customer_ways import PortalCancels
+from paydesk.domain.merchants.dunning_end import DunningEnd
 from paydesk.domain.payments.time_to_ship import require_one_holds
 
 queries = load_statements(__package__ or "", "shop_settings.sql")
@@ -37,7 +38,8 @@ class ShopSettings:
     they may save a card for their next visit, and with `slow_methods` pay by what takes days, where
     the operator allows that. `portal_cancels` and `portal_pauses`: what they may do with a
     subscription on its page. A charge of one that failed is tried again after `dunning_hours`
-    (None: as usual), and with `dunning_by_reason` later where its reason says so.
+    (None: as usual), and with `dunning_by_reason` later where its reason says so; `dunning_end` is
+    what becomes of it when the last try has failed.
     """
 
     name: str
@@ -53,6 +55,7 @@ class ShopSettings:
     slow_methods: bool = False
     dunning_hours: tuple[int, ...] | None = None
     dunning_by_reason: bool = False
+    dunning_end: DunningEnd = DunningEnd.CANCEL
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,7 @@ class _Row:
     slow_methods: bool
     dunning_hours: Sequence[int] | None
     dunning_by_reason: bool
+    dunning_end: DunningEnd
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,4 +157,5 @@ def _settings(row: _Row) -> ShopSettings:
         slow_methods=row.slow_methods,
         dunning_hours=None if row.dunning_hours is None else tuple(row.dunning_hours),
         dunning_by_reason=row.dunning_by_reason,
+        dunning_end=row.dunning_end,
     )

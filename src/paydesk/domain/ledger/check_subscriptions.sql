@@ -67,8 +67,8 @@ select 'package_version', v.merchant_id, v.id,
 having v.subscriptions_count <> count(s.id);
 
 -- name: subscriptions_stand(merchant_id)
--- Its dates say what its state says; what runs has a next date, runs out its last period, or has an open change and no
--- date; a charge in flight is the open attempt of the period that is charged next.
+-- Its dates say what its state says; what runs has a next date, runs out its last period, has an open change and no
+-- date, or is kept open by its dunning plan; a charge in flight is the open attempt of the period that is charged next.
 select 'subscription' as table_name, s.merchant_id, s.id,
        format('is %s with %s regular payments, next %s, end %s, expired %s, cancelled %s, stopped %s, in flight %s (%s)',
               s.state, s.counter, s.date_next, s.date_end, s.date_expired, s.date_cancelled, s.date_stopped,
@@ -77,10 +77,15 @@ select 'subscription' as table_name, s.merchant_id, s.id,
   join package_version v on v.merchant_id = s.merchant_id and v.id = s.package_version_id
   left join payment_attempt a on a.merchant_id = s.merchant_id and a.id = s.charging_attempt_id
   left join payment p on p.merchant_id = a.merchant_id and p.id = a.payment_id
+ cross join lateral (
+     select s.failures > 0 and s.date_next is null and coalesce(s.dunning ->> 'end' = 'keep_open', false) as kept_open
+ ) o
  where (:merchant_id::bigint is null or s.merchant_id = :merchant_id)
-   and (s.state = 'Trial' and (v.trial_length = 0 or s.counter > 0 or s.date_next is null and s.change_id is null)
+   and (s.state = 'Trial'
+           and (v.trial_length = 0 or s.counter > 0 or s.date_next is null and s.change_id is null and not o.kept_open)
         or s.state = 'Active'
-           and (s.counter = 0 or s.change_id is null and (s.date_next is null) <> (s.date_end is not null))
+           and (s.counter = 0
+                or s.change_id is null and (s.date_next is null and not o.kept_open) <> (s.date_end is not null))
         or s.change_id is not null
            and (s.date_next is not null or s.date_end is not null or s.state not in ('Trial', 'Active'))
         or (s.state in ('Cancelled', 'Expired')) and s.date_next is not null

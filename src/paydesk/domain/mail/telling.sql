@@ -209,19 +209,19 @@ select (select count(*) from place) as seen,
 select s.merchant_id, s.live, s.id
   from subscription s
   join merchant m on m.id = s.merchant_id
- where s.failures > 0 and s.state in ('Trial', 'Active') and s.date_next is not null
+ where s.failures > 0 and s.state in ('Trial', 'Active') and (s.date_next is not null or s.change_id is null)
    and m.customer_mails and (s.live or :keep_test or m.test_mails)
  order by s.merchant_id, s.id;
 
 -- name: tell_failing_renewals(real_now, keep_test, most, only, prefix, aside_since)$
--- Customers whose renewal failed and will be tried again: one mail for each period, with the way to another card. What
+-- Customers whose renewal failed, and will be tried again or stays open: one mail for each period, with the way to another card. What
 -- could not be told lately is left out; with :only just these subscriptions are told of.
 with failing as materialized (
-    select s.merchant_id, s.live, s.id, s.next_period, s.date_next, s.portal_token, s.portal_seed, s.customer_id, s.card_id,
+    select s.merchant_id, s.live, s.id, s.next_period, s.date_next, s.dunning, s.portal_token, s.portal_seed, s.customer_id, s.card_id,
            s.package_version_id, s.init_merchant_order_id, m.email as merchant_email
       from subscription s
       join merchant m on m.id = s.merchant_id
-     where s.failures > 0 and s.state in ('Trial', 'Active') and s.date_next is not null
+     where s.failures > 0 and s.state in ('Trial', 'Active') and (s.date_next is not null or s.change_id is null)
        and m.customer_mails and (s.live or :keep_test or m.test_mails)
        and (:only::bigint[] is null or s.id = any(:only))
        and not is_set_aside(s.merchant_id, s.live, :prefix || s.id::text, :aside_since)
@@ -236,7 +236,7 @@ with failing as materialized (
            case when f.live or :keep_test then u.email else f.merchant_email end, u.language,
            jsonb_build_object(
                'package', t.name, 'amount', trim_scale(t.price)::text, 'currency', t.currency,
-               'date_next', f.date_next, 'brand', d.brand, 'last4', d.last4,
+               'date_next', f.date_next, 'end', f.dunning ->> 'end', 'brand', d.brand, 'last4', d.last4,
                'portal_token', case when f.portal_seed is null then f.portal_token end,
                'portal', jsonb_build_object('id', f.id, 'seed', f.portal_seed, 'period', f.next_period),
                'merchant_order_id', f.init_merchant_order_id,

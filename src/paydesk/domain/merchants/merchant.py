@@ -18,6 +18,7 @@ from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.merchants import keys
 from paydesk.domain.merchants.app_schemes import parse_app_schemes
 from paydesk.domain.merchants.customer_ways import PortalCancels
+from paydesk.domain.merchants.dunning_end import DunningEnd
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.merchants.trade_terms import TradeTerms
 
@@ -47,7 +48,7 @@ class Merchant:
     `slow_methods`: its customers may pay by what takes days, where the operator allows that;
     `portal_cancels` and `portal_pauses`: what they may do with a subscription on its page;
     `dunning_hours`: from each failed charge to its next try, none: the usual ones;
-    `dunning_by_reason`: tries look at the bank's reason.
+    `dunning_by_reason`: tries look at the bank's reason; `dunning_end`: what is after the last one.
     """
 
     id: int
@@ -70,6 +71,7 @@ class Merchant:
     portal_pauses: bool = False
     dunning_hours: tuple[int, ...] = ()
     dunning_by_reason: bool = False
+    dunning_end: DunningEnd = DunningEnd.CANCEL
     public_key: str = ""
     key_scopes: tuple[keys.KeyScope, ...] = ()
     private_key: str = field(default="", repr=False)
@@ -97,6 +99,7 @@ class _Row:
     portal_pauses: bool
     dunning_hours: Sequence[int] | None
     dunning_by_reason: bool
+    dunning_end: DunningEnd
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,13 +241,14 @@ async def change_merchant(
     portal_pauses: bool | None = None,
     dunning_hours: Sequence[int] | None = None,
     dunning_by_reason: bool | None = None,
+    dunning_end: DunningEnd | None = None,
 ) -> Merchant:
     """Change settings of an account: None leaves one as it is, an empty URL clears it.
 
     `app_schemes` replace those that are there; an empty one clears them. `portal_cancels` and
     `portal_pauses`: what customers may do with a subscription on its page.
     `dunning_hours` and `dunning_by_reason`: when a failed charge is tried again; no hours: as
-    usual.
+    usual. `dunning_end`: what becomes of it then.
     `muted` and `unmuted` are events (MUTABLE_EVENTS) that are not sent from now on, or are again.
     Raises: NotFound; Malformed for an event that can't be muted, or that is to be both, or a scheme
         that is no app's.
@@ -270,6 +274,7 @@ async def change_merchant(
             portal_pauses=portal_pauses,
             dunning_hours=None if dunning_hours is None else list(dunning_hours),
             dunning_by_reason=dunning_by_reason,
+            dunning_end=dunning_end,
         ),
     )
     if row is None:
@@ -326,4 +331,5 @@ def _merchant(row: _Row) -> Merchant:
         portal_pauses=row.portal_pauses,
         dunning_hours=tuple(row.dunning_hours or ()),
         dunning_by_reason=row.dunning_by_reason,
+        dunning_end=row.dunning_end,
     )

@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 
 from paydesk.adapters.acquirers.interface import DeclineReason
 from paydesk.core.errors import Malformed
+from paydesk.domain.merchants.dunning_end import DunningEnd
 from paydesk.domain.subscriptions.retry_times import MOST_RETRIES, RETRY_AFTER
 
 MOST_TRIES = 10
@@ -34,7 +35,7 @@ _USELESS = frozenset({DeclineReason.STOLEN_CARD, DeclineReason.CLOSED_ACCOUNT, D
 
 @dataclass(frozen=True, slots=True)
 class Dunning:
-    """A plan at work, from the account's wish to the last try.
+    """A plan at work, from the account's wish to the last try, and what is then.
 
     `left` are the hours to each try that is still to come after the next one, of `tries` in all;
     `due_at` is when the next one is planned (UTC), `failures` how often the charge has failed.
@@ -45,6 +46,7 @@ class Dunning:
     by_reason: bool = False
     failures: int = 0
     due_at: datetime | None = None
+    end: DunningEnd = DunningEnd.CANCEL
 
     def after(self, reason: str, *, at: datetime, time_zone: str) -> Dunning | None:
         """What is left after another failure, or None at the plan's end.
@@ -65,12 +67,12 @@ class Dunning:
         return replace(counted, left=self.left[1:], due_at=due)
 
 
-def dunning_of(hours: Sequence[int] | None, *, by_reason: bool) -> Dunning | None:
+def dunning_of(hours: Sequence[int] | None, *, by_reason: bool, end: DunningEnd = DunningEnd.CANCEL) -> Dunning | None:
     """An account's plan before the first failure; None for the usual one."""
-    if hours is None and not by_reason:
+    if hours is None and not by_reason and end is DunningEnd.CANCEL:
         return None
     delays = tuple(hours) if hours is not None else usual_delays()
-    return Dunning(delays, len(delays), by_reason)
+    return Dunning(delays, len(delays), by_reason, end=end)
 
 
 def usual_delays() -> tuple[int, ...]:

@@ -1,5 +1,5 @@
 """Renewals that took nothing: tried again three times, or by their account's plan, then the
-subscription stops (interface.md §7.2).
+subscription stops (interface.md §7.2), or stays open if its account wants that.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.setting_aside import Worked, set_aside, together
+from paydesk.domain.merchants.dunning_end import DunningEnd
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.pingbacks import waking
 from paydesk.domain.pingbacks.destinations import Account, body_format, destination
@@ -55,6 +56,7 @@ class _Failure(SubscriptionRow, frozen=True):
     dunning: Dunning | None
     dunning_hours: list[int] | None
     dunning_by_reason: bool
+    dunning_end: DunningEnd
     account_url: str | None
     test_pingback_url: str | None
     went_live_at: datetime | None
@@ -65,7 +67,7 @@ class _Failure(SubscriptionRow, frozen=True):
         """The plan that the failing charge has, or gets with its first failure."""
         if self.failures:
             return self.dunning
-        return dunning_of(self.dunning_hours, by_reason=self.dunning_by_reason)
+        return dunning_of(self.dunning_hours, by_reason=self.dunning_by_reason, end=self.dunning_end)
 
     @property
     def send_to(self) -> str | None:

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Literal
 
 from paydesk.core.periods import occurrence
+from paydesk.domain.merchants.dunning_end import DunningEnd
 from paydesk.domain.subscriptions.changes import Change, ChangeType
 from paydesk.domain.subscriptions.dunning import Dunning, usual_left
 from paydesk.domain.subscriptions.retry_times import refused_retry_at, retry_at, unreached_retry_at
@@ -92,6 +93,11 @@ class Subscription:
         """It as the next charge finds it: on another plan, if that is to come."""
         package = self.change.package if self.change is not None else None
         return self if package is None else on_plan(self, package)
+
+    @property
+    def kept_open(self) -> bool:
+        """Whether its charge failed at every try, and waits for its customer."""
+        return self.running and self.failures > 0 and self.date_next is None and self.change is None
 
     @property
     def paused(self) -> bool:
@@ -181,7 +187,7 @@ def paid(
 
 def failed(subscription: Subscription, *, at: datetime, reason: str = "") -> Subscription:
     """A charge was declined: it is tried again, by its account's plan if there is one, in the end
-    everything stops (interface.md §7.2).
+    everything stops (interface.md §7.2), or stays open by that plan.
     """
     failures = subscription.failures + 1
     counted = replace(subscription, failures=failures, revision=subscription.revision + 1)
@@ -196,9 +202,10 @@ def failed(subscription: Subscription, *, at: datetime, reason: str = "") -> Sub
 def _dunned(subscription: Subscription, plan: Dunning, reason: str, *, at: datetime) -> Subscription:
     """A charge failed that is tried again by a plan."""
     left = plan.after(reason, at=at, time_zone=subscription.time_zone)
-    if left is None or left.due_at is None:
-        return _stopped(replace(subscription, dunning=replace(plan, failures=subscription.failures)), at=at)
-    return _tried_again(replace(subscription, dunning=left), left.due_at)
+    if left is not None and left.due_at is not None:
+        return _tried_again(replace(subscription, dunning=left), left.due_at)
+    over = replace(subscription, dunning=replace(plan, failures=subscription.failures, due_at=None))
+    return _kept_open(over) if plan.end is DunningEnd.KEEP_OPEN else _stopped(over, at=at)
 
 
 def refused(subscription: Subscription, refusals: int, *, at: datetime) -> Subscription:
@@ -217,6 +224,11 @@ def refused(subscription: Subscription, refusals: int, *, at: datetime) -> Subsc
 def _tried_again(subscription: Subscription, at: datetime) -> Subscription:
     """A charge is due again, unless a change that is open has the next date."""
     return replace(subscription, date_next=at if subscription.change is None else None)
+
+
+def _kept_open(subscription: Subscription) -> Subscription:
+    """Nothing is tried by itself any more, and its customer may still pay what is open."""
+    return replace(subscription, date_next=None)
 
 
 def _stopped(subscription: Subscription, *, at: datetime) -> Subscription:

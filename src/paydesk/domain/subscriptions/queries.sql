@@ -91,7 +91,7 @@ select w.*, a.id as attempt_id, a.card_id as attempt_card_id,
          where before.merchant_id = a.merchant_id and before.live = a.live and before.payment_id = a.payment_id
            and before.id <> a.id
            and (before.state in ('failed', 'voiding', 'voided') or before.decline_reason = 'too_late')) as unreached,
-       s.dunning, m.dunning_hours, m.dunning_by_reason,
+       s.dunning, m.dunning_hours, m.dunning_by_reason, m.dunning_end,
        m.pingback_url as account_url, m.test_pingback_url,
        m.went_live_at, m.pingback_format
   from unnest(:merchant_ids::bigint[], :lives::boolean[], :attempt_ids::bigint[]) as asked (merchant_id, live, id)
@@ -149,7 +149,7 @@ with fresh as (
            dunning = case when r.failures > s.failures then r.dunning else s.dunning end, charging_attempt_id = null
       from refused r
      where s.merchant_id = r.merchant_id and s.live = r.live and s.id = r.id
- returning s.merchant_id, s.live, s.card_id, s.date_next, s.change_id
+ returning s.merchant_id, s.live, s.card_id, s.state
 ), card_forgotten as (
     update card c
        set number_sealed = null, erased_at = coalesce(c.erased_at, :now),
@@ -157,8 +157,7 @@ with fresh as (
       from (select merchant_id, live, card_id, max(refused_as) as refused_as
               from (select merchant_id, live, card_id, reason as refused_as from ended where hard
                      union all
-                    select merchant_id, live, card_id, null from moved
-                     where date_next is null and change_id is null) ends
+                    select merchant_id, live, card_id, null from moved where state not in ('Trial', 'Active')) ends
              group by merchant_id, live, card_id) over
      where c.merchant_id = over.merchant_id and c.live = over.live and c.id = over.card_id
 ), told as (

@@ -11,6 +11,7 @@ from paydesk.domain.accounts.people import time_zones
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.business.shop_settings import ShopSettings, find_shop_settings, save_shop_settings
 from paydesk.domain.merchants.customer_ways import PortalCancels
+from paydesk.domain.merchants.dunning_end import DunningEnd
 from paydesk.domain.payments.time_to_ship import TIME_TO_SHIP
 from paydesk.domain.subscriptions.dunning import LONGEST_PLAN, MOST_TRIES, parse_delays, usual_delays
 from paydesk.web.account.face import FACE
@@ -45,6 +46,7 @@ async def _page(
         allowed=visit.services.desk.slow_methods,
         zones=sorted(time_zones()),
         cancels=[(str(way), visit.texts.get(text)) for way, text in _CANCELS.items()],
+        ends=[(str(end), visit.texts.get(text)) for end, text in _ENDS.items()],
         delays=_shown(typed or chosen) if delays is None else delays,
         usual=", ".join(map(str, usual_delays())),
         most_tries=MOST_TRIES,
@@ -69,6 +71,7 @@ async def save(visit: Visit) -> Response:
         slow_methods=visit.form.has("slow_methods"),
         app_schemes=tuple(visit.form.text("app_schemes", 1000).replace(",", " ").split()),
         dunning_by_reason=visit.form.has("dunning_by_reason"),
+        dunning_end=_end(visit),
     )
     delays = visit.form.text("dunning_hours", 200)
     desk = visit.services.desk
@@ -92,6 +95,16 @@ def _cancels(visit: Visit) -> PortalCancels:
     return PortalCancels(asked) if asked in set(PortalCancels) else PortalCancels.NOW
 
 
+def _end(visit: Visit) -> DunningEnd:
+    """What becomes of a charge after its last try; it stops, if the form says nothing."""
+    asked = visit.form.text("dunning_end", 20)
+    return DunningEnd(asked) if asked in set(DunningEnd) else DunningEnd.CANCEL
+
+
+_ENDS = {
+    DunningEnd.CANCEL: mark("The subscription is stopped"),
+    DunningEnd.KEEP_OPEN: mark("It stays open until the customer pays"),
+}
 _CANCELS = {
     PortalCancels.NOW: mark("At once"),
     PortalCancels.PERIOD_END: mark("With the period that is paid; until then they can undo it"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from paydesk.domain.merchants.dunning_end import DunningEnd
 from paydesk.web.mails.content import Content, MailMatter, known
 from paydesk.web.texts import mark
 
@@ -87,8 +88,10 @@ def renewal_receipt(telling: MailMatter) -> Content:
 
 
 def renewal_failed(telling: MailMatter) -> Content:
-    """A payment that will be tried again: the customer may give another card."""
-    say, package = telling.say, telling.fact("package")
+    """A payment that will be tried again, or waits for its customer, who may give another card."""
+    say, package, next_try = telling.say, telling.fact("package"), telling.moment("date_next")
+    ends = mark("If the next tries fail too, the subscription ends.")
+    stays = mark("Nothing is charged for later periods until this one is paid.")
     return Content(
         say(mark("Your payment for “%(package)s” failed"), package=package),
         (
@@ -100,15 +103,19 @@ def renewal_failed(telling: MailMatter) -> Content:
                 amount=telling.money(),
                 package=package,
             ),
-            say(
-                mark("We will try again soon. To keep your subscription, check your card or use another one.")
-                if telling.by_card
-                else mark("We will try again soon. To keep your subscription, check your account or pay another way.")
-            ),
+            *((_tried_again(telling),) if next_try else ()),
         ),
-        known(telling.instrument(), (say(mark("Next try")), telling.moment("date_next"))),
+        known(telling.instrument(), (say(mark("Next try")), next_try)),
         (say(mark("Pay now")), telling.paying()),
-        (say(mark("If the next tries fail too, the subscription ends.")),),
+        (say(stays if telling.fact("end") == DunningEnd.KEEP_OPEN else ends),),
+    )
+
+
+def _tried_again(telling: MailMatter) -> str:
+    return telling.say(
+        mark("We will try again soon. To keep your subscription, check your card or use another one.")
+        if telling.by_card
+        else mark("We will try again soon. To keep your subscription, check your account or pay another way.")
     )
 
 
