@@ -3,12 +3,15 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 from tests.shopfront import MONTHLY
 from tests.till import Till
 
+from paydesk import database
 from paydesk.core.periods import Period
+from paydesk.database.piecemeal import batches_of, run_in_batches
 from paydesk.domain.subscriptions.changing import carry_out_due, pause, resume
 from paydesk.domain.subscriptions.changing_plans import Plan, change_plan
 from paydesk.domain.subscriptions.ending import cancel
@@ -97,3 +100,18 @@ async def test_a_movement_is_folded_once(subscriber: Till) -> None:
     assert [tuple(row.values()) for row in sums] == [("churn", -10, 1), ("new", 10, 1)]
     assert await fold_movements(subscriber.database) == 0
     await told(subscriber)
+
+
+async def test_an_upgrade_writes_down_what_moved_before(subscriber: Till) -> None:
+    await lives(subscriber, await subscriber.subscribe())
+    movements = "select to_jsonb(m) from mrr_movement m order by m.subscription_id, m.number"
+    before = [row[0] for row in await subscriber.database.fetch(movements)]
+    sql = (Path(database.__file__).parent / "migrations" / "0301_mrr_movements_of_before.sql").read_text()
+    batches = batches_of(sql)
+    assert batches is not None
+    async with subscriber.database.acquire() as connection:
+        await connection.execute("delete from mrr_movement")
+        for _ in range(2):
+            await run_in_batches(connection, sql, batches, "1s", lambda _: None)
+    assert [row[0] for row in await subscriber.database.fetch(movements)] == before
+    assert len(before) == 5
