@@ -104,14 +104,14 @@ async def test_a_movement_is_folded_once(subscriber: Till) -> None:
 
 async def test_an_upgrade_writes_down_what_moved_before(subscriber: Till) -> None:
     await lives(subscriber, await subscriber.subscribe())
-    movements = "select to_jsonb(m) from mrr_movement m order by m.subscription_id, m.number"
-    before = [row[0] for row in await subscriber.database.fetch(movements)]
+    of = f"from mrr_movement m where merchant_id = {subscriber.shop.merchant_id}"
+    before = [row[0] for row in await subscriber.database.fetch(f"select to_jsonb(m) {of} order by number")]
     sql = (Path(database.__file__).parent / "migrations" / "0301_mrr_movements_of_before.sql").read_text()
     batches = batches_of(sql)
     assert batches is not None
     async with subscriber.database.acquire() as connection:
-        await connection.execute("delete from mrr_movement")
+        await connection.execute(f"delete {of}")
         for _ in range(2):
             await run_in_batches(connection, sql, batches, "1s", lambda _: None)
-    assert [row[0] for row in await subscriber.database.fetch(movements)] == before
+    assert [row[0] for row in await subscriber.database.fetch(f"select to_jsonb(m) {of} order by number")] == before
     assert len(before) == 5
