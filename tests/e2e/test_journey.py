@@ -183,10 +183,8 @@ async def test_the_first_view_asks_nobody_else_and_weighs_little(open_page: Open
     assert hosts == {running.address.removeprefix("http://")}
     async with httpx.AsyncClient(headers={"Accept-Encoding": "gzip"}) as client:
         html = await client.get(page.url)
-        assets = re.findall(r'(?:href|src)="?(/static/[^" >]+)', html.text)
-        sizes = [len(html.content)]
-        for asset in assets:
-            async with client.stream("GET", running.address + asset) as response:
-                sizes.append(len(b"".join([part async for part in response.aiter_raw()])))
-    assert len(assets) >= 2
+        assets = re.findall(r'(?:href|src)="?(/(?:static|brand)/[^" >]+)', html.text)
+        sizes = [html.num_bytes_downloaded]
+        sizes += [(await client.get(running.address + asset)).num_bytes_downloaded for asset in assets]
+    assert len(assets) >= 3
     assert sum(sizes) <= 25_000

@@ -10,7 +10,7 @@ from typing import Annotated, Final
 import typer
 
 from paydesk.adapters.vault import VaultError
-from paydesk.commands import card_guard, shop_forms
+from paydesk.commands import card_guard, shop_forms, suspending
 from paydesk.commands.connecting import Deployment, command, deployment
 from paydesk.commands.options import MerchantId
 from paydesk.commands.printing import AsJson, counted, note, show_facts, show_json, show_table
@@ -36,8 +36,6 @@ from paydesk.domain.merchants.merchant import (
     list_merchants,
 )
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.operations.merchants import find_merchant_for_operator, resume_merchant, suspend_merchant
-from paydesk.domain.operations.missed_periods import charge_all_missed
 from paydesk.domain.operations.noting_settings import noting_changes
 from paydesk.domain.payments.time_to_ship import TIME_TO_SHIP, in_words, require_one_holds
 from paydesk.domain.pingbacks.destinations import parse_pingback_url
@@ -279,46 +277,8 @@ async def go_live_(merchant_id: MerchantId, as_json: AsJson = False) -> None:
     _show(account, as_json=as_json)
 
 
-@app.command(epilog='Example: paydesk merchant suspend 1 --reason "Goods do not arrive"')
-@command
-async def suspend(
-    merchant_id: MerchantId,
-    reason: Annotated[str, typer.Option(help="The merchant's team reads this.")],
-    as_json: AsJson = False,
-) -> None:
-    """Let no live checkout and no live charge of a merchant begin;
-    renewals wait, and everything else goes on.
-    """
-    async with deployment() as here:
-        await suspend_merchant(here.database, COMMAND_LINE, merchant_id, reason=reason, now=utc_now())
-    _say_standing(merchant_id, suspended=True, as_json=as_json)
-
-
-@app.command(epilog="Example: paydesk merchant resume 1")
-@command
-async def resume(
-    merchant_id: MerchantId,
-    charge_all_periods: Annotated[
-        bool,
-        typer.Option("--charge-all-periods", help="Charge all that was missed; see: paydesk subscription missed ID"),
-    ] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Lift a suspension: of each subscription that fell due meanwhile one period is charged,
-    the rest is skipped.
-    """
-    async with deployment() as here:
-        if charge_all_periods and (await find_merchant_for_operator(here.database, merchant_id)).merchant.suspended_at:
-            await charge_all_missed(here.database, COMMAND_LINE, merchant_id, now=utc_now())
-        await resume_merchant(here.database, COMMAND_LINE, merchant_id, now=utc_now())
-    _say_standing(merchant_id, suspended=False, as_json=as_json)
-
-
-def _say_standing(merchant_id: int, *, suspended: bool, as_json: bool) -> None:
-    if as_json:
-        show_json({"id": merchant_id, "suspended": suspended})
-    else:
-        note(f"merchant {merchant_id} is {'suspended' if suspended else 'not suspended any more'}")
+app.command(epilog='Example: paydesk merchant suspend 1 --reason "Goods do not arrive"')(suspending.suspend)
+app.command(epilog="Example: paydesk merchant resume 1")(suspending.resume)
 
 
 @app.command(

@@ -6,6 +6,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from tests import breaking
 from tests.shopfront import MONTHLY
 from tests.till import Till
 
@@ -84,7 +85,7 @@ async def test_a_price_is_brought_to_a_month(subscriber: Till, price: str, perio
 
 async def test_what_moves_after_a_past_that_nobody_told_tells_it_too(subscriber: Till) -> None:
     begun = await subscriber.subscribe()
-    await subscriber.database.execute("delete from mrr_movement where merchant_id = $1", subscriber.shop.merchant_id)
+    await breaking.forget(subscriber.database, subscriber.shop.merchant_id, "mrr_movement")
     await cancel(subscriber.database, subscriber.shop, begun.id, by="customer", now=begun.date_start + DAY)
     assert await told(subscriber) == [("new", 10), ("churn", -10)]
 

@@ -85,15 +85,12 @@ class CurrencySales:
 
 @dataclass(frozen=True, slots=True)
 class Recurring:
-    """Running subscriptions of a currency as they are now;
-    `monthly` is what they bring in a month.
-    """
+    """Running subscriptions of a currency as they are now."""
 
     currency: str
     active: int
     trials: int
     failing: int
-    monthly: Decimal
 
 
 @dataclass(frozen=True, slots=True)

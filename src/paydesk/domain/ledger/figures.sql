@@ -13,26 +13,17 @@ select date_trunc(case when :by_month::boolean then 'month' else 'day' end, crea
  order by 1, 2;
 
 -- name: recurring(merchant_id, live)
--- Running subscriptions by currency; they are counted by their terms first, so that few prices are worked out. A year has
--- 365.2425 days, so a month 30.436875; what will not be charged again recurs no more.
+-- Running subscriptions by currency; they are counted by their terms first, so that few terms are looked up.
 with running as (
     select package_version_id,
            count(*) filter (where state = 'Active') as active,
            count(*) filter (where state = 'Trial') as trials,
-           count(*) filter (where failures > 0) as failing,
-           count(*) filter (where date_next is not null
-                               or exists (select
-                                            from subscription_change c
-                                           where c.merchant_id = s.merchant_id and c.id = s.change_id
-                                             and c.type = 'change')) as charged_again
-      from subscription s
+           count(*) filter (where failures > 0) as failing
+      from subscription
      where merchant_id = :merchant_id and live = :live and state in ('Trial', 'Active')
      group by package_version_id
 )
-select v.currency, sum(r.active)::bigint as active, sum(r.trials)::bigint as trials, sum(r.failing)::bigint as failing,
-       sum(r.charged_again * v.price * case v.period_unit
-           when 'day' then 30.436875 when 'week' then 30.436875 / 7 when 'month' then 1 else 1.0 / 12
-       end / v.period_length) as monthly
+select v.currency, sum(r.active)::bigint as active, sum(r.trials)::bigint as trials, sum(r.failing)::bigint as failing
   from running r
   join package_version v on v.merchant_id = :merchant_id and v.live = :live and v.id = r.package_version_id
  group by v.currency

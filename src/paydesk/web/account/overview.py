@@ -4,6 +4,7 @@ and a chart of the volume.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -19,6 +20,7 @@ from paydesk.core.money import minor_digits
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.business.first_day import Step, find_first_day, put_first_day_away
 from paydesk.domain.business.profiles import ProfileStatus
+from paydesk.domain.business.revenue_for_team import revenue
 from paydesk.domain.business.test_checkouts import open_test_checkout
 from paydesk.domain.ledger.figures import (
     CurrencySales,
@@ -89,6 +91,7 @@ async def show_overview(visit: Visit) -> Response:
         period=period,
         sales=await sales(visit.database, visit.shop, period),
         recurring=await recurring(visit.database, visit.shop),
+        monthly=defaultdict(Decimal, await _monthly(visit, period)),
         health=health,
         share=_share(visit, health),
         bars=bars_of,
@@ -143,6 +146,11 @@ def _named(visit: Visit, period: Days, day: date) -> str:
     if period.by_month:
         return str(format_skeleton("yMMM", day, locale=visit.texts.locale))
     return str(format_date(day, "medium", locale=visit.texts.locale))
+
+
+async def _monthly(visit: Visit, period: Days) -> dict[str, Decimal]:
+    """What running subscriptions bring in a month, by currency."""
+    return {one.currency: one.total.after for one in await revenue(visit.database, visit.shop, period)}
 
 
 def _rounded(visit: Visit, amount: Decimal, currency: str) -> str:
