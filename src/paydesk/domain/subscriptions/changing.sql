@@ -108,7 +108,7 @@ with due as (
           select *
             from subscription_change c
            where c.merchant_id = m.id and not c.live and c.state = 'open'
-             and c.due_at <= coalesce(:at::timestamptz, :real_now::timestamptz + m.test_clock)
+             and c.due_at <= coalesce(:at::timestamptz, :real_now::timestamptz + side_clock(false, m.test_clock))
              and not exists (select
                                from alarm a
                               where a.merchant_id = c.merchant_id and a.live = c.live and a.kind = 'set_aside'

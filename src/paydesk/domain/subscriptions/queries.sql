@@ -195,7 +195,7 @@ with over as (
           select *
             from subscription s
            where s.merchant_id = m.id and not s.live and s.state = 'Active' and s.date_next is null
-             and s.date_end <= coalesce(:at::timestamptz, :real_now::timestamptz + m.test_clock)
+             and s.date_end <= coalesce(:at::timestamptz, :real_now::timestamptz + side_clock(false, m.test_clock))
              and s.charging_attempt_id is null
              and not exists (select
                                from alarm a
