@@ -270,6 +270,8 @@ async def test_the_expiry_can_be_deleted(show: Show) -> None:
     page = await show()
     field = page.get_by_label("Expiry date")
     await field.press_sequentially("1234")
+    await expect(page.get_by_label("Security code")).to_be_focused()
+    await field.press("End")
     for _ in range(8):
         await field.press("Backspace")
     await expect(field).to_have_value("")

@@ -63,8 +63,8 @@ async def base(serve: Callable[[Any], AbstractAsyncContextManager[str]]) -> Asyn
 def show(look: Look, base: str) -> Show:
     async def show(name: str, locale: str, **options: Any) -> Page:
         page = await look(f"{base}/{name}", locale=locale, **options)
-        if await page.locator("details").count():
-            await page.locator(".cards summary").click()
+        for folded in await page.locator("summary:visible").all():
+            await folded.click()
         return page
 
     return show
