@@ -102,7 +102,7 @@ class _Rewriting:
         self._reader = reader
         self._objects: dict[int, Any] = {}
         self._numbers: dict[tuple[int, int], int] = {}
-        self._waiting: deque[tuple[int, Any]] = deque()
+        self._waiting: deque[tuple[int, object]] = deque()
         self._next = 3
         self._unpacked = 0
 
@@ -137,7 +137,7 @@ class _Rewriting:
         self._objects[number] = _dictionary(DictionaryObject(), made)
         return self._at(number)
 
-    def _copy(self, value: Any, depth: int) -> Any:
+    def _copy(self, value: object, depth: int) -> object:
         """A value that holds nothing but what is drawn; what it refers to waits for its turn."""
         from pypdf.generic import ArrayObject, DictionaryObject, IndirectObject, NullObject, StreamObject
 
@@ -194,7 +194,7 @@ class _Rewriting:
         self._next += 1
         return self._next - 1
 
-    def _at(self, number: int) -> Any:
+    def _at(self, number: int) -> object:
         from pypdf.generic import IndirectObject
 
         return IndirectObject(number, 0, self._reader)
@@ -234,7 +234,7 @@ def _draws_nothing(value: Any) -> bool:
     return _name(value.get("/Subtype")) == "/PS"
 
 
-def _name(value: Any) -> str:
+def _name(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 

@@ -59,19 +59,19 @@ class ConfirmedConnection(asyncpg.Connection):  # type: ignore[misc]
             UNCONFIRMED.inc()
         super()._process_log_message(fields, last_query)
 
-    async def execute(self, *args: object, **options: object) -> Any:
+    async def execute(self, *args: object, **options: object) -> object:
         """As the driver's; what ends a transaction, too."""
         return self._confirmed(await super().execute(*args, **options))
 
-    async def executemany(self, *args: object, **options: object) -> Any:
+    async def executemany(self, *args: object, **options: object) -> object:
         """As the driver's."""
         return self._confirmed(await super().executemany(*args, **options))
 
-    async def fetch(self, *args: object, **options: object) -> Any:
+    async def fetch(self, *args: object, **options: object) -> object:
         """As the driver's."""
         return self._confirmed(await super().fetch(*args, **options))
 
-    async def fetchrow(self, *args: object, **options: object) -> Any:
+    async def fetchrow(self, *args: object, **options: object) -> object:
         """As the driver's."""
         return self._confirmed(await super().fetchrow(*args, **options))
 

@@ -24,7 +24,7 @@ _Record = TypeVar("_Record")
 class Mismatch(TypeError):
     """A statement's columns don't fill the fields of a class."""
 
-    def __init__(self, of: Callable[..., Any], columns: tuple[str, ...]) -> None:
+    def __init__(self, of: Callable[..., object], columns: tuple[str, ...]) -> None:
         unfit = [f"{name} ({columns.count(name)} times)" for name in fields_of(of) if columns.count(name) != 1]
         super().__init__(f"a row with {', '.join(columns)} does not fill {of}: it has {', '.join(unfit)}")
 
@@ -57,7 +57,7 @@ async def records_of(of: Callable[..., _Record], rows: AsyncIterator[Row]) -> li
     return [build(row) for row in read]
 
 
-def fields_of(of: Callable[..., Any]) -> dict[str, object]:
+def fields_of(of: Callable[..., object]) -> dict[str, object]:
     """The fields that a row has to fill, with their types,
     in the order in which the class takes them.
     """
@@ -65,7 +65,7 @@ def fields_of(of: Callable[..., Any]) -> dict[str, object]:
     return {name: hints[name] for name in signature(of).parameters}
 
 
-def without_none(hint: Any) -> Any:
+def without_none(hint: object) -> object:
     """The type of a field that may be null, else the type itself."""
     if get_origin(hint) not in (Union, UnionType):
         return hint
@@ -83,14 +83,14 @@ def _builder(of: Callable[..., Any], columns: tuple[str, ...]) -> Callable[[Row]
         raise Mismatch(of, columns)
     if len(fields) == 1:
         (only,) = fields
-        values: Callable[[Row], tuple[Any, ...]] = lambda row: (row[only],)  # noqa: E731 (itemgetter gives no tuple)
+        values: Callable[[Row], tuple[object, ...]] = lambda row: (row[only],)  # noqa: E731 (itemgetter gives no tuple)
     else:
         values = itemgetter(*fields)
     readers = [(place, read) for place, hint in enumerate(fields.values()) if (read := _reader(hint)) is not None]
     if not readers:
         return lambda row: of(*values(row))
 
-    def build(row: Row) -> Any:
+    def build(row: Row) -> object:
         taken = list(values(row))
         for place, read in readers:
             if taken[place] is not None:
@@ -100,7 +100,7 @@ def _builder(of: Callable[..., Any], columns: tuple[str, ...]) -> Callable[[Row]
     return build
 
 
-def is_json(kind: Any) -> bool:
+def is_json(kind: object) -> bool:
     """Whether a field of this type is filled from JSON: names with values, or a dataclass."""
     return get_origin(kind) is Mapping or is_dataclass(kind)
 

@@ -27,10 +27,10 @@ class Connection(Protocol):
     async def fetch(self, query: str, *arguments: object, timeout: float | None = None) -> list[object]:
         """All rows."""
 
-    async def fetchrow(self, query: str, *arguments: object, timeout: float | None = None) -> Any:
+    async def fetchrow(self, query: str, *arguments: object, timeout: float | None = None) -> object:
         """The first row, or None."""
 
-    async def fetchval(self, query: str, *arguments: object, column: int = 0, timeout: float | None = None) -> Any:
+    async def fetchval(self, query: str, *arguments: object, column: int = 0, timeout: float | None = None) -> object:
         """One value of the first row, or None."""
 
 
@@ -64,5 +64,5 @@ def load_statements(package: str, file: str = "queries.sql") -> Statements:
 
 
 @cache
-def _read(path: Path) -> Any:
+def _read(path: Path) -> object:
     return aiosql.from_path(path, "asyncpg", mandatory_parameters=True)

@@ -67,3 +67,19 @@ async def test_how_long_declines_are_counted_and_cards_refused(owner: Visitor, m
     said = text_of(await owner.see(page))
     assert "Declines in 10 minutes from which all are asked for 3-D Secure" in said
     assert "no cards are taken for 25 minutes." in said
+
+
+async def test_how_large_a_logo_may_be(owner: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = f"{owner.merchant_path}/settings/branding"
+    assert "at most 200 kB" in text_of(await owner.see(page))
+    change(monkeypatch, "paydesk.domain.business.branding", "LARGEST_LOGO", 90 * 1024)
+    assert "at most 90 kB" in text_of(await owner.see(page))
+
+
+async def test_how_short_a_period_may_be_that_is_paid_by_direct_debit(
+    owner: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = f"{owner.merchant_path}/settings/shop"
+    assert "for periods of 14 days or more" in text_of(await owner.see(page))
+    change(monkeypatch, "paydesk.domain.subscriptions.subscription_terms", "SHORTEST_FOR_SLOW", 21)
+    assert "for periods of 21 days or more" in text_of(await owner.see(page))

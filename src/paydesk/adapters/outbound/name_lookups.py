@@ -11,14 +11,14 @@ import socket
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Protocol
+from typing import Protocol
 
 _THREADS = 32
 
 _KNOWN_SECONDS = 10.0
 _MOST_KNOWN = 1024
 
-_Found = Sequence[tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[Any, ...]]]
+_Found = Sequence[tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[object, ...]]]
 
 
 class Resolver(Protocol):

@@ -108,8 +108,8 @@ MEANINGS: dict[AlarmKind, str] = {
     ),
     AlarmKind.card_testing: (
         "Somebody tries out cards at this merchant: most are declined, also with 3-D Secure asked of everybody. The "
-        "merchant takes no cards for 15 minutes, then goes on with 3-D Secure for all. Look at the attempts; suspend "
-        "the merchant if it goes on. If it is a false alarm, end the pause on the merchant's page or with `paydesk "
+        "merchant takes no cards for a while, then goes on with 3-D Secure for all. Look at the attempts; suspend the "
+        "merchant if it goes on. If it is a false alarm, end the pause on the merchant's page or with `paydesk "
         "merchant guard lift --live`, which settles this."
     ),
     AlarmKind.policy_violated: (

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from itertools import islice
 
@@ -78,7 +78,8 @@ PAYMENT_RULES = (
     ),
     Rule(
         "outcomes_known",
-        "no outcome is unknown for more than 24 hours, and every open one will be looked up",
+        f"no outcome is unknown for more than {ALERT_AFTER // timedelta(hours=1)} hours, and every open one will be "
+        "looked up",
         ("merchant_id", "opened_before"),
     ),
 )

@@ -24,7 +24,7 @@ def subscription_object(subscription: Subscription, *, with_init: bool = False) 
     """
     terms = subscription.package.terms
     trial = terms.trial
-    body: dict[str, Any] = {
+    body: dict[str, object] = {
         "id": subscription.id,
         "u_email": subscription.email,
         "recurring_id": subscription.init_payment_id,
@@ -61,7 +61,7 @@ def subscription_object(subscription: Subscription, *, with_init: bool = False) 
     return body
 
 
-def change_object(subscription: Subscription, change: Change | None) -> dict[str, Any] | None:
+def change_object(subscription: Subscription, change: Change | None) -> dict[str, object] | None:
     """A change that is to come, as `change_request` shows it; None without one."""
     if change is None:
         return None

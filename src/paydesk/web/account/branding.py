@@ -33,6 +33,7 @@ async def _page(visit: Visit, errors: dict[str, str] | None = None, typed: str =
         accent=typed or chosen.accent,
         place=brand_address(visit.merchant_id, chosen.changed_at),
         ours=OURS,
+        largest=branding.LARGEST_LOGO // 1024,
         errors=errors or {},
     )
 

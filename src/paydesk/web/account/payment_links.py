@@ -26,7 +26,7 @@ from paydesk.domain.business.payment_links import (
 from paydesk.domain.payments.checkouts import LIFETIME
 from paydesk.domain.selling.payment_links import Offer, Rhythm
 from paydesk.web.account.face import FACE
-from paydesk.web.console.forms import read_upload
+from paydesk.web.console.forms import LARGEST_UPLOAD, read_upload
 from paydesk.web.console.guards import Section, field_errors
 from paydesk.web.console.list_parameters import ROWS, list_address
 from paydesk.web.console.visit import Visit
@@ -36,6 +36,9 @@ from paydesk.web.texts import mark
 section = Section(FACE)
 _LINKS = "/account/{merchant_id}/links"
 _ONE = f"{_LINKS}/{{link_id}}"
+
+_LARGEST_PICTURE = (LARGEST_UPLOAD - 24_000) // 1000
+"""In kB: a form's fields and its picture come in one upload."""
 
 _RHYTHMS = {
     Rhythm.ONCE: mark("%(price)s"),
@@ -62,7 +65,7 @@ async def show_links(visit: Visit) -> Response:
 @section.page(f"{_LINKS}/new", needs=Permission.manage_settings)
 async def show_new(visit: Visit) -> Response:
     """The form for another one."""
-    return visit.page("payment_link_new.html", typed=Typed(), errors={})
+    return visit.page("payment_link_new.html", typed=Typed(), errors={}, largest=_LARGEST_PICTURE)
 
 
 @section.action(f"{_LINKS}/new", needs=Permission.manage_settings, read=read_upload)
@@ -73,7 +76,9 @@ async def make(visit: Visit) -> Response:
         made = await make_link(visit.gate, visit.session, visit.shop, typed, now=visit.now)
     except Malformed as error:
         errors = field_errors(error, *FIELDS)
-        return visit.page("payment_link_new.html", status=error.status, typed=typed, errors=errors)
+        return visit.page(
+            "payment_link_new.html", status=error.status, typed=typed, errors=errors, largest=_LARGEST_PICTURE
+        )
     return visit.go(visit.url(f"links/{made}"), visit.texts.get("The link is made. Share it, or print its QR code."))
 
 
@@ -116,6 +121,7 @@ def _page(
         link=link,
         left=most_left(link),
         open_for=LIFETIME,
+        largest=_LARGEST_PICTURE,
         typed=typed or _as_typed(offer),
         prices=_prices(visit, offer),
         errors=errors or {},

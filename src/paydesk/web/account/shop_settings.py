@@ -14,6 +14,7 @@ from paydesk.domain.merchants.customer_ways import PortalCancels
 from paydesk.domain.merchants.dunning_end import DunningEnd
 from paydesk.domain.payments.time_to_ship import TIME_TO_SHIP
 from paydesk.domain.subscriptions.dunning import LONGEST_PLAN, MOST_TRIES, parse_delays, usual_delays
+from paydesk.domain.subscriptions.subscription_terms import SHORTEST_FOR_SLOW
 from paydesk.web.account.face import FACE
 from paydesk.web.console.guards import Section, field_errors
 from paydesk.web.console.visit import Visit
@@ -44,6 +45,7 @@ async def _page(
         held=held,
         days=TIME_TO_SHIP.days,
         allowed=visit.services.desk.slow_methods,
+        shortest=SHORTEST_FOR_SLOW,
         zones=sorted(time_zones()),
         cancels=[(str(way), visit.texts.get(text)) for way, text in _CANCELS.items()],
         ends=[(str(end), visit.texts.get(text)) for end, text in _ENDS.items()],

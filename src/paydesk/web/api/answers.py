@@ -43,5 +43,5 @@ def described(success: type[msgspec.Struct], *refusals: int) -> dict[int | str, 
     return {200: {"description": first_line, "content": _content(success)}, **refused}
 
 
-def _content(shape: type[msgspec.Struct]) -> dict[str, Any]:
+def _content(shape: type[msgspec.Struct]) -> dict[str, object]:
     return {"application/json": {"schema": {"$ref": REFERENCE.format(name=shape.__name__)}}}

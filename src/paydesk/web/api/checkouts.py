@@ -15,6 +15,7 @@ from starlette.responses import Response
 
 from paydesk.core.errors import Malformed
 from paydesk.core.money import plain_number
+from paydesk.core.shrinking import LARGEST
 from paydesk.domain.billing.charging_saved import LIMITED
 from paydesk.domain.merchants.callers import Caller
 from paydesk.domain.payments import opening
@@ -69,8 +70,8 @@ _ITEM: dict[str, object] = {
         "picture_url": {
             "type": "string",
             "maxLength": LONGEST_URL,
-            "description": "A PNG, JPEG or WebP picture on the public internet, at most 4 MB. It is fetched now, made "
-            "small and shown from here.",
+            "description": f"A PNG, JPEG or WebP picture on the public internet, at most {LARGEST.content >> 20} MB. "
+            "It is fetched now, made small and shown from here.",
         },
     },
     "required": ["name", "unit_price"],

@@ -36,7 +36,7 @@ INTRODUCTION = (
 )
 
 
-def openapi_document(routes: Sequence[BaseRoute], *, address: str, sandbox_address: str) -> dict[str, Any]:
+def openapi_document(routes: Sequence[BaseRoute], *, address: str, sandbox_address: str) -> dict[str, object]:
     """The document for the routes of the API, for a service at these two public bases."""
     document = get_openapi(
         title="Paydesk API",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from paydesk.domain.billing.charging_saved import LIMITED
 from paydesk.domain.payments.checkouts import Checkout
 from paydesk.domain.shoppers.instruments import Agreed, LaterCharges
 from paydesk.web.card_fields import text_of
@@ -14,13 +15,13 @@ from paydesk_client.signature import Value
 
 _KEEP = mark("Save this card for my next visit to %(merchant)s. I can remove it at any time.")
 _CHARGE = mark(
-    "%(merchant)s may charge this card later without me, for: %(purpose)s – at most %(limit)s within 30 days. I can "
-    "take that back at any time."
+    "%(merchant)s may charge this card later without me, for: %(purpose)s – at most %(limit)s within %(days)s days. I "
+    "can take that back at any time."
 )
 _KEEP_ON_PAGE = mark("Save the card that I pay with for my next visit to %(merchant)s. I can remove it at any time.")
 _CHARGE_ON_PAGE = mark(
-    "%(merchant)s may charge the card that I pay with later without me, for: %(purpose)s – at most %(limit)s within 30 "
-    "days. I can take that back at any time."
+    "%(merchant)s may charge the card that I pay with later without me, for: %(purpose)s – at most %(limit)s within "
+    "%(days)s days. I can take that back at any time."
 )
 
 
@@ -40,7 +41,7 @@ def charge_in_words(merchant: str, later: LaterCharges | None, texts: Texts, *, 
     limit = texts.money(later.limit, later.currency)
     said = {"merchant": merchant, "purpose": later.purpose, "limit": limit}
     sentence = texts.get(_CHARGE_ON_PAGE if on_page else _CHARGE)
-    return sentence % {name: texts.apart(value) for name, value in said.items()}
+    return sentence % {"days": LIMITED.days, **{name: texts.apart(value) for name, value in said.items()}}
 
 
 def read_agreed(

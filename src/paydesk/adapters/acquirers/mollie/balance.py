@@ -16,7 +16,7 @@ from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -84,7 +84,7 @@ class Transaction(msgspec.Struct, frozen=True, rename="camel"):
     initial_amount: Amount
     created_at: str
     deduction_details: Withheld | None = None
-    context: dict[str, Any] | None = None
+    context: dict[str, object] | None = None
 
     def about(self, name: str) -> str:
         """One of the names in its context, empty without one; it may stand below the type, too."""

@@ -98,7 +98,7 @@ class Calls:
                 "CLIENT_PROFILE_ID, which no key of an account goes with"
             ) from None
 
-    async def ask(self, call: Callable[[], Awaitable[Any]], shape: type[_Shape]) -> _Shape:
+    async def ask(self, call: Callable[[], Awaitable[object]], shape: type[_Shape]) -> _Shape:
         """Make a call and read its answer.
 
         No error is chained to the library's own, which may hold what was sent.
@@ -114,7 +114,7 @@ class Calls:
         except (msgspec.DecodeError, msgspec.ValidationError):
             raise OutcomeUnknown("Mollie's answer can't be read") from None
 
-    async def do(self, call: Callable[[], Awaitable[Any]]) -> None:
+    async def do(self, call: Callable[[], Awaitable[object]]) -> None:
         """Make a call whose answer says nothing.
 
         Raises: AcquirerRefused, Missing, OutcomeUnknown.
@@ -123,7 +123,7 @@ class Calls:
         if not answer.is_success:
             raise _meaning(answer)
 
-    async def look(self, call: Callable[[], Awaitable[Any]], shape: type[_Shape]) -> _Shape | None:
+    async def look(self, call: Callable[[], Awaitable[object]], shape: type[_Shape]) -> _Shape | None:
         """Read what is there or not (None); a refusal to let us look tells nothing.
 
         Raises: OutcomeUnknown.
@@ -139,7 +139,7 @@ class Calls:
         """Let go of connections."""
         await self._http.aclose()
 
-    async def _answer(self, call: Callable[[], Awaitable[Any]]) -> httpx.Response:
+    async def _answer(self, call: Callable[[], Awaitable[object]]) -> httpx.Response:
         """What Mollie sent, whatever the library makes of it.
 
         Raises: AcquirerRefused, OutcomeUnknown.

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from paydesk.adapters.acquirers.hosted_pages import PageRequest
 from paydesk.adapters.acquirers.interface import (
@@ -149,7 +149,7 @@ class Kept:
                 await self._calls.do(revoke)
 
 
-def _asked(purchase: Purchase, customer: str, mandate: str) -> dict[str, Any]:
+def _asked(purchase: Purchase, customer: str, mandate: str) -> dict[str, object]:
     """The request for a later charge: the same for the same purchase, to the byte."""
     return {
         "description": (purchase.mark.order if purchase.mark else "")[:_LONGEST_NAME] or "Subscription",

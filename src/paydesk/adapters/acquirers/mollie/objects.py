@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Any, Final
+from typing import Final
 from urllib.parse import parse_qs, urlsplit
 
 import msgspec
@@ -41,7 +41,7 @@ VOID: Final = "paydesk_void"
 """The metadata field of the refund that undid a payment, with the key of that."""
 
 
-def digest_of(asked: dict[str, Any]) -> str:
+def digest_of(asked: dict[str, object]) -> str:
     """What tells one request from another under its key."""
     return hashlib.sha256(msgspec.json.encode(asked, order="sorted")).hexdigest()[:32]
 
@@ -112,7 +112,7 @@ class Payment(msgspec.Struct, frozen=True, rename="camel"):
     status: str
     amount: Amount
     created_at: str
-    metadata: Any = None
+    metadata: object = None
     method: str | None = None
     details: Details | None = None
     is_cancelable: bool | None = None
@@ -204,7 +204,7 @@ class Refund(msgspec.Struct, frozen=True, rename="camel"):
     status: str
     created_at: str
     payment_id: str = ""
-    metadata: Any = None
+    metadata: object = None
     embedded: Embedded | None = msgspec.field(name="_embedded", default=None)
 
     @property
@@ -272,7 +272,7 @@ class Listed(msgspec.Struct, frozen=True):
         return parse_qs(urlsplit(href).query).get("from", [""])[0]
 
 
-def written(metadata: Any, name: str) -> str:
+def written(metadata: object, name: str) -> str:
     """A field of metadata, which may be anything if others wrote it."""
     value = metadata.get(name, "") if isinstance(metadata, dict) else ""
     return value if isinstance(value, str) else ""

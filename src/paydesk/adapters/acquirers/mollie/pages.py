@@ -21,7 +21,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 from paydesk.adapters.acquirers.hosted_pages import (
@@ -175,7 +175,7 @@ class Pages:
             return None
         return await self._looking.under(wanted.key, asked_at)
 
-    async def _make(self, wanted: PageRequest, asked: dict[str, Any], digest: str) -> Payment:
+    async def _make(self, wanted: PageRequest, asked: dict[str, object], digest: str) -> Payment:
         """Ask for a payment. Raises: AcquirerRefused, OutcomeUnknown."""
         # Not part of the digest: its token is another one once our secret key is.
         told = {"webhook_url": wanted.notify_url} if tells(wanted.notify_url) else {}
@@ -250,9 +250,9 @@ def _end_of(day: str) -> tuple[int, int]:
     return (int(found[2]), int(found[1])) if found else (0, 0)
 
 
-def _asked(wanted: PageRequest) -> dict[str, Any]:
+def _asked(wanted: PageRequest) -> dict[str, object]:
     """The request for a payment: the same for the same page, to the byte."""
-    asked: dict[str, Any] = {
+    asked: dict[str, object] = {
         "description": (wanted.description.strip() or wanted.order)[:_LONGEST_NAME],
         "amount": {"currency": wanted.currency, "value": value_of(wanted.amount, wanted.currency)},
         "redirect_url": wanted.return_url,

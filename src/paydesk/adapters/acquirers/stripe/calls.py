@@ -93,7 +93,7 @@ class Calls:
         except (msgspec.ValidationError, AttributeError):
             raise OutcomeUnknown("Stripe's answer can't be read") from None
 
-    async def look(self, call: Awaitable[Any], shape: type[_Shape]) -> _Shape | None:
+    async def look(self, call: Awaitable[object], shape: type[_Shape]) -> _Shape | None:
         """Read what is there or not (None); a refusal to let us look tells nothing.
 
         Raises: OutcomeUnknown.

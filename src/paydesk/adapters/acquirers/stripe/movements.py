@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 from decimal import Decimal
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from paydesk.adapters.acquirers.interface import (
     AcquirerRefused,
@@ -209,7 +209,7 @@ class Movements:
             await self._do(service.update_async(intent.id, {"metadata": {VOID: key}}), Intent)
         await self._do(service.cancel_async(intent.id), Intent)
 
-    async def _do(self, call: Awaitable[Any], shape: type[_Shape]) -> _Shape:
+    async def _do(self, call: Awaitable[object], shape: type[_Shape]) -> _Shape:
         """A call that moves money. Raises: AcquirerRefused, OutcomeUnknown."""
         try:
             return await self._calls.ask(call, shape)

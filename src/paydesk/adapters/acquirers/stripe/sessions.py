@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -275,12 +275,12 @@ class Sessions:
         )
 
 
-def _asked(wanted: PageRequest, customer: str) -> dict[str, Any]:
+def _asked(wanted: PageRequest, customer: str) -> dict[str, object]:
     """The parameters of a session: the same for the same request, to the byte. `customer` is with
     whom what is paid with is kept, empty if it is not.
     """
     metadata = metadata_of(wanted.key, wanted.expires_at, wanted.mark)
-    asked: dict[str, Any] = {
+    asked: dict[str, object] = {
         "client_reference_id": wanted.key,
         "locale": _locale(wanted.language),
         "success_url": wanted.return_url,
@@ -300,11 +300,11 @@ def _asked(wanted: PageRequest, customer: str) -> dict[str, Any]:
     return asked | _payment(wanted) | {"payment_intent_data": paid | kept}
 
 
-def _of_cards(wanted: PageRequest) -> dict[str, Any]:
+def _of_cards(wanted: PageRequest) -> dict[str, object]:
     """What is asked of cards alone: 3-D Secure even if the bank would do without, and that they are
     kept, for payments with their customer there or also without.
     """
-    asked = {"request_three_d_secure": "any"} if wanted.authenticate else {}
+    asked: dict[str, object] = {"request_three_d_secure": "any"} if wanted.authenticate else {}
     if wanted.keep_card:
         asked["setup_future_usage"] = "off_session" if wanted.charge_later else "on_session"
     return asked
@@ -315,7 +315,7 @@ def _excluded(wanted: PageRequest) -> tuple[str, ...]:
     return _too_slow(wanted) + (KEPT_AS_DEBITS if wanted.keep else ()) + (() if wanted.capture else AT_ONCE)
 
 
-def _payment(wanted: PageRequest) -> dict[str, Any]:
+def _payment(wanted: PageRequest) -> dict[str, object]:
     """The parameters of a session on which something is paid."""
     name = (wanted.description.strip() or wanted.order)[:_LONGEST_NAME]
     return {
