@@ -18,6 +18,7 @@ from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.states import PaymentState
 from paydesk.domain.shoppers.for_customer import SavedAtShop
 from paydesk.domain.shoppers.instruments import LaterCharges, SavedInstrument
+from paydesk.domain.subscriptions.changes import Change, ChangeType
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.states import SubscriptionState
 from paydesk.domain.subscriptions.subscription_terms import Package, Terms, Trial
@@ -32,6 +33,7 @@ NOW = datetime(2030, 3, 8, 12, tzinfo=UTC)
 LATER = NOW + timedelta(days=11)
 YEARLY = Terms("Qvorp", "qvorp", "USD", Decimal(10), Period(1, "year"), None, 0)
 TRIED = replace(YEARLY, period=Period(6, "month"), limit=5, trial=Trial(Decimal(0), Period(14, "day")))
+BEST = Package(2, 2, replace(YEARLY, name="Best"), 0)
 
 PAYMENT = checkout.CheckoutView(
     merchant_name="Zyx",
@@ -189,6 +191,12 @@ PAGES: dict[str, Page] = {
         portal.receipt_page, HELD, replace(RECEIPT, card=StoredCard("", "", "", 0, 0, "bank"))
     ),
     "portal, over": _portal(portal.subscription_page, SUBSCRIPTIONS["cancelled"], PAID, again="/buy/t1"),
+    "portal, plan": _portal(portal.plan_page, HELD, [BEST]),
+    "portal, plan to come": _portal(
+        portal.subscription_page,
+        held(change=Change(ChangeType.PLAN, LATER, NOW, "customer", BEST)),
+        PAID,
+    ),
     "portal, cancel": _portal(portal.cancel_page, held(charging=True)),
     "portal, card": _portal(portal.card_page, held(failures=1)),
     **{f"portal, errors {n}": _portal(portal.card_page, HELD, errors=e)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests import breaking
+from tests.changing import change
 from tests.web.account.conftest import Join, SignUp, Visitor, fields_of, leads_to, text_of
 from tests.web.account.selling import Seller, seller_of
 
@@ -123,6 +124,45 @@ async def test_packages_are_shown_with_their_versions(owner: Visitor, seller: Se
     versions = text_of(await owner.see(link[1])).replace("\u00a0", " ")
     assert "newest Coffee club 12.00 USD / month none ∞ 1" in versions
     assert "Coffee club 10.00 USD / month none ∞ 2" in versions
+
+
+async def test_a_version_is_offered_on_customers_pages_and_taken_back(
+    owner: Visitor, seller: Seller, join: Join, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = await subscribe(seller, "S-1")
+    await subscribe(seller, "S-2", terms=replace(MONTHLY, sku_id="pro", name="Pro", price=Decimal("30.00")))
+    portal = re.search(r"<code[^>]*>(http[^<]+/portal/[^<]+)</code>", (await owner.see(url(owner, f"/{own}"))).text)
+    assert portal is not None
+    pages = set(re.findall(r'href="([^"]+/packages/\d+)"', (await owner.see(url(owner, "/packages"))).text))
+    club, pro = sorted(pages, key=lambda page: int(page.rpartition("/")[2]))
+
+    async def offer(page: str, on: str, by: Visitor = owner, **typed: str) -> Any:
+        form = fields_of((await owner.see(page)).text, f"{page}/offer")
+        csrf = {} if by is owner else fields_of((await by.see(page)).text, "/account/logout")
+        return await by.web.post(f"{page}/offer", data={**form, **csrf, **typed, "on": on})
+
+    async def is_offered() -> bool:
+        return "Change the plan" in (await owner.web.get(portal[1])).text
+
+    assert leads_to(await offer(pro, "yes")) == pro
+    assert "offered Take back" in text_of(await owner.see(pro))
+    assert await is_offered()
+    assert (await offer(pro, "yes", version="999999")).status_code == 404
+    of_club = fields_of((await owner.see(club)).text, f"{club}/offer")["version"]
+    assert (await offer(pro, "yes", version=of_club)).status_code == 404
+    with monkeypatch.context() as limited:
+        change(limited, "paydesk.domain.subscriptions.packages", "MOST_OFFERED", 1)
+        refused = await offer(club, "yes")
+        assert refused.status_code == 409
+        assert "1 plans in USD are offered already" in text_of(refused)
+        assert leads_to(await offer(pro, "yes")) == pro
+    assert leads_to(await offer(pro, "no")) == pro
+    assert not await is_offered()
+    assert await seller.audited("settings_changed") == [f"package {pro.rpartition('/')[2]}"] * 3
+    member = await join(owner, Role.viewer)
+    assert "/offer" not in (await member.see(pro)).text
+    assert (await offer(pro, "yes", by=member)).status_code == 403
+    assert not await is_offered()
 
 
 async def test_another_merchants_subscriptions_are_not_found(owner: Visitor, seller: Seller, sign_up: SignUp) -> None:

@@ -50,8 +50,9 @@ class Holding:
     that a charge is in flight, and `sure_by` by when the bank says whether it pays, if it takes
     some days over that; `change` is the last change of the card; `agreed` is the wording
     that the customer agreed to, and `plan_changed` whether other terms hold now. `cancels` and
-    `pauses` say what its merchant lets customers do, `branded_at` when it chose colour and logo;
-    for a merchant that is `suspended` nothing is charged.
+    `pauses` say what its merchant lets customers do, and `has_plans` whether it offers others to
+    change to; `branded_at` is when it chose colour and logo; for a merchant that is `suspended`
+    nothing is charged.
     """
 
     shop: Shop
@@ -64,6 +65,7 @@ class Holding:
     now: datetime
     cancels: PortalCancels = PortalCancels.NOW
     pauses: bool = False
+    has_plans: bool = False
     plan_changed: bool = False
     branded_at: datetime | None = None
     has_logo: bool = False
@@ -100,6 +102,16 @@ class Holding:
     def may_pause(self) -> bool:
         """Whether the customer may pause it."""
         return self.pauses and self._goes_on
+
+    @property
+    def may_change_plan(self) -> bool:
+        """Whether the customer may choose another plan from the next period on: there is one to
+        choose, this period is paid, another follows, and the merchant wants no other one.
+        """
+        subscription = self.subscription
+        own = subscription.change is None or subscription.change.by == "customer"
+        follows = self._goes_on and own and subscription.date_end is None
+        return self.has_plans and follows and not subscription.failures and self.paid_until > self.now
 
     @property
     def _goes_on(self) -> bool:
@@ -182,6 +194,7 @@ class _Holding(SubscriptionRow, frozen=True):
     suspended: bool
     shop_url: str
     plan_changed: bool
+    has_plans: bool
     clock: timedelta
     brand: str
     last4: str
@@ -224,6 +237,7 @@ async def find_holding(database: Database, link: Link | OpenedLink, *, now: date
         now=now + row.clock,
         cancels=row.portal_cancels,
         pauses=row.portal_pauses,
+        has_plans=row.has_plans,
         plan_changed=row.plan_changed,
         branded_at=row.branded_at,
         has_logo=row.has_logo,

@@ -25,7 +25,11 @@ select w.*, m.name as merchant_name, b.changed_at as branded_at, coalesce(b.logo
        exists (select
                  from subscription_change g
                 where g.merchant_id = w.merchant_id and g.live = w.live and g.subscription_id = w.id
-                  and g.type = 'change' and g.state = 'done') as plan_changed
+                  and g.type = 'change' and g.state = 'done') as plan_changed,
+       exists (select
+                 from package_version o
+                where o.merchant_id = w.merchant_id and o.live = w.live and o.currency = w.currency
+                  and o.portal_offered and o.id <> w.package_version_id) as has_plans
   from subscription_planned w
   join merchant m on m.id = w.merchant_id
   left join branding b on b.merchant_id = m.id

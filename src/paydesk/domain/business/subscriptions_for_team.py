@@ -77,12 +77,13 @@ class ListedPackage:
 @dataclass(frozen=True, slots=True)
 class PackageVersion:
     """A package in one version; `taken` is how many subscriptions were ever taken out
-    on its terms.
+    on its terms, and `portal_offered` whether customers may change to it on their page.
     """
 
     package: Package
     taken: int
     created_at: datetime
+    portal_offered: bool
 
 
 class _Subscription(SubscriptionRow, frozen=True):
@@ -105,6 +106,7 @@ class _Package(PackageRow, frozen=True):
 class _Version(PackageRow, frozen=True):
     taken: int
     created_at: datetime
+    portal_offered: bool
 
 
 async def search_subscriptions(
@@ -196,7 +198,7 @@ async def list_package_versions(database: Database, shop: Shop, package_id: int)
         database, merchant_id=shop.merchant_id, live=shop.live, package_id=package_id, most=MOST_VERSIONS
     )
     found = await records_of(_Version, rows)
-    versions = [PackageVersion(package_of(row), row.taken, row.created_at) for row in found]
+    versions = [PackageVersion(package_of(row), row.taken, row.created_at, row.portal_offered) for row in found]
     if not versions:
         raise NotFound(f"there is no package {package_id}")
     return versions

@@ -37,6 +37,34 @@ select *
    and trial_price = :trial_price and trial_length = :trial_length and trial_unit = :trial_unit
    and payment_limit = :payment_limit;
 
+-- name: find_offered(merchant_id, live, currency, most)
+-- What customers may change to on their page, the cheapest first.
+select t.*
+  from package_version v
+  join package_terms t on t.merchant_id = v.merchant_id and t.live = v.live and t.package_version_id = v.id
+ where v.merchant_id = :merchant_id and v.live = :live and v.currency = :currency and v.portal_offered
+ order by v.price, v.id
+ limit :most;
+
+-- name: offer(merchant_id, live, package_id, id, offered, most)^
+-- Offers a version on customers' pages, or not any more; `count` is how many of its currency are offered then. Nothing
+-- becomes of one that would be one too many.
+with wanted as (
+    select v.merchant_id, v.live, v.id, v.currency,
+           (select count(*)
+              from package_version o
+             where o.merchant_id = v.merchant_id and o.live = v.live and o.currency = v.currency and o.portal_offered
+               and o.id <> v.id) as others
+      from package_version v
+     where v.merchant_id = :merchant_id and v.live = :live and v.package_id = :package_id and v.id = :id
+), changed as (
+    update package_version v
+       set portal_offered = :offered
+      from wanted w
+     where v.merchant_id = w.merchant_id and v.id = w.id and (not :offered or w.others < :most)
+)
+select w.currency, w.others + 1 as count from wanted w;
+
 -- name: find(merchant_id, live, id)^
 select * from subscription_planned where merchant_id = :merchant_id and live = :live and id = :id;
 

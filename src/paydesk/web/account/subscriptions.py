@@ -8,10 +8,12 @@ from functools import partial
 
 from starlette.responses import Response
 
+from paydesk.core.errors import Conflict
 from paydesk.core.paging import LARGEST_ID
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.billing.for_customer import past_payments
 from paydesk.domain.business import acting
+from paydesk.domain.business.portal_plans import offer_plan
 from paydesk.domain.business.subscriptions_for_team import (
     charges_ahead,
     failing_subscriptions,
@@ -32,6 +34,8 @@ section = Section(FACE)
 _SUBSCRIPTIONS = "/account/{merchant_id}/subscriptions"
 _ONE = f"{_SUBSCRIPTIONS}/{{subscription_id}}"
 _FAILING = "failing"
+_OFFERED = mark("Customers may change to it on their page.")
+_NOT_OFFERED = mark("It is not offered on customers’ pages any more.")
 
 
 @section.page(_SUBSCRIPTIONS, needs=Permission.view)
@@ -147,11 +151,30 @@ async def show_packages(visit: Visit) -> Response:
 @section.page("/account/{merchant_id}/subscriptions/packages/{package_id}", needs=Permission.view)
 async def show_one_package(visit: Visit) -> Response:
     """A package's versions; what runs keeps the version that it was taken out on."""
+    return await _package_page(visit)
+
+
+async def _package_page(visit: Visit, error: str = "", status: int = 200) -> Response:
     versions = await list_package_versions(visit.database, visit.shop, visit.number("package_id"))
     return visit.page(
         "package.html",
+        status=status,
+        error=error,
         versions=versions,
         newest=versions[0].package,
         price_of=partial(subscription_words.price_words, visit),
         period_words=partial(subscription_words.period_words, visit),
     )
+
+
+@section.action("/account/{merchant_id}/subscriptions/packages/{package_id}/offer", needs=Permission.manage_settings)
+async def offer(visit: Visit) -> Response:
+    """Let customers change to a version on their page, or not any more."""
+    package_id, version_id = visit.number("package_id"), visit.form.number("version") or 0
+    on = visit.form.text("on", 3) == "yes"
+    try:
+        await offer_plan(visit.gate, visit.session, visit.shop, package_id, version_id, on=on, now=visit.now)
+    except Conflict as error:
+        return await _package_page(visit, str(error), error.status)
+    page = visit.url(f"subscriptions/packages/{package_id}")
+    return visit.go(page, visit.texts.get(_OFFERED if on else _NOT_OFFERED))

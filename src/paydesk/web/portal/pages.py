@@ -4,7 +4,7 @@ no money moves here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -23,6 +23,7 @@ from paydesk.domain.payments.states import PAGE_LEFT
 from paydesk.domain.shoppers.for_customer import SavedAtShop
 from paydesk.domain.subscriptions.lifecycle import kept, resumed
 from paydesk.domain.subscriptions.states import SubscriptionState
+from paydesk.domain.subscriptions.subscription_terms import Package
 from paydesk.web.agreement import renewals_in_words, terms_in_words
 from paydesk.web.brands import Look, brand_address
 from paydesk.web.card_words import CARD_ERRORS, card_error
@@ -117,7 +118,7 @@ class PortalView:
         change = self.holding.subscription.change
         if change is None or change.package is None:
             return ""
-        return f"{change.package.terms.name}, {renewals_in_words(change.package.terms, self.texts)}"
+        return _plan_in_words(change.package, self.texts)
 
     @property
     def failing(self) -> bool:
@@ -140,6 +141,12 @@ class PortalView:
             return ""
         after = resumed(subscription, at=self.holding.now) if subscription.paused else kept(subscription)
         return self.day(after.date_next)
+
+    @property
+    def price_then(self) -> str:
+        """What that charge takes."""
+        terms = self.holding.subscription.package.terms
+        return self.texts.money(terms.price, terms.currency)
 
     @property
     def sure_by(self) -> str:
@@ -213,6 +220,12 @@ def pause_page(view: PortalView, longest: int) -> HTMLResponse:
     return _page("pause.html", view, longest=longest)
 
 
+def plan_page(view: PortalView, plans: Sequence[Package]) -> HTMLResponse:
+    """The question which of these plans it shall be from the next period on."""
+    named = [(package.version_id, _plan_in_words(package, view.texts)) for package in plans]
+    return _page("plan.html", view, plans=named)
+
+
 def card_page(
     view: PortalView,
     *,
@@ -271,6 +284,10 @@ def checking_page(view: PortalView, *, waits: str = "") -> HTMLResponse:
 def not_found_page(texts: Texts) -> HTMLResponse:
     """There is no subscription behind this link."""
     return secured(_PAGES.render("not_found.html", texts), status=404)
+
+
+def _plan_in_words(package: Package, texts: Texts) -> str:
+    return f"{package.terms.name}, {renewals_in_words(package.terms, texts)}"
 
 
 def _page(template: str, view: PortalView, **values: object) -> HTMLResponse:

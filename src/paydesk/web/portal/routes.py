@@ -85,6 +85,8 @@ routes = [
     _route("/undo", changes.back, "GET"),
     _route("/pause", changes.ask_to_pause, "GET"),
     _route("/pause", changes.submit_pause, "POST"),
+    _route("/plan", changes.ask_for_plan, "GET"),
+    _route("/plan", changes.submit_plan, "POST"),
     _route("/card", replacing.show_card, "GET"),
     _route("/card", replacing.submit_card, "POST"),
     _route("/card/continue", replacing.go_on, "POST"),
