@@ -52,7 +52,10 @@ WRITERS: dict[str, str] = {
     "card_guard_minute": "business payments test_clock",  # the team forgets test tries
     "card_try": "business payments test_clock",  # the team forgets test tries
     "chargeback": "chargebacks mail privacy test_clock",  # marked as told with its mail
-    "checkout": "payments privacy sealing test_clock",  # links in clear are hidden
+    # Links in clear are hidden; a coupon makes another one of the same order.
+    "checkout": "coupons payments privacy sealing test_clock",
+    "coupon": "coupons test_clock",  # goes with the test side
+    "coupon_use": "test_clock",  # written by takes_coupon
     "clock_reading": "operations",
     "customer": "billing operations payments privacy test_clock",  # a forgotten purchase is adopted
     "delivery": "deliveries mail privacy test_clock",  # marked as told with its mail

@@ -35,7 +35,7 @@ select k.created_at, v.versions, t.*
  cross join lateral (
      select max(id) as newest, count(*) as versions
        from package_version
-      where merchant_id = k.merchant_id and live = k.live and package_id = k.id
+      where merchant_id = k.merchant_id and live = k.live and package_id = k.id and list_version_id is null
  ) v
   join package_terms t on t.merchant_id = k.merchant_id and t.live = k.live and t.package_version_id = v.newest
  where k.merchant_id = :merchant_id and k.live = :live and k.id < :before

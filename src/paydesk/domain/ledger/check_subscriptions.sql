@@ -58,13 +58,18 @@ select 'subscription_package', k.merchant_id, k.id,
  group by k.merchant_id, k.id, k.subscriptions_count
 having k.subscriptions_count <> count(s.id)
  union all
-select 'package_version', v.merchant_id, v.id,
-       format('counts %s subscriptions, but has %s', v.subscriptions_count, count(s.id))
+-- Of a version and those that coupons have made of it together: subscriptions come to it from them.
+select 'package_version', v.merchant_id, coalesce(v.list_version_id, v.id),
+       format('counts %s subscriptions, but has %s', sum(v.subscriptions_count), sum(c.subscriptions))
   from package_version v
-  left join subscription s on s.merchant_id = v.merchant_id and s.package_version_id = v.id
+ cross join lateral (
+     select count(*) as subscriptions
+       from subscription s
+      where s.merchant_id = v.merchant_id and s.package_version_id = v.id
+ ) c
  where (:merchant_id::bigint is null or v.merchant_id = :merchant_id)
- group by v.merchant_id, v.id, v.subscriptions_count
-having v.subscriptions_count <> count(s.id);
+ group by v.merchant_id, coalesce(v.list_version_id, v.id)
+having sum(v.subscriptions_count) <> sum(c.subscriptions);
 
 -- name: subscriptions_stand(merchant_id)
 -- Its dates say what its state says; what runs has a next date, runs out its last period, has an open change and no

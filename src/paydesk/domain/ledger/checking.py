@@ -34,6 +34,7 @@ payment_checks = load_statements(__package__ or "", "check_payments.sql")
 after_checks = load_statements(__package__ or "", "check_after.sql")
 subscription_checks = load_statements(__package__ or "", "check_subscriptions.sql")
 bank_checks = load_statements(__package__ or "", "check_bank.sql")
+coupon_checks = load_statements(__package__ or "", "check_coupons.sql")
 figure_checks = load_statements(__package__ or "", "check_figures.sql")
 proceeds_checks = load_statements(__package__ or "", "check_proceeds.sql")
 
@@ -116,6 +117,11 @@ SUBSCRIPTION_RULES = (
     Rule("ends_reported", "a subscription that was cancelled or stopped has one pingback that says so"),
 )
 
+COUPON_RULES = (
+    Rule("coupons_kept", "a coupon is used as often as it may be at most, and by what is paid with it"),
+    Rule("discounts_kept", "a subscription is charged what its coupon leaves, for as long as that lasts"),
+)
+
 FIGURE_RULES = (
     Rule("postings_whole", "a ledger posting is of one kind, one payment or payout, and in its currency"),
     Rule("payouts_posted", "a payout has exactly one posting, of its amount, and no other posting is a payout's"),
@@ -140,7 +146,7 @@ OPERATOR_RULES = (
 )
 """What acquirers keep and pay out; of no merchant."""
 
-RULES = PAYMENT_RULES + AFTER_RULES + SUBSCRIPTION_RULES + FIGURE_RULES + OPERATOR_RULES
+RULES = PAYMENT_RULES + AFTER_RULES + SUBSCRIPTION_RULES + COUPON_RULES + FIGURE_RULES + OPERATOR_RULES
 
 BANK_RULES = (
     Rule("bank_money_known", "money at the simulated bank belongs to an attempt"),
@@ -290,6 +296,7 @@ async def _broken(connection: ConfirmedConnection, rule: Rule, scope: CheckScope
                 (PAYMENT_RULES, payment_checks),
                 (AFTER_RULES, after_checks),
                 (SUBSCRIPTION_RULES, subscription_checks),
+                (COUPON_RULES, coupon_checks),
                 (FIGURE_RULES, figure_checks),
                 (OPERATOR_RULES, proceeds_checks),
             ),

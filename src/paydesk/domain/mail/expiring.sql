@@ -63,7 +63,7 @@ with recursive side as (
     select s.merchant_id, s.live, 'card_expires',
            case when s.live or :keep_test then u.email else due.merchant_email end, u.language,
            jsonb_build_object(
-               'package', v.name, 'brand', d.brand, 'last4', d.last4,
+               'package', coalesce(v.list_name, v.name), 'brand', d.brand, 'last4', d.last4,
                'expires', to_char(make_date(d.exp_year, d.exp_month, 1), 'YYYY-MM-DD'),
                'date_next', coalesce(s.date_next, g.due_at), 'merchant_order_id', s.init_merchant_order_id,
                'portal_token', case when s.portal_seed is null then s.portal_token end,

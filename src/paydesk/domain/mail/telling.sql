@@ -140,7 +140,7 @@ with place as materialized (
                                         from subscription_change g
                                        where g.merchant_id = s.merchant_id and g.live = s.live
                                          and g.subscription_id = s.id and g.type = 'change' and g.state = 'done')
-                     then s.terms_agreed end as terms_agreed, s.date_next, v.name as package_name,
+                     then s.terms_agreed end as terms_agreed, s.date_next, coalesce(v.list_name, v.name) as package_name,
                 case when s.portal_seed is null then s.portal_token end as portal_token,
                 jsonb_build_object('id', s.id, 'seed', s.portal_seed) as portal
            from subscription s
@@ -187,7 +187,7 @@ with place as materialized (
            e.event || ' ' || s.id, :real_now, :real_now
       from event e
      cross join lateral (
-         select s.*, v.name as package_name
+         select s.*, coalesce(v.list_name, v.name) as package_name
            from subscription s
            join package_version v
              on v.merchant_id = s.merchant_id and v.live = s.live and v.id = s.package_version_id

@@ -51,6 +51,8 @@ class Standing(StrEnum):
     """The shop takes no live payments: an operator has suspended it."""
     SOLD_OUT = "sold_out"
     """It is of a payment link, of which others have bought the last; one may come free again."""
+    COUPON_OVER = "coupon_over"
+    """Its coupon can't be used, not any more or not now; the order's checkout without it can."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +117,16 @@ class Entered:
 
 
 @dataclass(frozen=True, slots=True)
+class UsedCoupon:
+    """What a checkout's price comes of: the code of its coupon, and the checkout of the same order
+    without it.
+    """
+
+    code: str
+    without: Link
+
+
+@dataclass(frozen=True, slots=True)
 class Checkout:
     """A checkout as its page shows it; times are UTC.
 
@@ -125,7 +137,7 @@ class Checkout:
     order was paid once more, on a page that was given up, and that is given back. `saves_cards`:
     customers may save cards at this shop; `later` is what the shop asks to be allowed then;
     `slow_methods`: they may pay by what takes days, where the operator allows that; `suspended` is
-    whether it takes no live payments.
+    whether it takes no live payments. `takes_coupons`: customers may type one here.
     """
 
     shop: Shop
@@ -158,6 +170,8 @@ class Checkout:
     suspended: bool = False
     imprint: Imprint = NO_IMPRINT
     items: tuple[LineItem, ...] = ()
+    takes_coupons: bool = False
+    coupon: UsedCoupon | None = None
     seed: str = field(default="", repr=False)
 
     @property
@@ -245,6 +259,13 @@ class CheckoutRow(msgspec.Struct, frozen=True):
     trial_length: int
     trial_unit: Unit
     payment_limit: int
+    list_price: Decimal | None
+    discount_periods: int | None
+    coupon_code: str
+    undiscounted_id: int | None
+    undiscounted_seed: str
+    types_coupons: bool
+    coupon_over: bool
 
 
 async def find_checkout(database: Database, link: Link | OpenedLink, *, now: datetime) -> Checkout:
@@ -304,6 +325,8 @@ def _checkout(row: CheckoutRow, shop: Shop, now: datetime) -> Checkout:
         entered=_entered(row),
         terms=package_in(row).terms if row.package_version_id is not None else None,
         items=row.line_items.items if row.line_items is not None else (),
+        takes_coupons=row.types_coupons and row.package_version_id is not None,
+        coupon=_coupon(row, shop),
         seed=row.seed,
     )
 
@@ -334,6 +357,8 @@ def standing(row: CheckoutRow, now: datetime) -> Standing:
         return Standing.EXPIRED
     if row.suspended:
         return Standing.SUSPENDED
+    if row.coupon_over:
+        return Standing.COUPON_OVER
     return Standing.SOLD_OUT if row.sold_out else Standing.OPEN
 
 
@@ -358,6 +383,12 @@ def _attempt(row: CheckoutRow) -> Attempt | None:
         slow=row.slow,
         sure_by=row.sure_by,
     )
+
+
+def _coupon(row: CheckoutRow, shop: Shop) -> UsedCoupon | None:
+    if row.undiscounted_id is None:
+        return None
+    return UsedCoupon(row.coupon_code, Link(LinkTo.CHECKOUT, shop, row.undiscounted_id, row.undiscounted_seed))
 
 
 def _later(row: CheckoutRow) -> LaterCharges | None:

@@ -54,7 +54,12 @@ select c.merchant_id, c.live, c.id, encode(c.request_digest, 'hex') as seed, c.m
        u.email as entered_email, u.country as entered_country, d.holder as entered_holder,
        d.exp_month as entered_month, d.exp_year as entered_year,
        t.package_version_id, t.package_id, t.sku_id, t.subscriptions_count, t.package_name, t.price, t.period_length,
-       t.period_unit, t.trial_price, t.trial_length, t.trial_unit, t.payment_limit
+       t.period_unit, t.trial_price, t.trial_length, t.trial_unit, t.payment_limit,
+       t.list_price, t.discount_periods, q.code as coupon_code, o.id as undiscounted_id,
+       encode(o.request_digest, 'hex') as undiscounted_seed, m.types_coupons,
+       c.coupon_id is not null
+           and not coupon_is_open(c.merchant_id, c.live, c.coupon_id, c.id,
+                                  clock_timestamp() + side_clock(c.live, m.test_clock)) as coupon_over
   from checkout c
   join merchant m on m.id = c.merchant_id
   left join branding b on b.merchant_id = c.merchant_id
@@ -67,6 +72,8 @@ select c.merchant_id, c.live, c.id, encode(c.request_digest, 'hex') as seed, c.m
   left join hosted_page h on h.merchant_id = a.merchant_id and h.live = a.live and h.attempt_id = a.id
   left join customer u on u.merchant_id = p.merchant_id and u.live = p.live and u.id = p.customer_id
   left join card d on d.merchant_id = p.merchant_id and d.live = p.live and d.id = p.card_id
+  left join coupon q on q.merchant_id = c.merchant_id and q.id = c.coupon_id
+  left join checkout o on o.merchant_id = c.merchant_id and o.id = c.undiscounted_id
  where c.merchant_id = :merchant_id and c.live = :live and c.id = :checkout_id;
 
 -- name: prepare_attempt(merchant_id, live, checkout_id, client_address, declined_since, kinds, subjects, anywhere, mosts, factors, spans, checkout_most, address_most, now, real_now)^
@@ -100,7 +107,7 @@ select (select shipped_goods from merchant where id = :merchant_id) as shipped_g
 -- was declined and still is held by the attempt that the caller saw. Whoever comes second gets no row, and a suspended
 -- merchant's customer gets none either. The key is made of the order and the number of its attempts: that no other is
 -- under way is what makes the number right. (A row that is new was locked by nobody, so its xmax is 0.) What a payment
--- link sells is taken here, too, as long as there is any.
+-- link sells is taken here, too, as long as there is any, and so is the use of a coupon.
 -- What an approval reports comes with it, as from attempts_to_report, and whether the acquirer's list had a purchase of this
 -- order that our books had forgotten.
 with who as (
@@ -112,6 +119,8 @@ with who as (
      where c.merchant_id = :merchant_id and c.live = :live and c.id = :checkout_id
        and (c.payment_link_id is null
             or takes_sale(c.merchant_id, c.live, c.id, c.payment_link_id, c.sale_quantity, c.merchant_order_id))
+       and (c.coupon_id is null
+            or takes_coupon(c.merchant_id, c.live, c.id, c.coupon_id, c.merchant_order_id, :email, :now))
 ), held as (
     insert into payment as p (merchant_id, live, merchant_order_id, state, amount, currency, checkout_id, attempt_id,
                               customer_id, card_id, sign_version, key_id, pingback_url, created_at)

@@ -180,12 +180,13 @@ async def _require_time(database: Database, shop: Shop, subscription_id: int, te
 
 
 async def _terms(database: Database, shop: Shop, current: Subscription, plan: Plan) -> Terms:
-    """The terms that are wanted. The trial is the one that the subscription had.
+    """The terms that are wanted, which no coupon goes on with. The trial is the one that the
+    subscription had.
 
     Raises: Malformed.
     """
     own = current.package.terms
-    base = own if plan.version_id is None else await _version(database, shop, plan.version_id)
+    base = (own if plan.version_id is None else await _version(database, shop, plan.version_id)).undiscounted
     if base.currency != own.currency:
         raise Malformed(
             f"package version {plan.version_id} is in {base.currency}, the subscription in {own.currency}; "

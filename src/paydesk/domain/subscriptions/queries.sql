@@ -28,10 +28,10 @@ with known as (
 select id from known union all select id from fresh;
 
 -- name: find_version(merchant_id, live, sku_id, name, currency, price, period_length, period_unit, trial_price, trial_length, trial_unit, payment_limit)^
--- The version of a package with exactly these terms, if there is one.
+-- The version of a package with exactly these terms, if there is one; none that a coupon has made.
 select *
   from package_terms
- where merchant_id = :merchant_id and live = :live and sku_id = :sku_id
+ where list_price is null and merchant_id = :merchant_id and live = :live and sku_id = :sku_id
    and package_name = :name and currency = :currency and price = :price
    and period_length = :period_length and period_unit = :period_unit
    and trial_price = :trial_price and trial_length = :trial_length and trial_unit = :trial_unit

@@ -18,7 +18,7 @@ from paydesk.domain.pingbacks.destinations import Addressed
 from paydesk.domain.subscriptions.changes import Change, ChangeType
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.states import SubscriptionState
-from paydesk.domain.subscriptions.subscription_terms import Package, Terms, Trial
+from paydesk.domain.subscriptions.subscription_terms import Discount, Package, Terms, Trial
 
 _KEPT = (
     "merchant_id", "live", "id", "init_payment_id", "init_merchant_order_id", "time_zone", "anchor", "next_period",
@@ -47,6 +47,8 @@ class PackageRow(msgspec.Struct, frozen=True):
     trial_length: int
     trial_unit: Unit
     payment_limit: int
+    list_price: Decimal | None
+    discount_periods: int | None
 
 
 class SubscriptionRow(PackageRow, frozen=True):
@@ -194,6 +196,8 @@ class RenewalRow(Report, frozen=True):
     trial_length: int
     trial_unit: Unit
     payment_limit: int
+    list_price: Decimal | None
+    discount_periods: int | None
     number_sealed: bytes | None
     vault_key_id: str
     exp_month: int
@@ -221,6 +225,7 @@ def package_of(row: PackageRow | RenewalRow) -> Package:
         period=Period(row.period_length, row.period_unit),
         trial=trial,
         limit=row.payment_limit,
+        discount=None if row.list_price is None else Discount(row.list_price, row.discount_periods),
     )
     assert row.package_version_id is not None, "what is charged again has its terms"
     return Package(row.package_id, row.package_version_id, terms, row.subscriptions_count)

@@ -41,7 +41,7 @@ def subscription_object(subscription: Subscription, *, with_init: bool = False) 
         "period_length": terms.period.length,
         "period_type": terms.period.unit,
         "billing_type": BY_CARD,
-        "price": price_text(terms.price, terms.currency),
+        "price": price_text(terms.list_price, terms.currency),
         "date_active": _seconds(subscription.date_active),
         "date_start": _seconds(subscription.date_start),
         "date_next": _seconds(subscription.date_next),
@@ -71,7 +71,7 @@ def change_object(subscription: Subscription, change: Change | None) -> dict[str
         "type": str(change.type),
         "at": _seconds(change.due_at),
         "package_version_id": package.version_id,
-        "price": price_text(terms.price, terms.currency),
+        "price": price_text(terms.list_price, terms.currency),
         "since": _seconds(change.since),
         "requested_by": change.by,
     }
@@ -100,8 +100,8 @@ def package_object(package: Package) -> dict[str, Any]:
         "trial_price": price_text(trial.price if trial else Decimal(0), terms.currency),
         "trial_period_length": trial.period.length if trial else 0,
         "trial_period_type": trial.period.unit if trial else "day",
-        "price": price_text(terms.price, terms.currency),
-        "discount_price": None,
+        "price": price_text(terms.list_price, terms.currency),
+        "discount_price": None if terms.discount is None else price_text(terms.price, terms.currency),
         "active": 1,
         "subscriptions_count": package.subscriptions_count,
     }

@@ -5,7 +5,7 @@ read from the form (interface.md §2.3).
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from paydesk.core.card_numbers import masked
@@ -51,9 +51,19 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
+class Discount:
+    """What a coupon has made of a price: `list_price` is that without it, which comes after so many
+    regular payments, never if `periods` is None.
+    """
+
+    list_price: Decimal
+    periods: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Terms:
-    """The terms of a subscription: `price` per `period`; `limit` is the number of regular payments,
-    0 for no limit.
+    """The terms of a subscription: `price` per `period`, after its `discount` if it has one;
+    `limit` is the number of regular payments, 0 for no limit.
     """
 
     name: str
@@ -63,6 +73,17 @@ class Terms:
     period: Period
     trial: Trial | None
     limit: int
+    discount: Discount | None = None
+
+    @property
+    def list_price(self) -> Decimal:
+        """What a period costs without a coupon."""
+        return self.price if self.discount is None else self.discount.list_price
+
+    @property
+    def undiscounted(self) -> Terms:
+        """The same without a coupon."""
+        return replace(self, price=self.list_price, discount=None)
 
     @property
     def first_amount(self) -> Decimal:

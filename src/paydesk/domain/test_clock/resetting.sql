@@ -151,6 +151,17 @@ delete from payment_link
  where merchant_id = :merchant_id and live = false
    and id in (select id from payment_link where merchant_id = :merchant_id and live = false limit :most);
 
+-- name: delete_coupon_uses(merchant_id, most)!
+delete from coupon_use
+ where merchant_id = :merchant_id and live = false
+   and checkout_id in (
+       select checkout_id from coupon_use where merchant_id = :merchant_id and live = false limit :most);
+
+-- name: delete_coupons(merchant_id, most)!
+delete from coupon
+ where merchant_id = :merchant_id and live = false
+   and id in (select id from coupon where merchant_id = :merchant_id and live = false limit :most);
+
 -- name: delete_picture_sources(merchant_id, most)!
 delete from picture_source
  where merchant_id = :merchant_id and live = false

@@ -6,6 +6,8 @@ The texts have a catalogue of their own, so that a page, a mail and the customer
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from gettext import NullTranslations
 from pathlib import Path
 
@@ -27,17 +29,17 @@ def terms_in_words(terms: Terms, texts: Texts) -> str:
     if terms.trial is None and terms.limit == 1:
         once = {"price": price, "time": _length(terms.period, words)}
         return words.gettext("%(price)s today for %(time)s, and nothing after that") % once
-    return words.gettext("%(now)s, then %(later)s") % {
-        "now": _now(terms, price, texts, words),
-        "later": _later(terms, price, words),
-    }
+    reduced = _reduced(terms, price, words, paid_today=terms.trial is None)
+    return _in_turn([_now(terms, price, texts, words), *reduced, _later(terms, texts, words)], words)
 
 
 def renewals_in_words(terms: Terms, texts: Texts) -> str:
     """What is charged again and again, and until when: `10.00 USD every 6 months until you cancel`,
     as `terms_in_words` says it, for one that has begun.
     """
-    return _later(terms, texts.money(terms.price, terms.currency), _words(texts))
+    words = _words(texts)
+    reduced = _reduced(terms, texts.money(terms.price, terms.currency), words, paid_today=False)
+    return _in_turn([*reduced, _later(terms, texts, words)], words)
 
 
 def consent_in_words(terms: Terms, merchant_name: str, texts: Texts, *, on_page: bool = False) -> str:
@@ -66,10 +68,34 @@ def _now(terms: Terms, price: str, texts: Texts, words: NullTranslations) -> str
     return words.gettext("%(price)s today for %(time)s") % {"price": trial_price, "time": time}
 
 
-def _later(terms: Terms, price: str, words: NullTranslations) -> str:
-    """What is charged without the customer, and until when;
+def _in_turn(said: Sequence[str], words: NullTranslations) -> str:
+    """One after the other: `…, then …, then …`."""
+    now, *later = said
+    return words.gettext("%(now)s, then %(later)s") % {"now": now, "later": _in_turn(later, words)} if later else now
+
+
+def _reduced(terms: Terms, price: str, words: NullTranslations, *, paid_today: bool) -> list[str]:
+    """For how long a coupon holds that some day does not any more; of what is paid at the checkout
+    only what comes after that.
+    """
+    if terms.discount is None or terms.discount.periods is None:
+        return []
+    left = terms.discount.periods - paid_today
+    if not left:
+        return []
+    time = _length(replace(terms.period, length=left * terms.period.length), words)
+    if left == 1:
+        return [words.gettext("%(price)s for %(time)s") % {"price": price, "time": time}]
+    said = {"price": price, "every": _every(terms.period, words), "time": time}
+    return [words.gettext("%(price)s %(every)s for %(time)s") % said]
+
+
+def _later(terms: Terms, texts: Texts, words: NullTranslations) -> str:
+    """What is charged without the customer, once no coupon holds any more, and until when;
     a trial that costs something counts as a payment.
     """
+    lasting = terms.discount is None or terms.discount.periods is None
+    price = texts.money(terms.price if lasting else terms.list_price, terms.currency)
     if terms.limit == 1:
         once = {"price": price, "time": _length(terms.period, words)}
         return words.gettext("%(price)s for %(time)s, and nothing after that") % once

@@ -1,0 +1,1 @@
+"""Coupons: what takes something off the price of a subscription, and how a checkout uses one."""

@@ -1,0 +1,66 @@
+"""Using a coupon at a checkout: its order gets another checkout, at the price that the coupon
+leaves. So what a customer has seen never changes under them, whatever they do in another tab.
+
+A coupon is used by the intent to pay (`begin_attempt`), and what comes to nothing frees it again.
+Moves no money.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from paydesk.core.errors import Malformed
+from paydesk.database.pool import Database
+from paydesk.database.statements import load_statements
+from paydesk.domain.coupons.coupons import CouponRefused, discounted, read_code
+from paydesk.domain.coupons.keeping import find_by_code
+from paydesk.domain.merchants.customer_links import Link, LinkTo
+from paydesk.domain.payments.checkouts import Checkout
+from paydesk.domain.subscriptions.discounting import agree_discounted
+
+queries = load_statements(__package__ or "")
+
+
+async def apply_coupon(database: Database, checkout: Checkout, code: str) -> Link:
+    """The checkout of the same order at the price that a coupon leaves; in place of one that it has.
+
+    Raises: CouponRefused, saying why.
+    """
+    shop, terms = checkout.shop, checkout.terms
+    if terms is None:
+        raise CouponRefused("elsewhere", "coupons are for subscriptions")
+    try:
+        coupon = await find_by_code(database, shop, read_code(code))
+    except Malformed:
+        coupon = None
+    if coupon is None:
+        raise CouponRefused("unknown", f"there is no coupon {code[:40]}")
+    reduced = discounted(terms.undiscounted, coupon)
+    side = {"merchant_id": shop.merchant_id, "live": shop.live}
+    base = checkout.coupon.without if checkout.coupon is not None else checkout.link
+    if not await queries.is_open(database, **side, id=coupon.id, checkout_id=checkout.id, at=checkout.now):
+        raise CouponRefused("over", f"coupon {coupon.code} can't be used now")
+    listed = await queries.list_version_of(database, **side, checkout_id=base.row_id)
+    digest = hashlib.sha256(f"coupon {coupon.id} of {base.seed}".encode()).digest()
+    row_id = await queries.open_discounted(
+        database,
+        **side,
+        checkout_id=base.row_id,
+        coupon_id=coupon.id,
+        request_digest=digest,
+        package_version_id=await agree_discounted(database, shop, int(listed), reduced, now=checkout.now),
+        first_amount=reduced.first_amount,
+    )
+    return Link(LinkTo.CHECKOUT, shop, int(row_id), digest.hex())
+
+
+async def is_used_up(database: Database, checkout: Checkout, email: str) -> bool:
+    """Whether a customer has used a checkout's coupon as often as one customer may."""
+    if checkout.coupon is None:
+        return False
+    shop = checkout.shop
+    return bool(
+        await queries.is_used_up(
+            database, merchant_id=shop.merchant_id, live=shop.live, checkout_id=checkout.id, email=email
+        )
+    )
