@@ -1,4 +1,4 @@
-"""Coupons: what they take off, for how long, how often they may be used, and what becomes of a use."""
+"""Coupons: what they take off, for how long, how often, and what becomes of a use."""
 
 from __future__ import annotations
 
@@ -34,8 +34,9 @@ CHALLENGED, ANSWER_LOST = "4000000000003220", "4000000000009987"
 HALF = {"percent": "50"}
 
 
-async def coupon(till: Till, code: str = "HALF", skus: tuple[str, ...] = (), **given: Any) -> Coupon:
+async def coupon(till: Till, **given: Any) -> Coupon:
     dates = {"valid_from": given.pop("valid_from", None), "valid_until": given.pop("valid_until", None)}
+    skus, code = given.pop("skus", ()), given.pop("code", "HALF")
     terms = read_terms({"code": code, **(given or HALF)}, skus, **dates)
     return await make_coupon(till.database, till.shop, terms, now=utc_now())
 
@@ -78,7 +79,11 @@ async def mrr(till: Till) -> list[tuple[str, Decimal]]:
     [
         ({"percent": "50"}, ["5", "5", "5", "5"], [("new", 5)]),
         ({"percent": "50", "periods": "1"}, ["5", "10", "10", "10"], [("new", 10)]),
-        ({"amount": "2.50", "currency": "USD", "periods": "3"}, ["7.5", "7.5", "7.5", "10"], [("new", 7.5), ("expansion", 2.5)]),
+        (
+            {"amount": "2.50", "currency": "USD", "periods": "3"},
+            ["7.5", "7.5", "7.5", "10"],
+            [("new", 7.5), ("expansion", 2.5)],
+        ),
         ({"percent": "33.33", "periods": "2"}, ["6.67", "6.67", "10", "10"], [("new", 6.67), ("expansion", 3.33)]),
     ],
 )
@@ -98,7 +103,9 @@ async def test_a_subscription_is_charged_what_the_coupon_leaves_for_as_long_as_i
     assert await till.problems() == []
 
 
-@pytest.mark.parametrize(("periods", "charged"), [("1", ["0", "5", "10"]), ("2", ["0", "5", "5"]), ("", ["0", "5", "5"])])
+@pytest.mark.parametrize(
+    ("periods", "charged"), [("1", ["0", "5", "10"]), ("2", ["0", "5", "5"]), ("", ["0", "5", "5"])]
+)
 async def test_the_price_of_a_trial_stays_and_the_coupon_is_for_what_follows(
     till: Till, periods: str, charged: list[str]
 ) -> None:
@@ -265,7 +272,9 @@ async def test_a_coupon_is_switched_off_and_whoever_used_it_keeps_it(till: Till)
         ({"valid_until": utc_now() - timedelta(days=1)}, "over"),
     ],
 )
-async def test_a_coupon_that_does_not_fit_is_refused_with_the_reason(till: Till, given: dict[str, Any], why: str) -> None:
+async def test_a_coupon_that_does_not_fit_is_refused_with_the_reason(
+    till: Till, given: dict[str, Any], why: str
+) -> None:
     await coupon(till, **given)
     with pytest.raises(CouponRefused) as refused:
         await with_coupon(till)

@@ -22,7 +22,7 @@ queries = load_statements(__package__ or "")
 
 
 async def apply_coupon(database: Database, checkout: Checkout, code: str) -> Link:
-    """The checkout of the same order at the price that a coupon leaves; in place of one that it has.
+    """The checkout of the same order at the price that a coupon leaves, in place of one it has.
 
     Raises: CouponRefused, saying why.
     """

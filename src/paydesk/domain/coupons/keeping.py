@@ -84,7 +84,5 @@ async def switch_coupon(database: Connection, shop: Shop, coupon_id: int, *, on:
 
     Raises: NotFound.
     """
-    await queries.switch_coupon(
-        database, merchant_id=shop.merchant_id, live=shop.live, id=coupon_id, active=on
-    )
+    await queries.switch_coupon(database, merchant_id=shop.merchant_id, live=shop.live, id=coupon_id, active=on)
     return await find_coupon(database, shop, coupon_id)

@@ -23,6 +23,7 @@ from paydesk.domain.payments.asking_pages import OpenedPage
 from paydesk.domain.payments.line_items import LineItem, LineItems
 from paydesk.domain.payments.requests import prefill
 from paydesk.domain.payments.states import REVERSED, PaymentState
+from paydesk.domain.payments.used_coupons import UsedCoupon, coupon_of
 from paydesk.domain.shoppers.instruments import LaterCharges
 from paydesk.domain.subscriptions.rows import package_in
 from paydesk.domain.subscriptions.subscription_terms import Terms
@@ -114,16 +115,6 @@ class Entered:
     expiry: str = ""
     city: str = ""
     postal_code: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class UsedCoupon:
-    """What a checkout's price comes of: the code of its coupon, and the checkout of the same order
-    without it.
-    """
-
-    code: str
-    without: Link
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,7 +317,7 @@ def _checkout(row: CheckoutRow, shop: Shop, now: datetime) -> Checkout:
         terms=package_in(row).terms if row.package_version_id is not None else None,
         items=row.line_items.items if row.line_items is not None else (),
         takes_coupons=row.types_coupons and row.package_version_id is not None,
-        coupon=_coupon(row, shop),
+        coupon=coupon_of(shop, row.coupon_code, row.undiscounted_id, row.undiscounted_seed),
         seed=row.seed,
     )
 
@@ -383,12 +374,6 @@ def _attempt(row: CheckoutRow) -> Attempt | None:
         slow=row.slow,
         sure_by=row.sure_by,
     )
-
-
-def _coupon(row: CheckoutRow, shop: Shop) -> UsedCoupon | None:
-    if row.undiscounted_id is None:
-        return None
-    return UsedCoupon(row.coupon_code, Link(LinkTo.CHECKOUT, shop, row.undiscounted_id, row.undiscounted_seed))
 
 
 def _later(row: CheckoutRow) -> LaterCharges | None:

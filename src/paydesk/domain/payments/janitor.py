@@ -63,6 +63,7 @@ from paydesk.domain.payments.undoing import GivenUp, Undone, undo
 from paydesk.loops.repeating import repeat
 
 queries = load_statements(__package__ or "")
+gauges = load_statements(__package__ or "", "metrics.sql")
 log = structlog.get_logger()
 
 RELEASES_EVERY = 10.0
@@ -340,9 +341,9 @@ async def watch_open_outcomes(database: Database, *, now: datetime) -> None:
     much money is on its way by slow methods.
     """
     minute_ago = now - timedelta(minutes=1)
-    attempts = await queries.attempts_unknown(database, older_than=minute_ago)
+    attempts = await gauges.attempts_unknown(database, older_than=minute_ago)
     metrics.OPEN_OUTCOMES.set(attempts + await count_unknown(database, older_than=minute_ago))
-    waiting = {row.live: row for row in await records_of(_Waiting, queries.pending_payments(database, now=now))}
+    waiting = {row.live: row for row in await records_of(_Waiting, gauges.pending_payments(database, now=now))}
     for mode, live in (("live", True), ("test", False)):
         found = waiting.get(live, _Waiting(live, 0, 0.0))
         metrics.PENDING.labels(mode).set(found.waiting)

@@ -17,6 +17,7 @@ FACE = Face(
         Entry(f"{_SHOP}/payments", mark("Payments"), "credit-card", Permission.view),
         Entry(f"{_SHOP}/subscriptions", mark("Subscriptions"), "repeat", Permission.view),
         Entry(f"{_SHOP}/links", mark("Payment links"), "external-link", Permission.view),
+        Entry(f"{_SHOP}/coupons", mark("Coupons"), "cash", Permission.view),
         Entry(f"{_SHOP}/deliveries", mark("Deliveries"), "truck-delivery", Permission.view),
         Entry(f"{_SHOP}/disputes", mark("Disputes"), "scale", Permission.view),
         Entry(f"{_SHOP}/pingbacks", mark("Pingbacks"), "webhook", Permission.view_pingbacks),

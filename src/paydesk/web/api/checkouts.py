@@ -121,7 +121,8 @@ class CheckoutShape(msgspec.Struct, frozen=True):
         Meta(
             description="`open` until somebody pays; `processing`, `challenged` or `pending` while a bank has not "
             "decided; `paid`; `closed` if the order was paid another way; `reversed` once all was given back; "
-            "`expired`; `suspended` while the account is; `sold_out` at a payment link. Deliver by the pingback."
+            "`expired`; `suspended` while the account is; `sold_out` at a payment link; `coupon_over` "
+            "if its coupon can't be used. Deliver by the pingback."
         ),
     ]
     merchant_order_id: str

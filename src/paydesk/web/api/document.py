@@ -14,6 +14,7 @@ from paydesk.web.api.answers import REFERENCE
 from paydesk.web.api.balance_shapes import BALANCE_ANSWERS
 from paydesk.web.api.charges import CHARGE_ANSWERS
 from paydesk.web.api.checkouts import CHECKOUT_ANSWERS
+from paydesk.web.api.coupons import COUPON_ANSWERS
 from paydesk.web.api.delivery_shapes import DELIVERY_ANSWERS
 from paydesk.web.api.refund_shapes import REFUND_ANSWERS
 from paydesk.web.api.shapes import ANSWERS
@@ -25,6 +26,7 @@ _SHAPES = (
     *REFUND_ANSWERS,
     *CHARGE_ANSWERS,
     *CHECKOUT_ANSWERS,
+    *COUPON_ANSWERS,
     *CHANGE_ANSWERS,
     *BALANCE_ANSWERS,
 )

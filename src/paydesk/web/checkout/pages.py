@@ -34,6 +34,7 @@ from paydesk.domain.shoppers.sessions import REMEMBERED
 from paydesk.domain.subscriptions.subscription_terms import Terms
 from paydesk.web.agreement import consent_in_words, terms_in_words
 from paydesk.web.checkout import wording
+from paydesk.web.checkout.coupon_view import NO_COUPON, CouponView
 from paydesk.web.decline_words import FIELD_OF_DECLINE, notice_for
 from paydesk.web.rendering import DoorTemplates, secured
 from paydesk.web.sorting import sort_key
@@ -134,6 +135,7 @@ class CheckoutView:
     ticked: Sequence[str] = ()
     lines: Sequence[Line] = ()
     """What the order is made of, where its shop says so."""
+    coupon: CouponView = NO_COUPON
     imprint: Imprint = NO_IMPRINT
 
 
@@ -148,6 +150,8 @@ class Offer:
     consent: str
     page_consent: str
     free: bool
+    price: Decimal
+    list_price: Decimal
 
 
 def payment_page(
@@ -348,7 +352,8 @@ def offer_of(view: CheckoutView, texts: Texts) -> Offer | None:
         return None
     consent = consent_in_words(terms, view.merchant_name, texts)
     page_consent = consent_in_words(terms, view.merchant_name, texts, on_page=True)
-    return Offer(terms.name, terms_in_words(terms, texts), consent, page_consent, free=not terms.first_amount)
+    words, free = terms_in_words(terms, texts), not terms.first_amount
+    return Offer(terms.name, words, consent, page_consent, free, terms.price, terms.list_price)
 
 
 def _errors(field_errors: Mapping[str, str] | None, notice: str | None, texts: Texts) -> dict[str, str]:
@@ -363,6 +368,8 @@ def _focus(errors: Mapping[str, str], notice: str | None) -> str:
     """The field where the customer goes on: the first wrong one,
     or the card number after a decline.
     """
+    if notice in wording.ABOUT_COUPONS:
+        return "coupon"
     return next(iter(errors), "number" if notice and notice != PAGE_LEFT else "")
 
 

@@ -28,7 +28,17 @@ from paydesk.domain.payments.results import ConfirmWithBank, Paid, Refused, Resu
 from paydesk.domain.payments.returning import leads_by_itself
 from paydesk.domain.payments.states import PAGE_LEFT
 from paydesk.web.card_fields import WrongFields
-from paydesk.web.checkout import branding, buying, card_form, item_pictures, link_pages, pages, payment_form, sample
+from paydesk.web.checkout import (
+    branding,
+    buying,
+    card_form,
+    coupons,
+    item_pictures,
+    link_pages,
+    pages,
+    payment_form,
+    sample,
+)
 from paydesk.web.checkout.card_form import Typed
 from paydesk.web.checkout.consents import read_agreed
 from paydesk.web.checkout.known import cookies_of
@@ -40,7 +50,14 @@ LARGEST_BODY = 16 * 1024
 WAITING = (Standing.PROCESSING, Standing.PENDING)
 """Nothing can be paid either, as long as nobody knows what becomes of the last try."""
 
-OVER = (Standing.CLOSED, Standing.REVERSED, Standing.EXPIRED, Standing.SUSPENDED, Standing.SOLD_OUT)
+OVER = (
+    Standing.CLOSED,
+    Standing.REVERSED,
+    Standing.EXPIRED,
+    Standing.SUSPENDED,
+    Standing.SOLD_OUT,
+    Standing.COUPON_OVER,
+)
 """Nothing can be paid at a checkout that stands so."""
 
 
@@ -90,7 +107,7 @@ async def submit(request: Request) -> Response:
     try:
         result = await pay(services.desk, visit.checkout, payer, return_url=return_url, now=now)
     except Conflict:
-        return visit.go(f"{visit.path}/result")
+        return await coupons.refused_for(visit, payer.email) or visit.go(f"{visit.path}/result")
     except Gone:
         return visit.go(visit.path)
     return await follow(visit, result, typed)
@@ -121,7 +138,7 @@ async def go_on(request: Request) -> Response:
     try:
         result = await go_to_page(services.desk, visit.checkout, guest, base=base, now=visit.checkout.now)
     except Conflict:
-        return visit.go(f"{visit.path}/result")
+        return await coupons.refused_for(visit, guest.email) or visit.go(f"{visit.path}/result")
     except Gone:
         return visit.go(visit.path)
     return await follow(visit, result, card_form.typed(form, on_page=True))
@@ -240,6 +257,8 @@ def _ended(visit: CheckoutVisit) -> Response | None:
             return pages.expired_page(visit.view(), visit.texts)
         case Standing.SUSPENDED:
             return pages.suspended_page(visit.view(), visit.texts)
+        case Standing.COUPON_OVER:
+            return coupons.coupon_over_page(visit)
         case Standing.SOLD_OUT:
             return link_pages.sold_out_checkout_page(visit.view(), visit.texts)
         case _ if not (visit.capabilities.cards or visit.has_page):
@@ -266,6 +285,7 @@ routes = [
     *branding.routes,
     *item_pictures.routes,
     *buying.routes,
+    *coupons.routes,
     Route(sample.SAMPLE, sample.show_sample, methods=["GET"], middleware=compressed),
     Route("/checkout/{token}", show, methods=["GET"], middleware=compressed),
     Route("/checkout/{token}/pay", submit, methods=["POST"], middleware=compressed),

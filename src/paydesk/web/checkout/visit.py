@@ -22,6 +22,7 @@ from paydesk.web.brands import brand_address
 from paydesk.web.checkout import card_form, pages
 from paydesk.web.checkout.card_form import Typed
 from paydesk.web.checkout.consents import charge_in_words, keep_in_words
+from paydesk.web.checkout.coupon_view import CouponView
 from paydesk.web.checkout.form_action import form_action_for
 from paydesk.web.checkout.known import Known, find_known
 from paydesk.web.checkout.services import CheckoutServices
@@ -167,7 +168,16 @@ class CheckoutVisit:
             page_charge=charge_in_words(merchant, checkout.later, self.texts, on_page=True) if asks_page else "",
             ticked=typed.ticked if typed else (),
             lines=tuple(_line(checkout, item) for item in checkout.items),
+            coupon=self._coupon(),
         )
+
+    def _coupon(self) -> CouponView:
+        """What the page says of coupons: the one that is used, or where one is typed."""
+        used = self.checkout.coupon
+        if used is not None:
+            without = f"{base_path(self.request)}/checkout/{used.without.token(self.services.desk.vault)}"
+            return CouponView(code=used.code, without=without)
+        return CouponView(url=f"{self.path}/coupon" if self.checkout.takes_coupons else "")
 
     async def thank(self, *, leads_back: bool = False) -> Response:
         """Send the browser on to the shop's thank-you page, once;

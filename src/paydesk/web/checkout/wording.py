@@ -73,6 +73,12 @@ NOTICES: dict[str, str] = {
         "are ready."
     ),
     "too_many_codes": mark("Too many codes were asked for. Please wait an hour, or pay without one."),
+    "coupon_unknown": mark("There is no such coupon. Check how it is written."),
+    "coupon_elsewhere": mark("This coupon is not for this order."),
+    "coupon_over": mark("This coupon can’t be used, not any more or not now."),
+    "coupon_used": mark(
+        "You have used this coupon before, and can’t use it again. You have not been charged. Pay without it."
+    ),
     "unavailable": mark(
         "The payment service does not answer just now. You have not been charged. Try again in a minute."
     ),
@@ -86,6 +92,10 @@ NOTICES: dict[str, str] = {
 
 `connection` is shown by the browser itself.
 """
+
+
+ABOUT_COUPONS = frozenset(("coupon_unknown", "coupon_elsewhere", "coupon_over", "coupon_used"))
+"""Of these, what is said of a coupon."""
 
 
 @dataclass(frozen=True, slots=True)

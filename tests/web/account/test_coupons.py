@@ -1,0 +1,56 @@
+"""Coupons in the account."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import httpx
+import pytest
+from tests.web.account.conftest import Visitor, fields_of, leads_to, text_of
+
+USUAL = {"code": "spring", "percent": "12,5", "periods": "3", "most_uses": "10", "valid_until": "2099-12-31"}
+
+
+async def make(visitor: Visitor, **typed: Any) -> httpx.Response:
+    page = f"{visitor.merchant_path}/coupons/new"
+    hidden = fields_of((await visitor.see(page)).text, page)
+    return await visitor.web.post(page, data={**hidden, **USUAL, **typed})
+
+
+async def test_a_coupon_is_made_and_switched_off_and_on(owner: Visitor) -> None:
+    page = f"{owner.merchant_path}/coupons"
+    assert leads_to(await make(owner)) == page
+    assert re.search(r"SPRING 12\.50 % 3 0 / 10 – Dec 31, 2099 .* On", text_of(await owner.see(page)))
+    shown = (await owner.see(page)).text
+    switch = re.search(rf'action="({page}/\d+/switch)"', shown)
+    assert switch is not None
+    for on, state in (("no", "Off Switch on"), ("yes", "On Switch off")):
+        hidden = fields_of((await owner.see(page)).text, switch[1])
+        assert leads_to(await owner.web.post(switch[1], data={**hidden, "on": on})) == page
+        assert state in text_of(await owner.see(page))
+    log = text_of(await owner.see(f"{owner.merchant_path}/settings/audit"))
+    assert "coupon" in log
+
+
+@pytest.mark.parametrize(
+    ("typed", "field"),
+    [({"percent": ""}, "percent"), ({"valid_until": "never"}, "valid_until"), ({"code": "a b"}, "code")],
+)
+async def test_what_is_wrong_is_said_at_its_field(owner: Visitor, typed: dict[str, str], field: str) -> None:
+    answer = await make(owner, **typed)
+    assert answer.status_code == 400
+    assert f'is-invalid" id="f-{field}"' in answer.text
+
+
+async def test_a_code_that_is_taken_is_said(owner: Visitor) -> None:
+    await make(owner)
+    answer = await make(owner, percent="40")
+    assert (answer.status_code, "there is a coupon SPRING already" in answer.text) == (409, True)
+
+
+async def test_customers_may_type_them_once_that_is_allowed(owner: Visitor) -> None:
+    page = f"{owner.merchant_path}/coupons"
+    hidden = fields_of((await owner.see(page)).text, page)
+    await owner.web.post(page, data={**hidden, "types_coupons": "1"})
+    assert re.search(r'name="types_coupons"[^>]*checked', (await owner.see(page)).text)
