@@ -13,6 +13,7 @@ from prometheus_client import Counter
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
+from starlette.routing import BaseRoute, Match
 
 from paydesk.core.errors import Conflict, PaydeskError
 from paydesk.database.pool import AWAY
@@ -30,6 +31,7 @@ WITHOUT_CONNECTION = Counter(
 log = structlog.get_logger()
 
 _LONGEST_PATH = 200
+_METHODS = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
 _CUSTOMERS_PAGE = re.compile(r"(/(?:checkout|portal(?:/pay/[0-9]+)?)/[A-Za-z0-9_.~-]+)/")
 
 
@@ -67,11 +69,23 @@ async def _http_error(request: Request, error: HTTPException) -> Response:
     path = meant(request) if error.status_code == 404 else None
     if path is not None:
         return _meant(request, path)
+    headers = _allowed(request) if error.status_code == 405 else dict(error.headers or {})
     if wants_json(request):
-        return problem_json(error.status_code, str(error.detail), dict(error.headers or {}))
+        return problem_json(error.status_code, str(error.detail), headers)
     response = _page(request, error.status_code)
-    response.headers.update(error.headers or {})
+    response.headers.update(headers)
     return response
+
+
+def _allowed(request: Request) -> dict[str, str]:
+    """The methods of an address, of all its routes: the one that refused knows its own alone."""
+    routes = request.scope["router"].routes
+    found = [method for method in _METHODS if any(_takes(route, request, method) for route in routes)]
+    return {"Allow": ", ".join(found)}
+
+
+def _takes(route: BaseRoute, request: Request, method: str) -> bool:
+    return route.matches({**request.scope, "method": method})[0] is Match.FULL
 
 
 def _meant(request: Request, path: str) -> Response:

@@ -45,7 +45,9 @@ CHARGED_BACK = "4000000000000259"
 ENOUGH = 10**9
 CHECKS = [content_type_conformance, response_headers_conformance, response_schema_conformance]
 METHODS = {"get", "post", "put", "patch", "delete", "options", "trace"}
-ANY_ID = dict.fromkeys(("payment_id", "subscription_id", "pingback_id", "chargeback_id", "checkout_id"), "1")
+ANY_ID = dict.fromkeys(
+    ("payment_id", "subscription_id", "pingback_id", "chargeback_id", "checkout_id", "coupon_id"), "1"
+)
 FORM_TYPE = "application/x-www-form-urlencoded"
 
 USUAL = {

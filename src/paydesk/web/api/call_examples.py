@@ -16,6 +16,7 @@ IDS = "1001"
 _VALUES: Mapping[str, object] = {
     "amount": "4.00",
     "advance": "31d",
+    "code": "SPRING",
     "currency": "USD",
     "description": "Golden Ticket",
     "email": "ada@example.com",
