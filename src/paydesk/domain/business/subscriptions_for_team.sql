@@ -43,10 +43,10 @@ select k.created_at, v.versions, t.*
  limit :most;
 
 -- name: versions_of(merchant_id, live, package_id, most)
--- The versions of a package, newest first.
+-- The versions of a package, newest first; none that a coupon has made.
 select t.*, v.subscriptions_count as taken, v.created_at, v.portal_offered
   from package_version v
   join package_terms t on t.merchant_id = v.merchant_id and t.live = v.live and t.package_version_id = v.id
- where v.merchant_id = :merchant_id and v.live = :live and v.package_id = :package_id
+ where v.merchant_id = :merchant_id and v.live = :live and v.package_id = :package_id and v.list_version_id is null
  order by v.id desc
  limit :most;

@@ -57,6 +57,7 @@ with wanted as (
                and o.id <> v.id) as others
       from package_version v
      where v.merchant_id = :merchant_id and v.live = :live and v.package_id = :package_id and v.id = :id
+       and v.list_version_id is null
 ), changed as (
     update package_version v
        set portal_offered = :offered
