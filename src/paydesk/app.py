@@ -29,6 +29,7 @@ from paydesk.database.pool import AWAY, Database, connected
 from paydesk.database.readiness import commits
 from paydesk.database.waiting import LONGEST_STATEMENT
 from paydesk.domain.accounts.access_needs import Gate
+from paydesk.domain.coupons.applying import apply_signed
 from paydesk.domain.operations.clocks import ClockWatch
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.fetching_pictures import LARGEST_ANSWER
@@ -214,7 +215,7 @@ def checkout_services(
     desk = payment_desk(settings, database, vault, acquirer, live, gate=gate)
     return CheckoutServices(
         **_of_every_door(settings, desk),
-        reception=Reception(database, vault, settings.forms_per_minute, desk.serving),
+        reception=Reception(database, vault, settings.forms_per_minute, desk.serving, apply_signed),
     )
 
 

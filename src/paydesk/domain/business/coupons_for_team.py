@@ -22,9 +22,12 @@ queries = load_statements(__package__ or "", "coupons_for_team.sql")
 
 @dataclass(frozen=True, slots=True)
 class CouponSettings:
-    """Whether customers may type coupons on the checkout page."""
+    """Whether customers may type coupons on the checkout page, and whether forms may bring one in
+    `recurring_coupon`.
+    """
 
     types_coupons: bool
+    signs_coupons: bool
 
 
 async def find_coupon_settings(database: Database, merchant_id: int) -> CouponSettings:
@@ -41,7 +44,12 @@ async def save_coupon_settings(
     """
     require(session, Permission.manage_settings)
     async with gate.database.acquire() as connection, connection.transaction():
-        await queries.save_settings(connection, merchant_id=shop.merchant_id, types_coupons=chosen.types_coupons)
+        await queries.save_settings(
+            connection,
+            merchant_id=shop.merchant_id,
+            types_coupons=chosen.types_coupons,
+            signs_coupons=chosen.signs_coupons,
+        )
         await _note(connection, session, shop, "coupons", asdict(chosen), now=now)
 
 

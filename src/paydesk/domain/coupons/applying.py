@@ -8,6 +8,7 @@ Moves no money.
 from __future__ import annotations
 
 import hashlib
+from datetime import datetime
 
 from paydesk.core.errors import Malformed
 from paydesk.database.pool import Database
@@ -15,7 +16,8 @@ from paydesk.database.statements import load_statements
 from paydesk.domain.coupons.coupons import CouponRefused, discounted, read_code
 from paydesk.domain.coupons.keeping import find_by_code
 from paydesk.domain.merchants.customer_links import Link, LinkTo
-from paydesk.domain.payments.checkouts import Checkout
+from paydesk.domain.payments.checkouts import Checkout, find_checkout
+from paydesk.domain.payments.requests import COUPON
 from paydesk.domain.subscriptions.discounting import agree_discounted
 
 queries = load_statements(__package__ or "")
@@ -38,10 +40,10 @@ async def apply_coupon(database: Database, checkout: Checkout, code: str) -> Lin
     reduced = discounted(terms.undiscounted, coupon)
     side = {"merchant_id": shop.merchant_id, "live": shop.live}
     base = checkout.coupon.without if checkout.coupon is not None else checkout.link
-    if not await queries.is_open(database, **side, id=coupon.id, checkout_id=checkout.id, at=checkout.now):
+    digest = hashlib.sha256(f"coupon {coupon.id} of {base.seed}".encode()).digest()
+    if not await queries.is_open(database, **side, id=coupon.id, request_digest=digest, at=checkout.now):
         raise CouponRefused("over", f"coupon {coupon.code} can't be used now")
     listed = await queries.list_version_of(database, **side, checkout_id=base.row_id)
-    digest = hashlib.sha256(f"coupon {coupon.id} of {base.seed}".encode()).digest()
     row_id = await queries.open_discounted(
         database,
         **side,
@@ -52,6 +54,20 @@ async def apply_coupon(database: Database, checkout: Checkout, code: str) -> Lin
         first_amount=reduced.first_amount,
     )
     return Link(LinkTo.CHECKOUT, shop, int(row_id), digest.hex())
+
+
+async def apply_signed(database: Database, link: Link, code: str, real_now: datetime) -> Link | None:
+    """The checkout at the price that the coupon of a shop's form leaves; None if it can't be used
+    now, so that the customer pays the usual price.
+
+    Raises: Malformed if the form names a coupon that is none, or none for it.
+    """
+    try:
+        return await apply_coupon(database, await find_checkout(database, link, now=real_now), code)
+    except CouponRefused as refused:
+        if refused.why == "over":
+            return None
+        raise Malformed(f"{COUPON}: {refused}", COUPON) from refused
 
 
 async def is_used_up(database: Database, checkout: Checkout, email: str) -> bool:

@@ -36,9 +36,21 @@ select id, code, percent, amount, currency, periods, valid_from, valid_until, mo
 -- name: switch_coupon(merchant_id, live, id, active)!
 update coupon set active = :active where merchant_id = :merchant_id and live = :live and id = :id;
 
--- name: is_open(merchant_id, live, id, checkout_id, at)$
--- Whether a coupon can be used at a checkout, as far as can be said before it is known who pays.
-select coupon_is_open(:merchant_id, :live, :id, :checkout_id, :at);
+-- name: is_open(merchant_id, live, id, request_digest, at)$
+-- Whether a coupon can be used for an order, as far as can be said before it is known who pays, or has been used for it, at
+-- the checkout that it makes.
+with reduced as (
+    select id
+      from checkout
+     where merchant_id = :merchant_id and live = :live and request_digest = :request_digest
+)
+select coupon_is_open(:merchant_id, :live, :id, coalesce((select id from reduced), 0), :at)
+       or exists (select
+                    from reduced r
+                    join checkout c on c.merchant_id = :merchant_id and c.id = r.id
+                    join payment p
+                      on p.merchant_id = c.merchant_id and p.live = c.live and p.merchant_order_id = c.merchant_order_id
+                     and not p.renewal and p.checkout_id = c.id and p.state <> 'declined');
 
 -- name: is_used_up(merchant_id, live, checkout_id, email)$
 -- Whether a customer has used the coupon of a checkout as often as one may.

@@ -100,6 +100,7 @@ class Signer:
     test_clock: timedelta
     suspended: bool = False
     shipped_goods: bool = False
+    signs_coupons: bool = False
     scopes: frozenset[KeyScope] = ALL_SCOPES
     moves_live: bool = True
     in_a_copy: bool = False
@@ -229,6 +230,7 @@ class _SigningKey(SealedKey, frozen=True):
     test_clock: timedelta
     suspended_at: datetime | None
     shipped_goods: bool
+    signs_coupons: bool
     forms: int
     refused: int
     in_a_copy: bool
@@ -266,6 +268,7 @@ async def find_signer(
         test_clock=row.test_clock,
         suspended=row.suspended_at is not None,
         shipped_goods=row.shipped_goods,
+        signs_coupons=row.signs_coupons,
         scopes=frozenset(map(KeyScope, row.scopes)),
         moves_live=row.moves_live,
         in_a_copy=row.in_a_copy,

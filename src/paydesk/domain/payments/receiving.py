@@ -35,8 +35,10 @@ from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.merchants.verifying import is_genuine
 from paydesk.domain.payments.diagnosis import diagnose, hashed_string
 from paydesk.domain.payments.requests import (
+    COUPON,
     KNOWN_FIELDS,
     CheckoutRequest,
+    read_coupon,
     read_request,
     read_required,
     read_sign_version,
@@ -55,24 +57,26 @@ _MOST_PAIRS = 10
 @dataclass(frozen=True, slots=True)
 class Reception:
     """What receiving forms needs; `serving` tells the acquirers that take a shop's payments in a
-    currency.
+    currency, `reduced` the checkout at the price that a coupon leaves (None: it can't be used now).
     """
 
     database: Database
     vault: Vault
     forms_per_minute: int
     serving: Callable[[Shop, str], Awaitable[Sequence[Acquirer]]]
+    reduced: Callable[[Database, Link, str, datetime], Awaitable[Link | None]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Received:
     """A form that was accepted: the checkout's link, its token in an address,
-    and what was asked for.
+    and what was asked for; `coupon_over` if it brought a coupon that can't be used now.
     """
 
     link: Link
     token: str = field(repr=False)
     request: CheckoutRequest
+    coupon_over: bool = False
 
 
 async def receive_form(desk: Reception, body: bytes, *, client_address: str, sandbox: bool, now: datetime) -> Received:
@@ -103,6 +107,7 @@ async def receive_form(desk: Reception, body: bytes, *, client_address: str, san
         await _verify(desk, form, signer, shop, client_address, now)
         require_scope(signer.scopes, KeyScope.sign)
         request = read_request(form)
+        coupon = read_coupon(form) if signer.signs_coupons else ""
         if shop.live:
             refuse_live(signer)
             refuse_beyond_pages(request, signer, await desk.serving(shop, request.currency))
@@ -111,10 +116,19 @@ async def receive_form(desk: Reception, body: bytes, *, client_address: str, san
     except PaydeskError as error:
         await log_rejected_form(desk.database, shop, error, form, now, secret=signer.private_key)
         raise
-    await note_ignored(desk.database, shop, SentWith.FORM, form.keys() - KNOWN_FIELDS, now=now)
+    known = KNOWN_FIELDS | {COUPON} if signer.signs_coupons else KNOWN_FIELDS
+    await note_ignored(desk.database, shop, SentWith.FORM, form.keys() - known, now=now)
     shop_now = now if shop.live else now + signer.test_clock
     link = await open_checkout(desk.database, shop, request, form=form, key_id=signer.key_id, now=shop_now)
-    return Received(link, link.token(desk.vault), request)
+    reduced: Link | None = link
+    if coupon and desk.reduced is not None:
+        try:
+            reduced = await desk.reduced(desk.database, link, coupon, now)
+        except Malformed as error:
+            await log_rejected_form(desk.database, shop, error, form, now, secret=signer.private_key)
+            raise
+    link = reduced or link
+    return Received(link, link.token(desk.vault), request, coupon_over=reduced is None)
 
 
 async def _find_signer(desk: Reception, public_key: str, client_address: str, *, now: datetime) -> Signer | None:

@@ -55,6 +55,9 @@ KNOWN_FIELDS = (
 """What means something here, by which name it comes first;
 all else is ignored, since plugins send more."""
 
+COUPON = "recurring_coupon"
+"""The coupon that a form brings; it means something only where the account has switched that on."""
+
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _LINE_BREAKS_AND_TABS = re.compile(r"[\t\r\n]+")
 
@@ -231,6 +234,14 @@ def _email(text: str) -> str:
     if not text:
         return ""
     return parse_email(text)
+
+
+def read_coupon(form: Mapping[str, Value]) -> str:
+    """The coupon that a form brings, empty without one.
+
+    Raises: Malformed.
+    """
+    return _text(form, COUPON).strip()
 
 
 def prefill(text: str, name: str) -> str:

@@ -52,7 +52,7 @@ async def show_coupons(visit: Visit) -> Response:
 @section.action(_COUPONS, needs=Permission.manage_settings)
 async def save(visit: Visit) -> Response:
     """Take where coupons may be used."""
-    chosen = CouponSettings(visit.form.has("types_coupons"))
+    chosen = CouponSettings(visit.form.has("types_coupons"), visit.form.has("signs_coupons"))
     await save_coupon_settings(visit.gate, visit.session, visit.shop, chosen, now=visit.now)
     return visit.go(visit.url("coupons"), visit.texts.get("Saved."))
 

@@ -8,7 +8,7 @@ for `date`.
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
@@ -188,7 +188,7 @@ class Subscription(msgspec.Struct, frozen=True):
     created_at: Seconds
     package_version_id: int
     change_request: Annotated[
-        dict[str, object] | None,
+        dict[str, Any] | None,
         Meta(
             description="What is to come: `type` is `cancel` (it ends `at`), `change` (its next period, `at`, is of "
             "this `package` and `price`) or `resume` (it is paused until `at`, 0 until it is resumed), with `since` "

@@ -72,7 +72,7 @@ class ChangedSubscription(Subscription, frozen=True):
 
     preview: Annotated[bool, Meta(description="Whether nothing was changed: this is what would come of it.")]
     replaced: Annotated[
-        dict[str, object] | None,
+        dict[str, Any] | None,
         Meta(description="The `change_request` in whose place another one came; null without."),
     ]
     charged_now: Annotated[Price, Meta(description="What the change itself charges.")]

@@ -17,3 +17,6 @@ class CouponView:
 
 
 NO_COUPON = CouponView()
+
+COUPON_OVER = "coupon=over"
+"""The query by which a page is asked for that says so of the coupon which a form brought."""

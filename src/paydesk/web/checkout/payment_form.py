@@ -13,6 +13,7 @@ from paydesk.domain.merchants.refused_forms import WrongHash
 from paydesk.domain.payments import metrics
 from paydesk.domain.payments.receiving import LARGEST_BODY, receive_form
 from paydesk.web.checkout import pages
+from paydesk.web.checkout.coupon_view import COUPON_OVER
 from paydesk.web.checkout.services import CheckoutServices
 from paydesk.web.json_errors import error_json
 from paydesk.web.visits import base_path, client_address, in_sandbox, read_form_body, wants_json
@@ -42,7 +43,7 @@ async def _receive(request: Request) -> Response:
         sandbox=in_sandbox(request),
         now=services.now(),
     )
-    path = f"/checkout/{received.token}"
+    path = f"/checkout/{received.token}" + (f"?{COUPON_OVER}" if received.coupon_over else "")
     if received.request.wants_qr_code and wants_json(request):
         return _qr_code(services.public_url(request, path))
     return RedirectResponse(base_path(request) + path, 303, headers={"Cache-Control": "no-store"})

@@ -41,6 +41,7 @@ from paydesk.web.checkout import (
 )
 from paydesk.web.checkout.card_form import Typed
 from paydesk.web.checkout.consents import read_agreed
+from paydesk.web.checkout.coupon_view import COUPON_OVER
 from paydesk.web.checkout.known import cookies_of
 from paydesk.web.checkout.visit import CheckoutVisit, find_visit
 from paydesk.web.visits import client_address, read_form_body, wants_json
@@ -75,7 +76,8 @@ async def _shown(visit: CheckoutVisit) -> Response:
         return visit.go(f"{visit.path}/result")
     if visit.checkout.standing is Standing.CHALLENGED:
         return visit.again(200, notice=_left_open(visit))
-    return _ended(visit) or visit.again(200)
+    said = "coupon_over" if visit.request.url.query == COUPON_OVER else None
+    return _ended(visit) or visit.again(200, notice=said)
 
 
 def _left_open(visit: CheckoutVisit) -> str:
