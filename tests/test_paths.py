@@ -29,7 +29,7 @@ ACROSS = {
     "domain/billing": ("charges_afterwards", "forgotten_charges", "slow_renewals"),
     "domain/deliveries": ("shipping_from_pages",),
     "domain/chargebacks": ("as_banks_do", "of_the_version_before"),
-    "domain/ledger": ("checking_after", "checking_figures", "checking_subscriptions", "statement"),
+    "domain/ledger": ("checking_after", "checking_coupons", "checking_figures", "checking_subscriptions", "statement"),
     "domain/mail": ("caps", "every_kind", "reach", "telling_afterwards"),
     "domain/operations": ("posted_again",),
     "domain/payments": (

@@ -104,7 +104,7 @@ def test_the_hash_programs_give_the_golden_vectors(folder: Path, language: str, 
 
 
 def test_the_page_shows_three_golden_vectors() -> None:
-    assert len(re.findall(r"`\w{64}`", PAGE)) == 3
+    assert len(re.findall(r"`\w{64}`", PAGE[PAGE.index("### The hash") : PAGE.index("### Errors")])) == 3
 
 
 @pytest.mark.parametrize("language", [pytest.param(name, marks=needs(name)) for name in HASHED_BY])
