@@ -23,10 +23,11 @@ from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.line_items import LineItem
 from paydesk.domain.selling.payment_links import Offer, PaymentLink
 from paydesk.domain.shoppers.instruments import LaterCharges, SavedInstrument
-from paydesk.domain.subscriptions.subscription_terms import Terms, Trial
+from paydesk.domain.subscriptions.subscription_terms import Discount, Terms, Trial
 from paydesk.web.assets import static_app
 from paydesk.web.checkout import link_pages, pages, wording
 from paydesk.web.checkout.consents import charge_in_words, keep_in_words
+from paydesk.web.checkout.coupon_view import CouponView
 from paydesk.web.checkout.pages import CheckoutView, Customer, Line, texts_for
 from paydesk.web.texts import Texts
 
@@ -58,6 +59,14 @@ def subscribing(view: CheckoutView, *, free: bool) -> CheckoutView:
     if free:
         return replace(view, amount=Decimal(0), terms=replace(FREE, name=name))
     return replace(view, terms=replace(FREE, name=name, trial=None, price=view.amount))
+
+
+def with_coupon(view: CheckoutView) -> CheckoutView:
+    """The view of a subscription at the price that a coupon leaves for a time."""
+    view = subscribing(view, free=False)
+    assert view.terms is not None
+    discount = Discount(view.amount * 2, 3)
+    return replace(view, terms=replace(view.terms, discount=discount), coupon=CouponView(code="W" * 40, without="/c"))
 
 
 def known(view: CheckoutView, texts: Texts) -> CheckoutView:
@@ -103,6 +112,10 @@ STATES: dict[str, Callable[[CheckoutView, Texts], Response]] = {
         view, texts, field_errors=dict.fromkeys(wording.FIELDS, "invalid"), status=400
     ),
     "declined": lambda view, texts: pages.payment_page(view, texts, notice="wrong_cvc", status=402),
+    "coupon": lambda view, texts: pages.payment_page(with_coupon(view), texts),
+    "no-such-coupon": lambda view, texts: pages.payment_page(
+        replace(subscribing(view, free=False), coupon=CouponView(url="/coupon")), texts, notice="coupon_unknown"
+    ),
     "subscription": lambda view, texts: pages.payment_page(subscribing(view, free=False), texts),
     "free-trial": lambda view, texts: pages.payment_page(subscribing(view, free=True), texts),
     "not-agreed": lambda view, texts: pages.payment_page(
