@@ -14,6 +14,7 @@ from playwright.async_api import Page, expect
 from tests.conftest import accept_waiting, submit_profile
 from tests.e2e.running import OpenPage, Running, run_paydesk
 from tests.e2e.test_journey import expect_thanks, to_the_page
+from tests.e2e.test_subscription_journey import to_replace, to_the_portal, to_their_page_for_later
 from tests.lengths import long, one_of
 from tests.standins.account import Account
 from tests.standins.account import running as standin
@@ -25,6 +26,8 @@ from paydesk.domain.merchants.merchant import go_live
 from paydesk.settings import load_settings
 
 pytestmark = pytest.mark.browser
+
+THEIRS = "**/checkout/select-method/tr_*"
 
 
 @pytest.fixture(scope="module")
@@ -115,3 +118,42 @@ async def test_two_tabs_and_the_back_button_lead_to_one_page_which_is_paid_once(
     await second.goto(checkout)
     await expect(second.locator("body")).to_contain_text("This order is paid")
     assert len(mollie.see()["payments"]) == before
+
+
+@long
+@pytest.mark.parametrize(("article", "javascript"), [("Coffee club", False), ("Tea letter", True)])
+async def test_a_subscription_begins_on_their_page_and_is_charged_otherwise_later(
+    open_page: OpenPage, live: Running, mollie: Account, article: str, javascript: bool
+) -> None:
+    page = await to_their_page_for_later(open_page, live, article, THEIRS, java_script_enabled=javascript)
+    await page.get_by_role("button", name="Pay by card", exact=True).click()
+    await to_the_portal(page, live)
+    before = len(mollie.see()["payments"])
+    await to_replace(page, THEIRS)
+    await page.get_by_role("button", name="Pay by card", exact=True).click()
+    await page.wait_for_url("**/portal/*/card/result")
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Your card is replaced")
+    asked = sorted(mollie.see()["payments"].items())[before:]
+    assert [(one["sequenceType"], one["amount"]["value"]) for _, one in asked] == [("first", "0.00")]
+
+
+@long
+async def test_a_page_that_has_expired_there_is_followed_by_another_one(
+    open_page: OpenPage, live: Running, mollie: Account
+) -> None:
+    mollie.do("set", life=1)
+    try:
+        page = await to_the_page(open_page, live, version="v2")
+        checkout = page.url
+        await to_mollies_page(page)
+        expired = page.url
+    finally:
+        mollie.do("set", life=900)
+    await page.wait_for_timeout(1500)
+    await page.reload()
+    await expect(page.locator("body")).to_contain_text("not open any more")
+    await page.goto(checkout)
+    await to_mollies_page(page)
+    assert page.url != expired
+    await page.get_by_role("button", name="Pay with iDEAL").click()
+    await expect_thanks(page, live)

@@ -19,6 +19,7 @@ from playwright.async_api import Page, expect
 from tests.conftest import accept_waiting, submit_profile
 from tests.e2e.running import OpenPage, Running, run_paydesk
 from tests.e2e.test_journey import expect_thanks, to_the_page
+from tests.e2e.test_subscription_journey import to_replace, to_the_portal, to_their_page_for_later
 from tests.lengths import long
 from tests.processes import free_port
 
@@ -27,11 +28,13 @@ from paydesk.core.clock import utc_now
 from paydesk.database.pool import connected
 from paydesk.domain.merchants.merchant import go_live
 from paydesk.settings import load_settings
+from paydesk.web.texts import LANGUAGES
 
 pytestmark = [pytest.mark.browser, long]
 
 SECRET = "whsec_of_the_journey"
-VISA, DECLINED = "4242424242424242", "4000000000000002"
+VISA, MASTERCARD, DECLINED = "4242424242424242", "5555555555554444", "4000000000000002"
+THEIRS = "**/c/pay/cs_test_*"
 
 
 @dataclass
@@ -46,6 +49,12 @@ class Stripe:
         assert self.process.stdout is not None
         line: dict[str, int] = json.loads(self.process.stdout.readline())
         return line
+
+    def expire(self, session: str) -> None:
+        """The session's time is over, or its account's owner has ended it."""
+        asked = urllib.request.Request(f"{self.address}/v1/checkout/sessions/{session}/expire", method="POST")
+        with urllib.request.urlopen(asked) as answer:
+            assert json.load(answer)["status"] == "expired"
 
     def wrong(self) -> list[str]:
         """What was sent to it and is not as Stripe's library would have it."""
@@ -162,3 +171,56 @@ async def test_leaving_going_back_and_a_second_tab_lead_to_the_one_page_that_is_
     await expect(second.get_by_role("heading")).to_have_text("This page has expired")
     await second.goto(checkout)
     await expect(second.locator("body")).to_contain_text("This order is paid")
+
+
+@pytest.mark.parametrize(
+    ("article", "button", "javascript"), [("Coffee club", "Pay", True), ("Tea letter", "Save", False)]
+)
+async def test_a_subscription_begins_on_their_page_and_is_charged_to_another_card_later(
+    open_page: OpenPage, live: tuple[Running, Stripe], article: str, button: str, javascript: bool
+) -> None:
+    running, _ = live
+    page = await to_their_page_for_later(open_page, running, article, THEIRS, java_script_enabled=javascript)
+    await page.get_by_label("Card number").fill(VISA)
+    await page.get_by_role("button", name=button).click()
+    await to_the_portal(page, running)
+    await expect(page.locator("body")).to_contain_text("Visa •••• 4242")
+    await to_replace(page, THEIRS)
+    await page.get_by_label("Card number").fill(MASTERCARD)
+    await page.get_by_role("button", name="Save").click()
+    await page.wait_for_url("**/portal/*/card/result")
+    await expect(page.locator("body")).to_contain_text("charges Mastercard •••• 4444")
+
+
+async def test_a_page_that_has_expired_there_is_followed_by_another_one(
+    open_page: OpenPage, live: tuple[Running, Stripe]
+) -> None:
+    running, stripe = live
+    page = await to_the_page(open_page, running, version="v2")
+    checkout = page.url
+    await to_stripes_page(page, stripe)
+    expired = page.url
+    stripe.expire(expired.rpartition("/")[2])
+    await pay(page, VISA)
+    await expect(page.get_by_role("heading")).to_have_text("This page has expired")
+    await page.goto(checkout)
+    await to_stripes_page(page, stripe)
+    assert page.url != expired
+    await pay(page, VISA)
+    await expect_thanks(page, running)
+
+
+async def test_in_every_language_on_a_phone_their_page_is_reached_and_paid_on(
+    open_page: OpenPage, live: tuple[Running, Stripe]
+) -> None:
+    running, stripe = live
+    for language in LANGUAGES:
+        phone = {"viewport": {"width": 375, "height": 740}, "has_touch": True, "is_mobile": True}
+        page = await to_the_page(open_page, running, version="v2", locale=language, **phone)
+        await expect(page.locator("html")).to_have_attribute("lang", language)
+        await page.locator("#email, #page-email").first.fill("ada@example.com")
+        await page.locator("form[action$='/continue'] button").click()
+        await page.wait_for_url(f"{stripe.address}/c/pay/**")
+        await pay(page, VISA)
+        await expect_thanks(page, running)
+        await page.context.close()

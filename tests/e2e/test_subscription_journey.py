@@ -36,6 +36,37 @@ async def subscribe(
     return page
 
 
+async def to_their_page_for_later(
+    open_page: OpenPage, running: Running, article: str, theirs: str, **options: Any
+) -> Page:
+    """Begin a subscription in the sample shop and on our page, as far as the acquirer's page."""
+    page = await open_page(f"{running.shop}/?sign_version=v2", **options)
+    page.set_default_timeout(PATIENCE_MS)
+    await page.get_by_role("button", name=f"Subscribe to {article}").click()
+    await page.get_by_role("button", name="Continue to payment").click()
+    await page.wait_for_url("**/checkout/**")
+    await page.get_by_label("E-mail").fill("ada@example.com")
+    await page.get_by_role("checkbox").first.check()
+    await page.get_by_role("button", name=re.compile("^Continue")).click()
+    await page.wait_for_url(theirs)
+    return page
+
+
+async def to_the_portal(page: Page, running: Running) -> None:
+    """The customer is back at the shop, which has verified the pingback; on to their own page."""
+    await page.wait_for_url(f"{running.shop}/thanks?order=*")
+    await expect(page.get_by_role("status")).to_contain_text("Subscribed.", timeout=PATIENCE_MS)
+    await page.get_by_role("link", name="Change the card or cancel").click()
+    await page.wait_for_url("**/portal/**")
+
+
+async def to_replace(page: Page, theirs: str) -> None:
+    """Go on from the portal to the acquirer's page, for another instrument."""
+    await page.get_by_role("link", name=re.compile("Change how you pay|Replace the card")).click()
+    await page.get_by_role("button", name=re.compile("^Continue")).click()
+    await page.wait_for_url(theirs)
+
+
 def advance(running: Running, length: str) -> Any:
     """Move the sample merchant's test clock."""
     merchant, _ = running.command("merchant", "list")

@@ -30,9 +30,9 @@ METHODS: Mapping[str, dict[str, Any]] = {
 }
 """The cards that work; any other number is declined, and the page stays."""
 
-_PAGE = """<!doctype html><html lang="en"><title>Checkout</title><main><h1>{amount}</h1>{said}
+_PAGE = """<!doctype html><html lang="en"><title>Checkout</title><main><h1>{heading}</h1>{said}
 <form method="post"><label>Card number <input name="number" inputmode="numeric"></label>
-<button>Pay</button></form><a href="{back}">Back</a></main></html>"""
+<button>{button}</button></form><a href="{back}">Back</a></main></html>"""
 _OVER = """<!doctype html><html lang="en"><title>Checkout</title><main><h1>This page has expired</h1></main></html>"""
 
 
@@ -78,8 +78,10 @@ class Pages:
         session = self.standin.sessions.get(name)
         if session is None or session["status"] != "open":
             return web.Response(text=_OVER, content_type="text/html", status=404 if session is None else 410)
-        amount = f"{session['amount_total'] / 100:.2f} {session['currency'].upper()}"
-        shown = _PAGE.format(amount=amount, said=said, back=escape(session["cancel_url"]))
+        total, saves = session["amount_total"], session["mode"] == "setup"
+        heading = "Save your payment details" if saves else f"{total / 100:.2f} {session['currency'].upper()}"
+        button, back = "Save" if saves else "Pay", escape(session["cancel_url"])
+        shown = _PAGE.format(heading=heading, button=button, said=said, back=back)
         return web.Response(text=shown, content_type="text/html", status=status)
 
     async def _tell(self, event: bytes) -> None:
