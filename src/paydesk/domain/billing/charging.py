@@ -123,6 +123,9 @@ async def run_billing(desk: Desk, stop: asyncio.Event, pace: Pace | None = None,
         tasks.create_task(repeat("changes of subscriptions", change, stop, rest=pause, due=True))
 
 
+COVERED = ""
+"""What no acquirer was asked for has no reference there."""
+
 FIRST = (0, False)
 """Before the first side."""
 
@@ -268,8 +271,10 @@ class BillingRun:
         """Ask the acquirer; None means that nobody knows yet. Moves money.
 
         A card that was refused for good or erased is not put to the network; that counts as
-        another decline.
+        another decline. Nobody is asked for what the subscription's balance covers whole.
         """
+        if not charge.wish.purchase.amount:
+            return Approved(COVERED)
         if charge.refused_as:
             return Declined(DeclineReason(charge.refused_as))
         try:

@@ -39,8 +39,8 @@ select timed.merchant_id, timed.live, timed.shop_now,
 -- name: begin_renewals(merchant_ids, lives, shop_nows, pads, not_after, lookup_at, per_side, most, only)
 -- Claims due subscriptions and commits the intent to charge each: payment, attempt and the mark that a charge is in
 -- flight stand or fall together. Fair between merchants: at most so many of each side given, whose time is given too;
--- none of a merchant that has been suspended since. The key is made of that of the subscription's first purchase, the
--- period and the number of its attempts. (A row that is new was locked by nobody, so its xmax is 0.)
+-- none of a merchant that has been suspended since. Its balance is charged with the price of a period. The key is made of
+-- that of the subscription's first purchase, the period and the number of its attempts. (A row that is new was locked by nobody, so its xmax is 0.)
 -- What an approval reports comes with it, and the subscription as it stands, so that neither is read again; also whether
 -- the acquirer's list had a purchase of this period that our books had forgotten, and whether it was paused since it was
 -- paid last (its calendar does not begin where it began, then). (What was claimed is joined to its payment once, and
@@ -68,14 +68,18 @@ with timed as (
 ), held as (
     insert into payment as p (merchant_id, live, merchant_order_id, state, amount, currency, attempt_id, customer_id,
                               card_id, sign_version, key_id, pingback_url, created_at, subscription_id, period_number,
-                              renewal)
+                              renewal, into_balance)
     select due.merchant_id, due.live,
            due.init_merchant_order_id || ':' || due.next_period + (v.trial_length > 0)::integer,
-           'processing', v.price, v.currency, due.attempt_id, due.customer_id, due.card_id, due.sign_version,
-           due.key_id, due.pingback_url, due.shop_now, due.id, due.next_period, true
+           'processing', c.charge, v.currency, due.attempt_id, due.customer_id, due.card_id, due.sign_version,
+           due.key_id, due.pingback_url, due.shop_now, due.id, due.next_period, true, v.price - c.charge
       from due
       join package_version v
         on v.merchant_id = due.merchant_id and v.live = due.live and v.id = due.package_version_id
+     cross join lateral (
+         select case when due.balance = 0 then v.price
+                     else next_charge(v.price, due.balance, due.charge_digits, due.least_charge) end as charge
+     ) c
         on conflict (merchant_id, live, subscription_id, period_number) where subscription_id is not null
         do update set state = 'processing', attempt_id = excluded.attempt_id, card_id = excluded.card_id
      where p.state = 'declined'

@@ -159,7 +159,7 @@ select 'subscription_change', c.merchant_id, c.id,
   join payment p on p.merchant_id = c.merchant_id and p.live = c.live and p.subscription_id = c.subscription_id
    and p.period_number >= c.period_number
  where (:merchant_id::bigint is null or c.merchant_id = :merchant_id) and c.type = 'change' and c.state = 'done'
-   and (p.amount, p.currency) is distinct from (v.price, v.currency)
+   and (p.amount + coalesce(p.into_balance, 0), p.currency) is distinct from (v.price, v.currency)
    and not exists (select
                      from subscription_change later
                     where later.merchant_id = c.merchant_id and later.live = c.live
@@ -197,6 +197,39 @@ select 'subscription_change', c.merchant_id, c.id,
    and a.created_at > c.since + interval '5 minutes'
    and (a.created_at < coalesce(c.finished_at, 'infinity') - interval '5 minutes'
         or c.type = 'cancel' and c.state = 'done');
+
+-- name: balances_add_up(merchant_id)
+-- What changes of plans came to that were prorated, and what renewals left or took since, is the balance; of each period
+-- the renewal was for its price. A change that was prorated was carried out within the period.
+with moved as (
+    select e.merchant_id, e.subscription_id, sum(e.amount) as amount
+      from (select merchant_id, subscription_id, amount
+              from subscription_proration
+             where :merchant_id::bigint is null or merchant_id = :merchant_id
+             union all
+            select merchant_id, subscription_id, into_balance
+              from payment
+             where (:merchant_id::bigint is null or merchant_id = :merchant_id) and into_balance <> 0
+               and paid_at is not null) e
+     group by e.merchant_id, e.subscription_id
+)
+select 'subscription' as table_name, s.merchant_id, s.id,
+       format('has a balance of %s, but its changes and renewals come to %s', s.balance, coalesce(m.amount, 0)) as detail
+  from subscription s
+  left join moved m on m.merchant_id = s.merchant_id and m.subscription_id = s.id
+ where (:merchant_id::bigint is null or s.merchant_id = :merchant_id)
+   and (s.balance <> coalesce(m.amount, 0)
+        or s.balance <> 0 and (s.charge_digits is null or s.least_charge is null))
+ union all
+select 'subscription_proration', n.merchant_id, n.change_id,
+       format('is of %s instead of %s at %s, in a period from %s to %s, for change %s to plan %s', n.new_price,
+              n.old_price, n.at, n.began_at, n.ends_at, coalesce(c.state, 'none'), v.price)
+  from subscription_proration n
+  left join subscription_change c
+    on c.merchant_id = n.merchant_id and c.id = n.change_id and c.subscription_id = n.subscription_id
+  left join package_version v on v.merchant_id = c.merchant_id and v.id = c.package_version_id
+ where (:merchant_id::bigint is null or n.merchant_id = :merchant_id)
+   and (c.type, c.state, v.price, c.period_number) is distinct from ('change', 'done', n.new_price, n.period_number + 1);
 
 -- name: ends_reported(merchant_id)
 -- An expiry is told only if the account asks for it.

@@ -108,6 +108,7 @@ SUBSCRIPTION_RULES = (
         "changes_agree",
         "a subscription waits for its open change, ends when it was to, and is not charged while it is paused",
     ),
+    Rule("balances_add_up", "a subscription's balance is what its prorated changes and renewals come to"),
     Rule(
         "dunning_kept",
         "a charge that fails by a plan is tried as often as that says, and not once the plan is over",

@@ -12,7 +12,10 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import cast
 
+import msgspec
+
 from paydesk.core.errors import Busy, Conflict, Malformed
+from paydesk.core.money import minor_digits
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
@@ -33,6 +36,7 @@ from paydesk.domain.subscriptions.lifecycle import (
     paused,
     resumed,
 )
+from paydesk.domain.subscriptions.prorating import Proration, least_charge
 from paydesk.domain.subscriptions.rows import SubscriptionRow, as_rows, subscription_of
 from paydesk.domain.subscriptions.subscription_object import subscription_object
 
@@ -51,26 +55,29 @@ class Changed:
     """What came of a wish: the subscription as it is then (or would be, of a preview).
 
     With it the open change in whose place another came, whether anything changed, and what was
-    carried out at once.
+    carried out at once, with what that has put into the balance.
     """
 
     subscription: Subscription
     replaced: Change | None = None
     moved: bool = True
     carried_out: Change | None = None
+    proration: Proration | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     """A version to write: what becomes of the change that is open, and the event that is told.
 
-    `carried_out` is the change that the version itself is, if it was never to come.
+    `carried_out` is the change that the version itself is, if it was never to come, `proration`
+    what that puts into the balance.
     """
 
     version: Subscription
     closes_as: ChangeState
     event: str | None = None
     carried_out: Change | None = None
+    proration: Proration | None = None
 
 
 class _Due(SubscriptionRow, frozen=True):
@@ -238,7 +245,7 @@ async def change(
         if row.charging_attempt_id is not None:
             raise Busy(await _why_busy(database, row))
         replaced = current.change if step.closes_as is ChangeState.REPLACED else None
-        changed = Changed(step.version, replaced, carried_out=step.carried_out)
+        changed = Changed(step.version, replaced, carried_out=step.carried_out, proration=step.proration)
         if preview:
             return changed
         told = await find_told(database, shop)
@@ -320,6 +327,9 @@ async def _write(
         since=change.since if change else None,
         plan_id=change.package.version_id if change and change.package else None,
         at_once=step.carried_out is not None,
+        proration=msgspec.json.encode(step.proration).decode() if step.proration else None,
+        charge_digits=minor_digits(version.package.terms.currency),
+        least_charge=least_charge(version.package.terms.currency),
         event=event or "",
         payload=subscription_envelope(event, subscription_object(version)) if event else None,
         send_to=destination(row.pingback_url, account, live=version.live),

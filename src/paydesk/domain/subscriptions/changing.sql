@@ -1,9 +1,10 @@
--- name: change_subscription(subscription, closes_as, type, due_at, asked_by, since, plan_id, at_once, event, payload, send_to, pingback_format, now)$
+-- name: change_subscription(subscription, closes_as, type, due_at, asked_by, since, plan_id, at_once, proration, charge_digits, least_charge, event, payload, send_to, pingback_format, now)$
 -- The version given is written if nobody else wrote one first and no charge is in flight, together with what becomes of
 -- the open change, a new one if it has one (type), and the pingback that tells of it. A new one that is carried out at
 -- once is never open, and holds from the next period on, which nobody may have tried to charge yet (a machine whose
 -- clock is ahead of ours could have). The number of a card that nothing is charged to any more is erased; one that goes
--- on as another package counts there from now on. (The new change waits for the old one, since only one may be open.)
+-- on as another package counts there from now on. What a change comes to that is prorated goes into the balance, if nobody
+-- has given back more of the period's payment since. (The new change waits for the old one, since only one may be open.)
 with fresh as (
     select * from jsonb_populate_recordset(null::subscription, :subscription::jsonb)
 ), named as materialized (
@@ -19,13 +20,26 @@ with fresh as (
                               from payment p
                              where p.merchant_id = s.merchant_id and p.live = s.live and p.subscription_id = s.id
                                and p.period_number = s.next_period))
+       and (:proration::jsonb is null
+            or exists (select
+                         from payment p
+                        where p.merchant_id = s.merchant_id and p.live = s.live and p.subscription_id = s.id
+                          and p.period_number = s.next_period - 1
+                          and p.refunded + p.refunding + p.charged_back = (
+                                  select coalesce(sum(n.given_back), 0)
+                                    from subscription_proration n
+                                   where n.merchant_id = s.merchant_id and n.subscription_id = s.id
+                                     and n.period_number = p.period_number)
+                                  + (:proration::jsonb ->> 'given_back')::numeric))
        for update of s
 ), moved as (
     update subscription s
        set state = f.state, package_version_id = f.package_version_id, anchor = f.anchor, skipped = f.skipped,
            date_next = case when named.change_id is null then f.date_next end, date_end = f.date_end,
            date_cancelled = f.date_cancelled, cancelled_by = f.cancelled_by, revision = f.revision,
-           change_id = named.change_id
+           change_id = named.change_id, balance = s.balance + coalesce((:proration::jsonb ->> 'amount')::numeric, 0),
+           charge_digits = case when :proration::jsonb is null then s.charge_digits else :charge_digits end,
+           least_charge = case when :proration::jsonb is null then s.least_charge else :least_charge::numeric end
       from fresh f
       join was on was.merchant_id = f.merchant_id and was.live = f.live and was.id = f.id
      cross join named
@@ -49,6 +63,17 @@ with fresh as (
      cross join named
      cross join (select count(*) from closed) before
      where named.made_id is not null
+), prorated as (
+    insert into subscription_proration (merchant_id, live, subscription_id, change_id, period_number, began_at, ends_at,
+                                        at, old_price, new_price, given_back, amount)
+    select s.merchant_id, s.live, s.id, named.made_id, n.period_number, n.began_at, n.ends_at, n.at, n.old_price,
+           n.new_price, n.given_back, n.amount
+      from moved s
+     cross join named
+     cross join jsonb_to_record(:proration::jsonb)
+        as n (period_number integer, began_at timestamptz, ends_at timestamptz, at timestamptz, old_price numeric,
+              new_price numeric, given_back numeric, amount numeric)
+     where :proration::jsonb is not null
 ), passed_on as (
     select s.merchant_id, s.live, v.id, v.package_id, case when v.id = s.package_version_id then 1 else -1 end as more
       from moved s

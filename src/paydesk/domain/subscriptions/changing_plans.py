@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime
+from enum import StrEnum
 from functools import partial
 
 from paydesk.core.errors import Conflict, Malformed
@@ -13,6 +14,7 @@ from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.subscriptions.balances import PaidPeriod, find_paid_period, prorated
 from paydesk.domain.subscriptions.changes import Change, ChangeState, ChangeType
 from paydesk.domain.subscriptions.changing import Changed, Step, change, require_running
 from paydesk.domain.subscriptions.ending import find_row
@@ -27,6 +29,14 @@ changes = load_statements(__package__ or "", "changing.sql")
 
 NEW = 0
 """The ids of a package version that does not exist yet."""
+
+
+class Prorating(StrEnum):
+    """What a change of plan at once does about the period that is paid."""
+
+    NONE = "none"
+    NEXT_CHARGE = "next_charge"
+    """The next charges have what it cost more, or less, for the rest of that period."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +61,7 @@ async def change_plan(
     by: Canceller,
     now: datetime,
     at_once: bool = False,
+    prorating: Prorating = Prorating.NONE,
     preview: bool = False,
 ) -> Changed:
     """Have a subscription go on by other terms once the period is over that is paid, or the trial;
@@ -58,7 +69,8 @@ async def change_plan(
 
     With `at_once` it is of the other terms now, and can't be taken back but by another change: what
     is paid stays paid, nothing is charged or given back for it, and the next period, on its day as
-    before, is the first one that is charged by them.
+    before, is the first one that is charged by them. `prorating` may put the difference for the
+    rest of that period into the subscription's balance, which its next charges settle.
 
     Args: now is the shop's time, UTC; a `preview` changes nothing.
     Raises: NotFound; Malformed for terms that can't be; Conflict if it has ended, is paused, runs
@@ -69,8 +81,9 @@ async def change_plan(
     current = subscription_of(await find_row(database, shop, subscription_id))
     terms = await _terms(database, shop, current, plan)
     await _require_time(database, shop, subscription_id, terms)
+    paid = await _paid(database, shop, current) if at_once and prorating is Prorating.NEXT_CHARGE else None
     known = await find_version(database, shop, terms)
-    act = partial(_change_to, database, shop, current, by=by, now=now, at_once=at_once)
+    act = partial(_change_to, database, shop, current, paid, by=by, now=now, at_once=at_once)
     seen = await act(known or Package(NEW, NEW, terms, 0), preview=True)
     if preview or not seen.moved:
         return seen
@@ -85,6 +98,7 @@ async def _change_to(
     database: Database,
     shop: Shop,
     seen: Subscription,
+    paid: PaidPeriod | None,
     package: Package,
     *,
     by: Canceller,
@@ -92,7 +106,8 @@ async def _change_to(
     at_once: bool,
     preview: bool,
 ) -> Changed:
-    choose = partial(_choose_now if at_once else _choose, package, seen.package.version_id, by=by, now=now)
+    how = partial(_choose_now, paid) if at_once else _choose
+    choose = partial(how, package, seen.package.version_id, by=by, now=now)
     return await change(database, shop, seen.id, choose, now=now, preview=preview)
 
 
@@ -119,9 +134,16 @@ def _choose(package: Package, version_id: int, current: Subscription, *, by: Can
 
 
 def _choose_now(
-    package: Package, version_id: int, current: Subscription, *, by: Canceller, now: datetime
+    paid: PaidPeriod | None,
+    package: Package,
+    version_id: int,
+    current: Subscription,
+    *,
+    by: Canceller,
+    now: datetime,
 ) -> Step | None:
-    """The step to another package at once; None if it is on it, and stays so.
+    """The step to another package at once, prorated if what was paid is given; None if it is on it,
+    and stays so.
 
     Raises: Conflict, also if it is no longer of the version that the terms were made from.
     """
@@ -139,7 +161,8 @@ def _choose_now(
             "change it with its period"
         )
     change = Change(ChangeType.PLAN, now, now, by, package)
-    return Step(on_plan(current, package), ChangeState.REPLACED, carried_out=change)
+    proration = prorated(current, paid, package.terms.price, now=now) if paid is not None else None
+    return Step(on_plan(current, package), ChangeState.REPLACED, carried_out=change, proration=proration)
 
 
 def _require_unpaused(current: Subscription) -> None:
@@ -177,6 +200,13 @@ async def _require_time(database: Database, shop: Shop, subscription_id: int, te
             f"subscription {subscription_id} is paid by direct debit, which takes some days: its periods need "
             f"{SHORTEST_FOR_SLOW} days or more, unless its customer replaces that by a card"
         )
+
+
+async def _paid(database: Database, shop: Shop, current: Subscription) -> PaidPeriod | None:
+    """What was paid for the period that runs; None if what runs is none that can be changed."""
+    if not current.running or current.state is SubscriptionState.TRIAL:
+        return None
+    return await find_paid_period(database, shop, current.id)
 
 
 async def _terms(database: Database, shop: Shop, current: Subscription, plan: Plan) -> Terms:

@@ -18,11 +18,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from paydesk.core.errors import Malformed
+from paydesk.core.money import plain_number
 from paydesk.core.paging import LARGEST_ID, read_moment
 from paydesk.domain.merchants.callers import Caller
+from paydesk.domain.subscriptions.balances import find_balance
 from paydesk.domain.subscriptions.changing import Changed, cancel_later, cancel_now, pause, resume, undo
-from paydesk.domain.subscriptions.changing_plans import Plan, change_plan
+from paydesk.domain.subscriptions.changing_plans import Plan, Prorating, change_plan
 from paydesk.domain.subscriptions.for_api import SeenSubscription, find_subscription_for_api
+from paydesk.domain.subscriptions.prorating import charge_for
 from paydesk.domain.subscriptions.subscription_object import change_object, price_text
 from paydesk.web.api.answers import answer, described
 from paydesk.web.api.bodies import read_fields
@@ -48,8 +51,14 @@ _PLAN_WHEN = {
     "type": "string",
     "enum": [*_AT],
     "default": _AT[0],
-    "description": "With the next period, which can be undone until then, or at once: nothing is charged or given back "
-    "for the period that is paid.",
+    "description": "With the next period, which can be undone until then, or at once.",
+}
+_PRORATING = {
+    "type": "string",
+    "enum": [*Prorating],
+    "default": str(Prorating.NONE),
+    "description": "At once: nothing is charged or given back for the period that is paid, or the next charge has what "
+    "the rest of it costs more, or less.",
 }
 _PLAN: Mapping[str, Mapping[str, object]] = {
     "package_version_id": {
@@ -78,6 +87,11 @@ class ChangedSubscription(Subscription, frozen=True):
     charged_now: Annotated[Price, Meta(description="What the change itself charges.")]
     next_charge_at: Annotated[Seconds, Meta(description="When the card is charged next, if all goes as it is now.")]
     next_charge_amount: Annotated[Price, Meta(description="How much that is.")]
+    balance: Annotated[
+        Decimal,
+        Meta(description="What the next charges have besides the price, to four decimals; less than 0 is a credit."),
+    ]
+    prorated: Annotated[Decimal, Meta(description="What of the balance this change has put there.")]
 
 
 class OneChangedSubscription(msgspec.Struct, frozen=True):
@@ -152,7 +166,7 @@ async def post_cancel(
     summary="Change the plan",
     operation_id="change_subscription_plan",
     responses=_ANSWERS,
-    openapi_extra=_taking(when=_PLAN_WHEN, **_PLAN),
+    openapi_extra=_taking(when=_PLAN_WHEN, proration_behavior=_PRORATING, **_PLAN),
 )
 async def post_change(
     request: Request, caller: ByPrivateKey, services: Services, once: ByIdempotencyKey, subscription_id: _Id
@@ -168,10 +182,12 @@ async def post_change(
 
     With `"when": "now"` it is of the other plan at once, for what was paid: nothing is charged or
     given back for that, and the next period is the first one at the new price, on the day that it
-    was due before. That can't be undone, but changed again. 409 besides in its trial, and for
-    periods of another length.
+    was due before. With `"proration_behavior": "next_charge"` that charge has the difference for
+    the rest of the period besides, by the second; a credit goes on to the charges after it. It
+    can't be undone, but changed again. 409 besides in its trial, and for periods of another length.
     """
-    return await _once(once, request, caller, services, subscription_id, _plan, "when", *_PLAN)
+    known = ("when", "proration_behavior", *_PLAN)
+    return await _once(once, request, caller, services, subscription_id, _plan, *known)
 
 
 @router.post(
@@ -244,7 +260,9 @@ async def _once(
         found = await subscription_in_path(services.desk.database, caller.shop, subscription_id)
         asked = _Asked(caller, services, found, fields)
         seen = await find_subscription_for_api(services.desk.database, caller.shop, found)
-        return answer(OneChangedSubscription(True, _shape(asked, seen, await wish(asked))))
+        changed = await wish(asked)
+        balance = await find_balance(services.desk.database, caller.shop, found)
+        return answer(OneChangedSubscription(True, _shape(asked, seen, changed, balance)))
 
     return await once.answer(caller.shop, work)
 
@@ -274,13 +292,24 @@ async def _plan(asked: _Asked) -> Changed:
     when = asked.fields.get("when", _AT[0])
     if when not in _AT:
         raise Malformed(f"when is not one of {', '.join(_AT)}", "when")
+    prorating = _prorating(asked.fields.get("proration_behavior", str(Prorating.NONE)), when)
     given = {name: asked.fields[name] for name in _PLAN if name in asked.fields}
     version = given.pop("package_version_id", None)
     if not given and version is None:
         raise Malformed(f"nothing says what it is to become; send {', '.join(_PLAN)}", "package_version_id")
     plan = Plan(_version_id(version), **{name: _text(value, name) for name, value in given.items()})
-    act = partial(change_plan, asked.services.desk.database, asked.caller.shop)
+    act = partial(change_plan, asked.services.desk.database, asked.caller.shop, prorating=prorating)
     return await act(asked.subscription_id, plan, by="api", at_once=when != _AT[0], **asked.named)
+
+
+def _prorating(given: object, when: object) -> Prorating:
+    """What is done about the period that is paid. Raises: Malformed."""
+    field = "proration_behavior"
+    if given not in [*Prorating]:
+        raise Malformed(f"{field} is not one of {', '.join(Prorating)}", field)
+    if given != Prorating.NONE and when == _AT[0]:
+        raise Malformed(f"{field} is for a change at once; with its period nothing is prorated", field)
+    return Prorating(str(given))
 
 
 async def _undo(asked: _Asked) -> Changed:
@@ -335,7 +364,10 @@ def _moment(value: object) -> datetime | None:
         raise Malformed(f"until {error}", "until") from error
 
 
-def _shape(asked: _Asked, seen: SeenSubscription, changed: Changed) -> ChangedSubscription:
+def _shape(asked: _Asked, seen: SeenSubscription, changed: Changed, balance: Decimal) -> ChangedSubscription:
+    prorated = changed.proration.amount if changed.proration else Decimal(0)
+    if asked.preview:
+        balance += prorated
     version = changed.subscription
     terms = version.as_charged_next.package.terms
     at = version.charged_next_at
@@ -346,5 +378,9 @@ def _shape(asked: _Asked, seen: SeenSubscription, changed: Changed) -> ChangedSu
         replaced=change_object(seen.subscription, changed.replaced),
         charged_now=price_text(Decimal(0), terms.currency),
         next_charge_at=int(at.timestamp()) if at else 0,
-        next_charge_amount=price_text(terms.price if at else Decimal(0), terms.currency),
+        next_charge_amount=price_text(
+            charge_for(terms.price, balance, terms.currency) if at else Decimal(0), terms.currency
+        ),
+        balance=plain_number(balance),
+        prorated=plain_number(prorated),
     )

@@ -110,7 +110,8 @@ class PortalView:
     def price(self) -> str:
         """What the next charge takes."""
         terms = self.holding.subscription.as_charged_next.package.terms
-        return self.texts.money(terms.price, terms.currency)
+        charge = charge_for(terms.price, self.holding.balance, terms.currency)
+        return self.texts.money(charge, terms.currency)
 
     @property
     def plan_to_come(self) -> str:

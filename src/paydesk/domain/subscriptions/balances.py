@@ -1,0 +1,80 @@
+"""Balances of subscriptions: what was paid for the period that runs, and what a change of plan
+within it comes to.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from decimal import Decimal
+
+import msgspec
+
+from paydesk.core.errors import Conflict
+from paydesk.core.periods import occurrence
+from paydesk.database.pool import Database
+from paydesk.database.records import record_if_any
+from paydesk.database.statements import load_statements
+from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.subscriptions.lifecycle import Subscription
+from paydesk.domain.subscriptions.prorating import Proration, counted_back, difference
+
+queries = load_statements(__package__ or "", "balances.sql")
+
+
+@dataclass(frozen=True, slots=True)
+class PaidPeriod:
+    """What was paid for the period that runs, as its subscription of a revision finds it.
+
+    `price` is what it cost before its plan changed, `given_back` what was refunded or charged back
+    of that in all.
+    """
+
+    revision: int
+    balance: Decimal
+    price: Decimal
+    given_back: Decimal
+    earlier: str
+
+    @property
+    def prorations(self) -> list[Proration]:
+        """The changes in it that were prorated, oldest first."""
+        return msgspec.json.decode(self.earlier, type=list[Proration])
+
+
+async def find_balance(database: Database, shop: Shop, subscription_id: int) -> Decimal:
+    """What a subscription's next renewals charge besides their prices; a credit is less than 0.
+    Moves no money.
+    """
+    found = await queries.find_balance(database, merchant_id=shop.merchant_id, live=shop.live, id=subscription_id)
+    return Decimal(0) if found is None else found
+
+
+async def find_paid_period(database: Database, shop: Shop, subscription_id: int) -> PaidPeriod:
+    """What was paid for the period that runs. Moves no money. Raises: Conflict if nothing was."""
+    asked = queries.period_paid(database, merchant_id=shop.merchant_id, live=shop.live, id=subscription_id)
+    found = record_if_any(PaidPeriod, await asked)
+    if found is None:
+        raise Conflict(f"no period of subscription {subscription_id} that runs was paid, so nothing can be prorated")
+    return found
+
+
+def prorated(current: Subscription, paid: PaidPeriod, price: Decimal, *, now: datetime) -> Proration:
+    """What another price from now on comes to, for what is left of the period that is paid.
+
+    Raises: Conflict if the subscription is not the one any more whose payment was read.
+    """
+    if paid.revision != current.revision:
+        raise Conflict(f"subscription {current.id} has changed just now; try again")
+    period, earlier = current.package.terms.period, paid.prorations
+    began_at = occurrence(current.anchor, period, current.next_period - 2 + current.skipped, current.time_zone)
+    latest = Proration(
+        period_number=current.next_period - 1,
+        began_at=began_at,
+        ends_at=current.paid_until,
+        at=now,
+        old_price=earlier[-1].new_price if earlier else paid.price,
+        new_price=price,
+        given_back=paid.given_back - counted_back(earlier),
+    )
+    return replace(latest, amount=difference(earlier, latest))

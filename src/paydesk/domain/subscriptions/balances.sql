@@ -1,0 +1,20 @@
+-- name: find_balance(merchant_id, live, id)$
+select balance from subscription where merchant_id = :merchant_id and live = :live and id = :id;
+
+-- name: period_paid(merchant_id, live, id)^
+-- What was paid for the period that runs, at which price, what of it was given back or is being so, and the changes of plan
+-- in it that were prorated, oldest first.
+select s.revision, s.balance, p.amount + coalesce(p.into_balance, 0) as price,
+       p.refunded + p.refunding + p.charged_back as given_back,
+       (select coalesce(jsonb_agg(jsonb_build_object(
+                   'period_number', n.period_number, 'began_at', n.began_at, 'ends_at', n.ends_at, 'at', n.at,
+                   'old_price', n.old_price::text, 'new_price', n.new_price::text, 'given_back', n.given_back::text,
+                   'amount', n.amount::text) order by n.change_id), '[]')::text
+          from subscription_proration n
+         where n.merchant_id = s.merchant_id and n.live = s.live and n.subscription_id = s.id
+           and n.period_number = p.period_number) as earlier
+  from subscription s
+  join payment p
+    on p.merchant_id = s.merchant_id and p.live = s.live and p.subscription_id = s.id
+   and p.period_number = s.next_period - 1 and p.paid_at is not null
+ where s.merchant_id = :merchant_id and s.live = :live and s.id = :id;
