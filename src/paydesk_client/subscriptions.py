@@ -59,6 +59,7 @@ class Subscriptions:
         sku_id: str | None = None,
         name: str | None = None,
         now: bool = False,
+        proration_behavior: str | None = None,
         preview: bool = False,
         idempotency_key: str | None = None,
     ) -> dict[str, Any]:
@@ -66,7 +67,9 @@ class Subscriptions:
         from its next period on; until then `undo` takes it back. Nothing is charged before that.
 
         With `now` it is of the other plan at once, which `undo` does not take back: nothing is
-        charged or given back for the period that is paid, and the next one has the new price.
+        charged or given back for the period that is paid, and the next one has the new price. With
+        `proration_behavior="next_charge"` its charge has the difference for the rest of the period
+        besides.
 
         Args: package_version_id is that of a subscription that was sold before (left out: its own);
             what else is given takes the place of what that says. `period` is written as in the
@@ -82,6 +85,7 @@ class Subscriptions:
             "period": period,
             "sku_id": sku_id,
             "name": name,
+            "proration_behavior": proration_behavior,
         }
         fields = {name: value for name, value in given.items() if value is not None}
         return self._change(

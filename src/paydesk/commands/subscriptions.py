@@ -25,7 +25,7 @@ from paydesk.domain.operations.missed_periods import charge_all_missed, missed_p
 from paydesk.domain.operations.subscriptions_for_operator import newest_subscriptions, shop_of_subscription
 from paydesk.domain.subscriptions.changes import ChangeType
 from paydesk.domain.subscriptions.changing import Changed, cancel_later, cancel_now, pause, resume, undo
-from paydesk.domain.subscriptions.changing_plans import Plan, change_plan
+from paydesk.domain.subscriptions.changing_plans import Plan, Prorating, change_plan
 from paydesk.domain.subscriptions.for_api import SeenSubscription, find_subscription_for_api
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.states import SubscriptionState
@@ -118,6 +118,9 @@ async def change_(
     now_: Annotated[
         bool, typer.Option("--now", help="At once, with nothing charged or given back for the period that is paid.")
     ] = False,
+    prorate: Annotated[
+        bool, typer.Option("--prorate", help="With --now: the next charge has the difference for the rest of the period.")
+    ] = False,
     preview: Preview = False,
     as_json: AsJson = False,
 ) -> None:
@@ -126,11 +129,14 @@ async def change_(
     """
     if (version, price, period, sku, name) == (None,) * 5:
         raise typer.BadParameter("say what it is to become: --version, --price, --period, --sku or --name")
+    if prorate and not now_:
+        raise typer.BadParameter("--prorate is for a change --now; with its period nothing is prorated")
+    prorating = Prorating.NEXT_CHARGE if prorate else Prorating.NONE
     plan = Plan(version, sku_id=sku, name=name, price=price, period=period)
 
     async def wish(database: Database, shop: Shop, subscription_id: int, *, now: datetime, preview: bool) -> Changed:
         act = partial(change_plan, database, shop, subscription_id, plan, by="merchant", at_once=now_)
-        return await act(now=now, preview=preview)
+        return await act(now=now, prorating=prorating, preview=preview)
 
     await _change(subscription_id, wish, preview=preview, as_json=as_json)
 
@@ -183,6 +189,9 @@ async def _change(
     if changed.carried_out is not None:
         terms = changed.subscription.package.terms
         typer.echo(f"at once it is of {terms.name}, {_price(terms)}")
+    if changed.proration is not None:
+        amount = written(changed.proration.amount, changed.subscription.package.terms.currency)
+        typer.echo(f"its next charge has {amount} besides for the rest of the period (less than 0 is a credit)")
     if changed.replaced is not None:
         note(f"this takes the place of: {_CHANGES[changed.replaced.type]}")
     if preview:

@@ -241,3 +241,23 @@ async def test_a_change_of_plan_says_which_field_is_wrong(
     response = await web.post(path(member, "change"), json=body, headers=headers)
     assert response.status_code == 400
     assert field in response.json()["message"]
+
+
+async def test_a_prorated_change_says_what_the_next_charge_takes(
+    web: httpx.AsyncClient, club: Till, member: Subscription, headers: dict[str, str]
+) -> None:
+    wish = {"price": "30.00", "when": "now", "proration_behavior": "next_charge"}
+    seen = (await web.post(path(member, "change"), json={**wish, "preview": True}, headers=headers)).json()["data"]
+    assert (seen["charged_now"], seen["balance"]) == ("0.00", seen["prorated"])
+    assert 19.9 < seen["prorated"] <= 20
+    assert float(seen["next_charge_amount"]) == pytest.approx(30 + seen["prorated"], abs=0.01)
+    once = headers | {"Idempotency-Key": "prorated-1"}
+    done, again = [await web.post(path(member, "change"), json=wish, headers=once) for _ in range(2)]
+    assert done.json() == again.json()
+    assert len(await club.database.fetch("select from subscription_proration")) == 1
+    assert (await web.post(path(member, "change"), json=wish, headers=headers)).json()["data"]["prorated"] == 0
+    for refused in ({**wish, "when": "period_end"}, {**wish, "proration_behavior": "always"}):
+        answer = await web.post(path(member, "change"), json=refused, headers=headers)
+        assert answer.status_code == 400
+        assert "proration_behavior" in answer.json()["message"]
+    assert await club.problems() == []

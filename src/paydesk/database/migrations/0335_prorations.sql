@@ -37,10 +37,10 @@ alter table payment add column into_balance numeric(20, 4);
 comment on column payment.into_balance is
     'of a renewal: how much less than its price it charges, which is put into the balance once it is paid';
 
-create function next_charge(price numeric, balance numeric, digits integer, least numeric) returns numeric
+create function next_charge(price numeric, balance numeric, digits integer, at_least numeric) returns numeric
     language sql immutable
     as $$
-    select case when c.charge > 0 and c.charge >= least then c.charge else 0 end
+    select case when c.charge > 0 and c.charge >= at_least then c.charge else 0 end
       from (select trunc(price + balance, digits) as down, power(10::numeric, digits) as units) d
      cross join lateral (select (price + balance - d.down) * d.units as rest) r
      cross join lateral (

@@ -74,6 +74,8 @@ class Holding:
     shop_url: str = ""
     """The shop's own address: as its operator has seen it, else as its checkout named it."""
     imprint: Imprint = NO_IMPRINT
+    balance: Decimal = Decimal(0)
+    """What its next charges have besides their prices."""
 
     @property
     def paid_until(self) -> datetime:
@@ -194,6 +196,7 @@ class _Holding(SubscriptionRow, frozen=True):
     suspended: bool
     shop_url: str
     plan_changed: bool
+    balance: Decimal
     has_plans: bool
     clock: timedelta
     brand: str
@@ -245,6 +248,7 @@ async def find_holding(database: Database, link: Link | OpenedLink, *, now: date
         sure_by=row.sure_by,
         shop_url=row.shop_url,
         imprint=imprint_of(row.imprint),
+        balance=row.balance,
     )
 
 

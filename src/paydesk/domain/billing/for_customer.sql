@@ -11,6 +11,9 @@ select w.*, m.name as merchant_name, b.changed_at as branded_at, coalesce(b.logo
        shop_imprint(w.merchant_id) as imprint,
        m.portal_cancels, m.portal_pauses, w.live and m.suspended_at is not null as suspended, side_clock(w.live, m.test_clock) as clock,
        d.brand, d.last4, d.holder, d.exp_month, d.exp_year,
+       (select s.balance
+          from subscription s
+         where s.merchant_id = w.merchant_id and s.live = w.live and s.id = w.id) as balance,
        coalesce((select nullif(f.website, '')
                    from business_profile f
                   where f.merchant_id = w.merchant_id and f.status = 'accepted'),

@@ -20,6 +20,7 @@ from paydesk.domain.merchants.customer_links import Link
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.subscriptions.for_api import SeenSubscription, SubscriptionFilter, list_subscriptions
 from paydesk.domain.subscriptions.lifecycle import Subscription
+from paydesk.domain.subscriptions.prorating import charges_with
 from paydesk.domain.subscriptions.rows import PackageRow, SubscriptionRow, link_of, package_of, subscription_of
 from paydesk.domain.subscriptions.states import SubscriptionState
 from paydesk.domain.subscriptions.subscription_terms import Package
@@ -168,17 +169,23 @@ async def find_subscription_for_team(database: Database, shop: Shop, subscriptio
     )
 
 
-def charges_ahead(subscription: Subscription, most: int = CHARGES_AHEAD) -> list[ChargeAhead]:
-    """The next charges of a running subscription by its calendar, soonest first;
-    none of one that has ended.
+def charges_ahead(
+    subscription: Subscription, most: int = CHARGES_AHEAD, balance: Decimal = Decimal(0)
+) -> list[ChargeAhead]:
+    """The next charges of a running subscription by its calendar, soonest first, with what they
+    have of its balance; none of one that has ended.
     """
     if subscription.date_next is None or not subscription.running:
         return []
     then, number = subscription.as_charged_next, subscription.next_period
     price = then.package.terms.price
-    ahead = [ChargeAhead(number, subscription.date_next, price, retry=subscription.failures > 0)]
-    while len(ahead) < most and (due := then.schedule.due(number := number + 1)) is not None:
-        ahead.append(ChargeAhead(number, due, price))
+    currency = then.package.terms.currency
+    first, *later = charges_with([price] * most, balance, currency)
+    ahead = [ChargeAhead(number, subscription.date_next, first, retry=subscription.failures > 0)]
+    for charge in later:
+        if (due := then.schedule.due(number := number + 1)) is None:
+            break
+        ahead.append(ChargeAhead(number, due, charge))
     return ahead
 
 

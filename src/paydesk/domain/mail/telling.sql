@@ -218,7 +218,8 @@ select s.merchant_id, s.live, s.id
 -- could not be told lately is left out; with :only just these subscriptions are told of.
 with failing as materialized (
     select s.merchant_id, s.live, s.id, s.next_period, s.date_next, s.dunning, s.portal_token, s.portal_seed, s.customer_id, s.card_id,
-           s.package_version_id, s.init_merchant_order_id, m.email as merchant_email
+           s.package_version_id, s.init_merchant_order_id, m.email as merchant_email, s.balance, s.charge_digits,
+           s.least_charge
       from subscription s
       join merchant m on m.id = s.merchant_id
      where s.failures > 0 and s.state in ('Trial', 'Active') and (s.date_next is not null or s.change_id is null)
@@ -235,7 +236,10 @@ with failing as materialized (
     select f.merchant_id, f.live, 'renewal_failed',
            case when f.live or :keep_test then u.email else f.merchant_email end, u.language,
            jsonb_build_object(
-               'package', t.name, 'amount', trim_scale(t.price)::text, 'currency', t.currency,
+               'package', t.name, 'amount', trim_scale(case when f.balance = 0 then t.price
+                                                                else next_charge(t.price, f.balance, f.charge_digits,
+                                                                                 f.least_charge) end)::text,
+               'currency', t.currency,
                'date_next', f.date_next, 'end', f.dunning ->> 'end', 'brand', d.brand, 'last4', d.last4,
                'portal_token', case when f.portal_seed is null then f.portal_token end,
                'portal', jsonb_build_object('id', f.id, 'seed', f.portal_seed, 'period', f.next_period),

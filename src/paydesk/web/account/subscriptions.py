@@ -22,6 +22,7 @@ from paydesk.domain.business.subscriptions_for_team import (
     list_packages,
     search_subscriptions,
 )
+from paydesk.domain.subscriptions.balances import find_balance
 from paydesk.domain.subscriptions.states import SubscriptionState
 from paydesk.web.account import payment_words, subscription_words
 from paydesk.web.account.face import FACE
@@ -82,6 +83,7 @@ async def show_subscription(visit: Visit) -> Response:
     """
     seen = await find_subscription_for_team(visit.database, visit.shop, visit.number("subscription_id"))
     past = await past_payments(visit.database, seen.subscription)
+    balance = await find_balance(visit.database, visit.shop, seen.subscription.id)
     services = visit.services
     base = services.address if visit.shop.live else services.sandbox_address
     return visit.part(
@@ -90,7 +92,7 @@ async def show_subscription(visit: Visit) -> Response:
         seen=seen,
         subscription=seen.subscription,
         terms=seen.subscription.package.terms,
-        ahead=charges_ahead(seen.subscription),
+        ahead=charges_ahead(seen.subscription, balance=balance),
         past=past,
         payment_states=payment_words.PAYMENT_STATES,
         instrument=payment_words.instrument_words(seen.brand, seen.last4),

@@ -22,6 +22,7 @@ from paydesk.domain.billing.open_payments import Standing
 from paydesk.domain.payments.states import PAGE_LEFT
 from paydesk.domain.shoppers.for_customer import SavedAtShop
 from paydesk.domain.subscriptions.lifecycle import kept, resumed
+from paydesk.domain.subscriptions.prorating import charge_for
 from paydesk.domain.subscriptions.states import SubscriptionState
 from paydesk.domain.subscriptions.subscription_terms import Package
 from paydesk.web.agreement import renewals_in_words, terms_in_words
