@@ -119,7 +119,8 @@ async def change_(
         bool, typer.Option("--now", help="At once, with nothing charged or given back for the period that is paid.")
     ] = False,
     prorate: Annotated[
-        bool, typer.Option("--prorate", help="With --now: the next charge has the difference for the rest of the period.")
+        bool,
+        typer.Option("--prorate", help="With --now: the next charge has the difference for the rest of the period."),
     ] = False,
     preview: Preview = False,
     as_json: AsJson = False,

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 
+import asyncpg
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -115,7 +116,7 @@ def test_charges_and_balance_are_the_time_weighted_price_of_any_chain(
 
 
 async def prorated(till: Till, begun: Subscription, plan: Plan, at: datetime, **how: object) -> Changed:
-    return await to(till, begun, plan, at, at_once=True, prorating=Prorating.NEXT_CHARGE, **how)  # type: ignore[arg-type]
+    return await to(till, begun, plan, at, at_once=True, prorating=Prorating.NEXT_CHARGE, **how)
 
 
 async def balance(till: Till, begun: Subscription) -> Decimal:
@@ -183,12 +184,12 @@ async def test_what_was_given_back_is_no_credit(subscriber: Till) -> None:
 async def test_code_of_before_does_not_charge_past_a_balance(subscriber: Till) -> None:
     begun = await subscriber.subscribe(THIRTY_DAYS)
     await prorated(subscriber, begun, PRO, begun.date_start + 10 * DAY)
-    with pytest.raises(Exception, match="has a balance"):
+    with pytest.raises(asyncpg.RaiseError, match="has a balance"):
         await subscriber.database.execute(
-            "insert into payment (merchant_id, live, merchant_order_id, state, amount, currency, attempt_id, customer_id,"
-            " card_id, sign_version, key_id, created_at, subscription_id, period_number, renewal)"
-            " select merchant_id, live, 'x', 'processing', 30, currency, attempt_id, customer_id, card_id, sign_version,"
-            " key_id, created_at, $1, 2, true from payment where id = $2",
+            "insert into payment (merchant_id, live, merchant_order_id, state, amount, currency, attempt_id,"
+            " customer_id, card_id, sign_version, key_id, created_at, subscription_id, period_number, renewal)"
+            " select merchant_id, live, 'x', 'processing', 30, currency, attempt_id, customer_id, card_id,"
+            " sign_version, key_id, created_at, $1, 2, true from payment where id = $2",
             begun.id,
             begun.init_payment_id,
         )
