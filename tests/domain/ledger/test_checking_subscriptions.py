@@ -115,6 +115,7 @@ CORRUPTIONS = (
             '{"left": [6, 6], "tries": 2, "by_reason": false, "failures": 1}',
         )
     ),
+    Corruption("balances_add_up", "subscription", SUBSCRIPTION.format(change="balance = 1")),
     Corruption("changes_agree", "subscription", SUBSCRIPTION.format(change="change_id = 0, date_next = null")),
     Corruption("changes_agree", "subscription", CHANGE.format(type="cancel", state="open", end="null", named="s.id")),
     *(
