@@ -51,6 +51,7 @@ WORK = {
     "telling": "paydesk.domain.mail.telling:tell_events",
     "telling of failures": "paydesk.domain.mail.telling:tell_failing",
     "telling of cards": "paydesk.domain.mail.telling:tell_expiring",
+    "telling of charges": "paydesk.domain.mail.telling:announce_charges",
     "first statistics": "paydesk.database.first_statistics:FirstStatistics.look",
     "pulse": "paydesk.domain.operations.machinery:queries.say_alive",
     "partitions of the logs": "paydesk.worker:keep_partitions",

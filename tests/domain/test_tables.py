@@ -120,11 +120,11 @@ WRITERS: dict[str, str] = {
     "shopper_count": "shoppers",
     "shopper_session": "privacy shoppers test_clock",  # erased with its customer, or with the test side
     # A payment begins it, billing charges it, an adopted renewal locks it; links are hidden.
-    "subscription": "billing operations payments privacy sealing subscriptions test_clock",
+    "subscription": "billing mail operations payments privacy sealing subscriptions test_clock",
     "mrr_day": "subscriptions test_clock",  # goes with the test side
     "subscription_proration": "subscriptions",  # goes with its subscription
     "mrr_movement": "subscriptions",  # written by a trigger, and marked once it is folded
-    "subscription_change": "subscriptions test_clock",  # goes with the test side
+    "subscription_change": "mail subscriptions test_clock",  # goes with the test side
     "subscription_package": "payments subscriptions test_clock",  # a paid order makes use of it
     "worker_seen": "operations",
 }

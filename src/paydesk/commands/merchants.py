@@ -35,6 +35,7 @@ from paydesk.domain.merchants.merchant import (
     go_live,
     list_merchants,
 )
+from paydesk.domain.merchants.notice_days import MOST_NOTICE_DAYS
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.operations.noting_settings import noting_changes
 from paydesk.domain.payments.time_to_ship import TIME_TO_SHIP, in_words, require_one_holds
@@ -197,6 +198,14 @@ async def set_(
         DunningEnd | None,
         typer.Option(help="After the last try: stop the subscription, or keep it open for its customer to pay."),
     ] = None,
+    charge_notice_days: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=MOST_NOTICE_DAYS,
+            help="Days before a trial ends, other terms begin or a year is charged to tell customers; 0: don't.",
+        ),
+    ] = None,
     app_scheme: Annotated[
         list[str] | None,
         typer.Option(
@@ -218,7 +227,7 @@ async def set_(
     muted, unmuted = mute_event or [], unmute_event or []
     flags = (test_mode, shipped_goods, slow_methods, fees_returned, saves_cards, portal_pauses, dunning_by_reason)
     given = (*urls.values(), *flags, pingback_format, portal_cancels, dunning_delays, dunning_end, app_scheme or None)
-    if not (muted or unmuted) and all(value is None for value in given):
+    if not (muted or unmuted) and all(value is None for value in (*given, charge_notice_days)):
         raise Malformed("nothing to change; see: paydesk merchant set --help")
     async with deployment() as here:
         if shipped_goods:
@@ -243,6 +252,7 @@ async def set_(
                 dunning_hours=hours,
                 dunning_by_reason=dunning_by_reason,
                 dunning_end=dunning_end,
+                charge_notice_days=charge_notice_days,
             )
         sent = await send_waiting(here.database, merchant, now=utc_now()) if any(urls.values()) else 0
         account = await _with_keys(here, merchant, with_private_key=False)

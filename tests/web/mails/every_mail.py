@@ -26,6 +26,7 @@ FACTS: dict[MailKind, dict[str, Any]] = {
     MailKind.renewal_receipt: {**_SUBSCRIPTION, **_PAID},
     MailKind.renewal_failed: {**_SUBSCRIPTION, **_MONEY, **_CARD, "paying": "2/t1-def"},
     MailKind.card_expires: {**_SUBSCRIPTION, **_CARD, "expires": "2030-04-01"},
+    MailKind.charge_ahead: {**_SUBSCRIPTION, **_MONEY, **_CARD},
     MailKind.subscription_stopped: _SUBSCRIPTION,
     MailKind.subscription_cancelled: _SUBSCRIPTION,
     MailKind.payment_failed: {**_ORDER, **_MONEY},

@@ -22,6 +22,7 @@ from paydesk.domain.accounts.sessions import Session, require, require_recent
 from paydesk.domain.merchants.app_schemes import parse_app_schemes
 from paydesk.domain.merchants.customer_ways import PortalCancels
 from paydesk.domain.merchants.dunning_end import DunningEnd
+from paydesk.domain.merchants.notice_days import parse_notice_days
 from paydesk.domain.payments.time_to_ship import require_one_holds
 
 queries = load_statements(__package__ or "", "shop_settings.sql")
@@ -39,7 +40,8 @@ class ShopSettings:
     the operator allows that. `portal_cancels` and `portal_pauses`: what they may do with a
     subscription on its page. A charge of one that failed is tried again after `dunning_hours`
     (None: as usual), and with `dunning_by_reason` later where its reason says so; `dunning_end` is
-    what becomes of it when the last try has failed.
+    what becomes of it when the last try has failed. Customers are told of certain charges
+    `charge_notice_days` before (None: not).
     """
 
     name: str
@@ -56,6 +58,7 @@ class ShopSettings:
     dunning_hours: tuple[int, ...] | None = None
     dunning_by_reason: bool = False
     dunning_end: DunningEnd = DunningEnd.CANCEL
+    charge_notice_days: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +77,7 @@ class _Row:
     dunning_hours: Sequence[int] | None
     dunning_by_reason: bool
     dunning_end: DunningEnd
+    charge_notice_days: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +110,7 @@ async def save_shop_settings(
         email=parse_email(wanted.email),
         time_zone=parse_time_zone(wanted.time_zone),
         app_schemes=parse_app_schemes(wanted.app_schemes),
+        charge_notice_days=parse_notice_days(str(wanted.charge_notice_days or ""), "charge_notice_days"),
     )
     async with gate.database.acquire() as connection, connection.transaction():
         before = _settings(record_of(_Row, await queries.lock(connection, merchant_id=merchant_id)))
@@ -158,4 +163,5 @@ def _settings(row: _Row) -> ShopSettings:
         dunning_hours=None if row.dunning_hours is None else tuple(row.dunning_hours),
         dunning_by_reason=row.dunning_by_reason,
         dunning_end=row.dunning_end,
+        charge_notice_days=row.charge_notice_days,
     )

@@ -15,6 +15,8 @@ class MailKind(StrEnum):
     renewal_failed = "renewal_failed"
     card_expires = "card_expires"
     """The card of a subscription expires before it is charged again and again."""
+    charge_ahead = "charge_ahead"
+    """What a subscription is charged soon, where its merchant announces it."""
     subscription_stopped = "subscription_stopped"
     subscription_cancelled = "subscription_cancelled"
     payment_failed = "payment_failed"
@@ -46,6 +48,7 @@ CUSTOMER_KINDS = frozenset(
         MailKind.renewal_receipt,
         MailKind.renewal_failed,
         MailKind.card_expires,
+        MailKind.charge_ahead,
         MailKind.subscription_stopped,
         MailKind.subscription_cancelled,
         MailKind.payment_failed,

@@ -48,7 +48,8 @@ class Merchant:
     `slow_methods`: its customers may pay by what takes days, where the operator allows that;
     `portal_cancels` and `portal_pauses`: what they may do with a subscription on its page;
     `dunning_hours`: from each failed charge to its next try, none: the usual ones;
-    `dunning_by_reason`: tries look at the bank's reason; `dunning_end`: what is after the last one.
+    `dunning_by_reason`: tries look at the bank's reason; `dunning_end`: what is after the last one;
+    `charge_notice_days`: how long before certain charges customers are told of them, none: not.
     """
 
     id: int
@@ -72,6 +73,7 @@ class Merchant:
     dunning_hours: tuple[int, ...] = ()
     dunning_by_reason: bool = False
     dunning_end: DunningEnd = DunningEnd.CANCEL
+    charge_notice_days: int | None = None
     public_key: str = ""
     key_scopes: tuple[keys.KeyScope, ...] = ()
     private_key: str = field(default="", repr=False)
@@ -100,6 +102,7 @@ class _Row:
     dunning_hours: Sequence[int] | None
     dunning_by_reason: bool
     dunning_end: DunningEnd
+    charge_notice_days: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,13 +245,14 @@ async def change_merchant(
     dunning_hours: Sequence[int] | None = None,
     dunning_by_reason: bool | None = None,
     dunning_end: DunningEnd | None = None,
+    charge_notice_days: int | None = None,
 ) -> Merchant:
     """Change settings of an account: None leaves one as it is, an empty URL clears it.
 
     `app_schemes` replace those that are there; an empty one clears them. `portal_cancels` and
     `portal_pauses`: what customers may do with a subscription on its page.
     `dunning_hours` and `dunning_by_reason`: when a failed charge is tried again; no hours: as
-    usual. `dunning_end`: what becomes of it then.
+    usual. `dunning_end`: what becomes of it then. `charge_notice_days`: 0 clears them.
     `muted` and `unmuted` are events (MUTABLE_EVENTS) that are not sent from now on, or are again.
     Raises: NotFound; Malformed for an event that can't be muted, or that is to be both, or a scheme
         that is no app's.
@@ -275,6 +279,7 @@ async def change_merchant(
             dunning_hours=None if dunning_hours is None else list(dunning_hours),
             dunning_by_reason=dunning_by_reason,
             dunning_end=dunning_end,
+            charge_notice_days=charge_notice_days,
         ),
     )
     if row is None:
@@ -332,4 +337,5 @@ def _merchant(row: _Row) -> Merchant:
         dunning_hours=tuple(row.dunning_hours or ()),
         dunning_by_reason=row.dunning_by_reason,
         dunning_end=row.dunning_end,
+        charge_notice_days=row.charge_notice_days,
     )

@@ -12,6 +12,7 @@ from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.business.shop_settings import ShopSettings, find_shop_settings, save_shop_settings
 from paydesk.domain.merchants.customer_ways import PortalCancels
 from paydesk.domain.merchants.dunning_end import DunningEnd
+from paydesk.domain.merchants.notice_days import MOST_NOTICE_DAYS, parse_notice_days
 from paydesk.domain.payments.time_to_ship import TIME_TO_SHIP
 from paydesk.domain.subscriptions.dunning import LONGEST_PLAN, MOST_TRIES, parse_delays, usual_delays
 from paydesk.domain.subscriptions.subscription_terms import SHORTEST_FOR_SLOW
@@ -36,6 +37,7 @@ async def _page(
     errors: dict[str, str] | None = None,
     status: int = 200,
     delays: str | None = None,
+    notice: str | None = None,
 ) -> Response:
     chosen, held = await find_shop_settings(visit.database, visit.merchant_id)
     return visit.page(
@@ -51,6 +53,8 @@ async def _page(
         ends=[(str(end), visit.texts.get(text)) for end, text in _ENDS.items()],
         delays=_shown(typed or chosen) if delays is None else delays,
         usual=", ".join(map(str, usual_delays())),
+        notice=str((typed or chosen).charge_notice_days or "") if notice is None else notice,
+        most_notice=MOST_NOTICE_DAYS,
         most_tries=MOST_TRIES,
         longest_plan=LONGEST_PLAN,
         errors=errors or {},
@@ -75,14 +79,15 @@ async def save(visit: Visit) -> Response:
         dunning_by_reason=visit.form.has("dunning_by_reason"),
         dunning_end=_end(visit),
     )
-    delays = visit.form.text("dunning_hours", 200)
+    delays, notice = visit.form.text("dunning_hours", 200), visit.form.text("charge_notice_days", 20)
     desk = visit.services.desk
     sides = [await desk.serving(replace(visit.shop, live=live), None) for live in (False, True)]
     try:
         typed = replace(typed, dunning_hours=parse_delays(delays, "dunning_hours"))
+        typed = replace(typed, charge_notice_days=parse_notice_days(notice, "charge_notice_days"))
         await save_shop_settings(visit.gate, visit.session, typed, sides, now=visit.now)
     except Malformed as error:
-        return await _page(visit, typed, field_errors(error, *ShopSettings.__slots__), error.status, delays)
+        return await _page(visit, typed, field_errors(error, *ShopSettings.__slots__), error.status, delays, notice)
     return visit.go(visit.url("settings/shop"), visit.texts.get("Saved."))
 
 

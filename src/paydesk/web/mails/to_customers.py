@@ -144,6 +144,30 @@ def card_expires(telling: MailMatter) -> Content:
     )
 
 
+def charge_ahead(telling: MailMatter) -> Content:
+    """A charge that is to come, early enough to cancel before it."""
+    say, package = telling.say, telling.fact("package")
+    return Content(
+        say(mark("Your next payment for “%(package)s”"), package=package),
+        (
+            say(
+                mark("%(merchant)s will charge %(amount)s for your subscription “%(package)s” on %(date)s."),
+                merchant=telling.merchant,
+                amount=telling.money(),
+                package=package,
+                date=telling.day("date_next"),
+            ),
+            say(mark("If you do not want that, cancel your subscription before that day.")),
+        ),
+        known(
+            (say(mark("Amount")), telling.money()),
+            telling.instrument(),
+            (say(mark("Next payment")), telling.day("date_next")),
+        ),
+        (say(_MANAGE), telling.portal()),
+    )
+
+
 def subscription_stopped(telling: MailMatter) -> Content:
     """The end after the last try to charge failed."""
     say, package = telling.say, telling.fact("package")
