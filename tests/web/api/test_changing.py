@@ -254,7 +254,8 @@ async def test_a_prorated_change_says_what_the_next_charge_takes(
     once = headers | {"Idempotency-Key": "prorated-1"}
     done, again = [await web.post(path(member, "change"), json=wish, headers=once) for _ in range(2)]
     assert done.json() == again.json()
-    assert len(await club.database.fetch("select from subscription_proration")) == 1
+    kept = "select from subscription_proration where merchant_id = $1"
+    assert len(await club.database.fetch(kept, club.shop.merchant_id)) == 1
     assert (await web.post(path(member, "change"), json=wish, headers=headers)).json()["data"]["prorated"] == 0
     for refused in ({**wish, "when": "period_end"}, {**wish, "proration_behavior": "always"}):
         answer = await web.post(path(member, "change"), json=refused, headers=headers)
