@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Page, expect
 from starlette.types import ASGIApp, Receive, Scope, Send
-from tests import set_back
+from tests import breaking, set_back
 from tests.e2e.looks import Look, violations
 from tests.lengths import long, one_of
 from tests.links import newest_portal
@@ -276,7 +276,7 @@ async def test_nothing_scrolls_sideways_at_320_pixels_and_targets_are_large_enou
     await set_back.called(database, merchant.id, word)
     portal = await subscribed(recurring_name=word, recurring_trial_period="30d", recurring_trial_amount="99999999.00")
     if state in ("failing", "paying"):
-        await database.execute("update subscription set failures = 1 where merchant_id = $1", merchant.id)
+        await breaking.say(database, "subscription", {"merchant_id": merchant.id}, failures=1)
     page = await show(look, portal, state, viewport={"width": 320, "height": 640}, locale="de-DE")
     assert await page.evaluate("document.documentElement.scrollWidth") <= 320
     sizes = await page.locator("a, button, input:not([type=hidden]), summary").evaluate_all(

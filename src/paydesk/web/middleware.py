@@ -118,8 +118,7 @@ def _pattern(scope: Scope, routes: Sequence[BaseRoute]) -> str:
 
 def _answers(route: BaseRoute, scope: Scope) -> bool:
     """Whether it was this route that the request came to."""
+    endpoint = scope["endpoint"]
     if isinstance(route, Mount):
-        return route.app is scope["endpoint"]
-    return (
-        isinstance(route, Route) and route.endpoint is scope["endpoint"] and route.matches(scope)[0] is not Match.NONE
-    )
+        return route.app is endpoint
+    return isinstance(route, Route) and route.endpoint is endpoint and route.matches(scope)[0] is not Match.NONE

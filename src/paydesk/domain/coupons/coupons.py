@@ -90,7 +90,8 @@ def read_terms(
     percent, amount = given.get("percent", ""), given.get("amount", "")
     if bool(percent) == bool(amount):
         raise Malformed("give either percent or amount", "percent")
-    currency = parse_currency(given["currency"]) if given.get("currency") else None
+    stated = given.get("currency", "")
+    currency = parse_currency(stated) if stated else None
     if amount and currency is None:
         raise Malformed("currency is missing: an amount is of one", "currency")
     if valid_from is not None and valid_until is not None and valid_until <= valid_from:

@@ -27,7 +27,8 @@ section = Section(FACE)
 _COUPONS = "/account/{merchant_id}/coupons"
 _TEXTS = ("code", "percent", "amount", "currency", "periods", "most_uses", "most_per_customer")
 _DATES = ("valid_from", "valid_until")
-_FIELDS = (*_TEXTS, *_DATES, "sku_ids")
+_SKUS = "sku_ids"
+_FIELDS = (*_TEXTS, *_DATES, _SKUS)
 
 
 @section.page(_COUPONS, needs=Permission.view)
@@ -66,7 +67,7 @@ async def show_new(visit: Visit) -> Response:
 @section.action(f"{_COUPONS}/new", needs=Permission.manage_settings)
 async def make(visit: Visit) -> Response:
     """Make it, and show the list."""
-    typed = {name: visit.form.text(name, 2000 if name == "sku_ids" else 100) for name in _FIELDS}
+    typed = {name: visit.form.text(name, 2000 if name == _SKUS else 100) for name in _FIELDS}
     try:
         await make_coupon(visit.gate, visit.session, visit.shop, _terms(visit, typed), now=visit.now)
     except (Malformed, Conflict) as error:
@@ -89,11 +90,11 @@ def _terms(visit: Visit, typed: dict[str, str]) -> CouponTerms:
 
     Raises: Malformed, naming the field.
     """
-    given = {name: typed[name] for name in _TEXTS} | {"currency": typed["currency"].upper()}
+    given = {name: typed[name].upper() if name == "currency" else typed[name] for name in _TEXTS}
     given |= {name: typed[name].replace(",", ".") for name in ("percent", "amount")}
     return read_terms(
         given,
-        tuple(line.strip() for line in typed["sku_ids"].splitlines() if line.strip()),
+        tuple(line.strip() for line in typed[_SKUS].splitlines() if line.strip()),
         valid_from=_day(visit, typed, "valid_from", time.min),
         valid_until=_day(visit, typed, "valid_until", time.max),
     )

@@ -31,7 +31,11 @@ from paydesk.web.api.services import ApiServices, ByPrivateKey, Services
 _SKUS = "sku_ids"
 _DATES = ("valid_from", "valid_until")
 _WHOLE = ("periods", "most_uses", "most_per_customer")
-_MOMENT = {"type": ["string", "integer"], "description": "Unix seconds or ISO 8601 (UTC without a zone)."}
+
+
+def _described_moment(what: str) -> dict[str, object]:
+    return {"type": ["string", "integer"], "description": f"{what} Unix seconds or ISO 8601 (UTC without a zone)."}
+
 
 _BODY: dict[str, object] = {
     "type": "object",
@@ -51,8 +55,8 @@ _BODY: dict[str, object] = {
             "maximum": MOST_PAYMENTS,
             "description": "For how many regular payments; left out: for all.",
         },
-        "valid_from": {**_MOMENT, "description": f"From when it can be used. {_MOMENT['description']}"},
-        "valid_until": {**_MOMENT, "description": f"Until when. {_MOMENT['description']}"},
+        "valid_from": _described_moment("From when it can be used."),
+        "valid_until": _described_moment("Until when."),
         "most_uses": {"type": "integer", "minimum": 1, "maximum": MOST_USES, "description": "How often in all."},
         "most_per_customer": {
             "type": "integer",
