@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
+from functools import partial
 
 import pytest
 from tests import breaking
@@ -20,7 +21,9 @@ from paydesk.adapters.acquirers.simulator import Bank, remembering
 from paydesk.core.periods import Period
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
+from paydesk.domain.subscriptions.balances import find_balance
 from paydesk.domain.subscriptions.changing import Changed, cancel_later, pause, resume
+from paydesk.domain.subscriptions.changing_plans import Plan, Prorating, change_plan
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.subscription_terms import Terms, Trial
 
@@ -76,4 +79,27 @@ async def test_a_forgotten_renewal_that_is_adopted_meanwhile_counts(
     await books.compare(fix=True)
     now = await books.now(begun)
     assert (now.next_period, now.date_next) == (3, None)
+    assert await books.problems() == []
+
+
+async def test_a_forgotten_renewal_that_charged_a_balance_is_adopted_with_it(desk: Desk, shop: Shop) -> None:
+    await breaking.paid_elsewhere(desk.database)
+    await breaking.no_alarms(desk.database)
+    books = Books(desk, shop)
+    begun = await books.subscribe()
+    assert begun.date_next is not None
+    half = begun.date_start + (begun.date_next - begun.date_start) / 2
+    dearer = Plan(price=f"{begun.package.terms.price * 2}")
+    change = partial(change_plan, at_once=True, prorating=Prorating.NEXT_CHARGE)
+    await change(books.database, books.shop, begun.id, dearer, by="api", now=half)
+    changed = await books.now(begun)
+    prorated = await find_balance(books.database, books.shop, begun.id)
+    assert prorated > 0
+    await books.charge(begun.date_next)
+    left = await find_balance(books.database, books.shop, begun.id)
+    await forget_renewal(books, changed)
+    await breaking.say(books.database, "subscription", {"id": begun.id}, balance=prorated)
+    await books.compare(fix=True)
+    assert (await books.now(begun)).next_period == 3
+    assert await find_balance(books.database, books.shop, begun.id) == left
     assert await books.problems() == []

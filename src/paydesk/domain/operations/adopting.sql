@@ -38,8 +38,9 @@ select a.key, c.id as checkout_id, t.package_version_id is not null as has_packa
 select a.key, m.id as merchant_id, side_clock(a.live, m.test_clock) as clock,
        derived_key(:pads::bytea, 'renewal ' || f.idempotency_key || ' ' || a.period || ' ' || a.number)
            = a.key as is_ours,
-       s.id as subscription_id, s.next_period, s.charging_attempt_id, v.price, v.currency,
-       p.state
+       s.id as subscription_id, s.next_period, s.charging_attempt_id, v.currency, p.state,
+       case when s.balance = 0 then v.price
+            else next_charge(v.price, s.balance, s.charge_digits, s.least_charge) end as price
   from unnest(:keys::text[], :tags::text[], :lives::boolean[], :orders::text[], :periods::integer[],
               :numbers::integer[])
     as a (key, tag, live, merchant_order_id, period, number)
@@ -139,11 +140,11 @@ with due as materialized (
 ), held as (
     insert into payment as p (merchant_id, live, id, merchant_order_id, state, amount, currency, attempt_id, customer_id,
                               card_id, sign_version, key_id, pingback_url, created_at, subscription_id, period_number,
-                              renewal)
+                              renewal, into_balance)
     select due.merchant_id, due.live, :payment_id,
            due.init_merchant_order_id || ':' || due.next_period + (v.trial_length > 0)::integer, 'processing',
            :amount, :currency, due.attempt_id, due.customer_id, due.card_id, due.sign_version, due.key_id,
-           due.pingback_url, :at, due.id, due.next_period, true
+           due.pingback_url, :at, due.id, due.next_period, true, v.price - :amount
       from due
       join package_version v
         on v.merchant_id = due.merchant_id and v.live = due.live and v.id = due.package_version_id
