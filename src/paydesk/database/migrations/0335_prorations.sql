@@ -2,6 +2,15 @@
 -- Changes of plans within a period, prorated: what they come to stands in a balance of the subscription, and its next
 -- renewals charge it. It is the merchant's word to the customer, and no money of the ledger's. Code of before would charge a
 -- renewal without the balance: it is refused, and newer code charges it.
+alter table subscription
+    add column balance numeric(20, 4) not null default 0,
+    add column charge_digits integer,
+    add column least_charge numeric(20, 4);
+comment on column subscription.balance is
+    'what its next renewals charge besides their prices: the sum of its prorations and of into_balance of what was paid';
+comment on column subscription.charge_digits is 'the decimals of its currency; known where there is a balance';
+comment on column subscription.least_charge is 'what a renewal with a balance charges at least, or nothing; as charge_digits';
+
 create table subscription_proration (
     merchant_id bigint not null,
     live boolean not null,
@@ -24,19 +33,6 @@ comment on table subscription_proration is 'what a change of plan within a paid 
 comment on column subscription_proration.given_back is
     'what was refunded or charged back of what was paid for the period, and no earlier change has counted';
 
-alter table subscription
-    add column balance numeric(20, 4) not null default 0,
-    add column charge_digits integer,
-    add column least_charge numeric(20, 4);
-comment on column subscription.balance is
-    'what its next renewals charge besides their prices: the sum of its prorations and of into_balance of what was paid';
-comment on column subscription.charge_digits is 'the decimals of its currency; known where there is a balance';
-comment on column subscription.least_charge is 'what a renewal with a balance charges at least, or nothing; as charge_digits';
-
-alter table payment add column into_balance numeric(20, 4);
-comment on column payment.into_balance is
-    'of a renewal: how much less than its price it charges, which is put into the balance once it is paid';
-
 create function next_charge(price numeric, balance numeric, digits integer, at_least numeric) returns numeric
     language sql immutable
     as $$
@@ -49,35 +45,3 @@ create function next_charge(price numeric, balance numeric, digits integer, at_l
      ) c
     $$;
 comment on function next_charge is 'what a renewal charges with a balance, rounded once, half-even';
-
-create function balance_known() returns trigger
-    language plpgsql
-    as $$
-begin
-    if exists (select
-                 from subscription s
-                where s.merchant_id = new.merchant_id and s.live = new.live and s.id = new.subscription_id
-                  and s.balance <> 0) then
-        raise exception 'subscription % has a balance, which this code does not charge', new.subscription_id;
-    end if;
-    return new;
-end
-$$;
-create trigger balance_known before insert on payment for each row
-    when (new.renewal and new.subscription_id is not null and new.into_balance is null)
-    execute function balance_known();
-
-create function balance_moves() returns trigger
-    language plpgsql
-    as $$
-begin
-    update subscription
-       set balance = balance + new.into_balance
-     where merchant_id = new.merchant_id and live = new.live and id = new.subscription_id;
-    return null;
-end
-$$;
-comment on function balance_moves is 'a renewal was paid, whoever writes that down: the balance has what it left, or took';
-create trigger balance_moves after update of paid_at on payment for each row
-    when (new.into_balance <> 0 and old.paid_at is null and new.paid_at is not null)
-    execute function balance_moves();
