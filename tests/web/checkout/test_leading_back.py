@@ -60,7 +60,10 @@ async def test_coming_back_from_the_bank_leads_on_once(web: httpx.AsyncClient, s
     bank_page = (await press_pay(web, path, SECURE)).headers["location"]
     await web.post(bank_page, data={"decision": "approve"})
     answers = await asyncio.gather(*(web.get(f"{path}/result") for _ in range(8)))
-    assert sorted(answer.status_code for answer in answers) == [200] * 7 + [303]
+    # Whoever comes just as another answer is written down may be led to our own page first.
+    onwards = [to for answer in answers if (to := answer.headers.get("location", path)) != path]
+    assert len(onwards) == 1
+    assert {answer.status_code for answer in answers} <= {200, 303}
 
 
 async def test_an_app_is_opened_by_a_button(web: httpx.AsyncClient, signed_form: SignedForm) -> None:
