@@ -15,7 +15,7 @@ from tests.databases import drop_database
 from tests.processes import PATIENCE
 
 from paydesk.core.errors import SetupError
-from paydesk.database import migrating, piecemeal
+from paydesk.database import locking, migrating, piecemeal
 from paydesk.database.migrating import Migration, known_migrations, migrate, require_current_schema
 from paydesk.database.pool import AWAY, Database, connected
 
@@ -128,6 +128,49 @@ async def test_a_step_that_does_not_get_its_lock_lets_others_work_and_is_tried_a
         await report.rollback()
     assert await step == ["0001_step"]
     assert await empty.fetchval("select count(*) from pot") == 20
+
+
+async def test_a_step_of_several_tables_waits_for_none_while_it_holds_another(
+    empty: Database, knows: Knows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who holds one of them and wants the other would be in a deadlock with it."""
+    monkeypatch.setattr(migrating, "GIVES_WAY", (f"{PATIENCE:.0f}s",))
+    await empty.execute("create table pan (id integer)")
+    both = "alter table pot add column one integer;\nalter table pan add column one integer;\n"
+    knows((1, f"-- oldest code: 0\n-- locks: pot, pan\n{both}"))
+    async with empty.acquire() as payer:
+        paying = payer.transaction()
+        await paying.start()
+        await payer.execute("insert into pan (id) values (1)")
+        step = asyncio.create_task(migrate(empty))
+        waits = "select count(*) from pg_locks where relation = 'pan'::regclass and not granted"
+        while not await empty.fetchval(waits):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        await payer.execute("insert into pot (id) values (1)")
+        assert not step.done()
+        await paying.commit()
+    assert await step == ["0001_step"]
+    assert await columns(empty) == {"id", "money", "one"}
+    assert await empty.fetchval("select count(*) from pot, pan") == 1
+
+
+async def test_one_whose_tables_are_never_all_free_is_tried_again(
+    empty: Database, knows: Knows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(locking, "TRIED_FOR", 0.0)
+    monkeypatch.setattr(migrating, "PAUSE", 0.01)
+    await empty.execute("create table pan (id integer)")
+    knows((1, "-- oldest code: 0\n-- locks: pot, pan\nalter table pan add column one integer;\n"))
+    async with empty.acquire() as reader:
+        report = reader.transaction()
+        await report.start()
+        await reader.fetch("select * from pan")
+        step = asyncio.create_task(migrate(empty))
+        for _ in range(20):
+            await empty.execute("insert into pot (id) values (1)")
+        assert not step.done()
+        await report.rollback()
+    assert await step == ["0001_step"]
 
 
 async def test_one_that_never_gets_it_says_what_to_do(

@@ -25,6 +25,7 @@ select coalesce(max(extract(epoch from clock_timestamp() - l.waitstart)) filter 
 _LOGGED = re.compile(
     r"^(?P<who>paydesk[^|]*)\|.*process [0-9]+ (?:still waiting for|acquired) .* after (?P<ms>[0-9.]+) ms"
 )
+_DEADLOCK = re.compile(r"^.*deadlock detected\n(?:(?!.*\|LOG:).*\n)*", re.MULTILINE)
 
 
 class LockWaits:
@@ -70,6 +71,6 @@ class LockWaits:
         return [float(line["ms"]) / 1000 for line in found if line and line["who"] != MIGRATE]
 
     @property
-    def deadlocks(self) -> int:
-        """How many deadlocks the server had to break."""
-        return self._log.read_text(errors="replace").count("deadlock detected")
+    def deadlocks(self) -> list[str]:
+        """Each deadlock that the server had to break, as its log tells it: who waited for whom."""
+        return _DEADLOCK.findall(self._log.read_text(errors="replace"))

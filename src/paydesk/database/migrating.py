@@ -8,6 +8,7 @@ may begin with lines that say more of it:
 
     -- oldest code: 105            no code that is older than step 105 runs on this schema
     -- outside a transaction       statement by statement, which `create index concurrently` needs
+    -- locks: customer, merchant    the tables that it locks, all at once
     -- in batches of 2000: payment (merchant_id, id)
                                    its statement runs over all rows of a table, which it finds under
                                    the name `batch`
@@ -32,6 +33,7 @@ import structlog
 
 from paydesk.core.errors import SetupError
 from paydesk.database import baseline
+from paydesk.database.locking import lock_together
 from paydesk.database.piecemeal import PATIENCE, Batches, batches_of, run_in_batches, run_one_by_one
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
@@ -44,6 +46,9 @@ Most end before PostgreSQL looks for deadlocks (after 1 s), so that it ends no p
 the server's own, which is in the way too, is ended by that look only.
 """
 
+MOMENT = "100ms"
+"""How long a step that holds the tables its file names waits for what it locks besides."""
+
 TURN = 0.2
 """Seconds between looks whether another process is still at a step."""
 
@@ -55,6 +60,7 @@ TRIED_FOR = 4 * 3600.0
 
 _OLDEST = re.compile(r"^-- oldest code: ([0-9]+)$", re.MULTILINE)
 _OUTSIDE = re.compile(r"^-- outside a transaction$", re.MULTILINE)
+_LOCKS = re.compile(r"^-- locks: (\w+(?:, \w+)*)$", re.MULTILINE)
 _TABLE = (
     "create table if not exists schema_migration"
     " (number integer primary key, name text not null, at timestamptz not null default now(), oldest_code integer)"
@@ -104,6 +110,12 @@ class Migration:
     def is_outside(self) -> bool:
         """Whether its statements run one by one, each by itself."""
         return _OUTSIDE.search(self.sql) is not None
+
+    @property
+    def locks(self) -> tuple[str, ...]:
+        """The tables that it needs locked all at once; empty if it locks one alone."""
+        said = _LOCKS.search(self.sql)
+        return tuple(said[1].split(", ")) if said else ()
 
     @property
     def batches(self) -> Batches | None:
@@ -291,6 +303,9 @@ async def _run(
         async with database.acquire() as beside:
             await run_one_by_one(beside, step.sql, gives_way)
     else:
+        if step.locks:
+            await lock_together(connection, step.locks, gives_way)
+            await connection.execute(f"set local lock_timeout = '{MOMENT}'")
         await connection.execute(step.sql, timeout=PATIENCE)
 
 

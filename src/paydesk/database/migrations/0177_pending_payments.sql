@@ -1,4 +1,5 @@
 -- oldest code: 150
+-- locks: payment, hosted_page
 -- A payment by a slow method is pending until its bank has sent the money, or has not. Code of before can't read the
 -- state: it comes up only once PAYDESK_SLOW_METHODS is on, which all processes must understand first.
 alter table payment

@@ -1,4 +1,5 @@
 -- oldest code: 150
+-- locks: merchant
 -- Customers who come back: a shopper is an e-mail address of one side of a shop, proved by a code. A payment keeps its
 -- payer's own words in its own row of customer; nothing here is filled by guests.
 alter table merchant add column saves_cards boolean not null default false;

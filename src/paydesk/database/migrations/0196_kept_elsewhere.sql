@@ -1,4 +1,5 @@
 -- oldest code: 150
+-- locks: acquirer_account, merchant
 -- What acquirers sign their notifications to added accounts with; and what they keep of instruments that are to be
 -- forgotten, until they have let go of it.
 alter table acquirer_account add column webhook_sealed bytea;

@@ -1,4 +1,5 @@
 -- oldest code: 150
+-- locks: merchant, card_change
 -- A merchant chooses whether its customers may pay by methods whose money is sure only in some days; the operator's
 -- setting allows that at all. And the page of a card change may be asked for sooner than it would be, but no more often
 -- than that of a payment (hosted_page.looked_at).

@@ -1,4 +1,5 @@
 -- oldest code: 150
+-- locks: payment_attempt, card
 -- A renewal may be pending for as long as its method takes, too. It comes up only once PAYDESK_SLOW_RENEWALS is on, which
 -- all processes must understand first.
 alter table payment_attempt add column sure_by timestamptz;

@@ -1,4 +1,5 @@
 -- oldest code: 150
+-- locks: merchant
 -- What becomes of a subscription whose charge failed at every try. Code of before would stop each: what it writes of a
 -- charge whose plan ends otherwise is refused, so that the look-up of newer code writes down the failure instead.
 alter table merchant add column dunning_end text not null default 'cancel'

@@ -1,4 +1,5 @@
 -- oldest code: 150
+-- locks: business_profile, profile_change
 -- Where a merchant's terms and its privacy policy are, and what customers read below pages and mails. Code of before writes
 -- neither address: null in a proposed version keeps the accepted one.
 alter table business_profile add column terms_url text not null default '', add column privacy_url text not null default '';
