@@ -141,17 +141,16 @@ async def test_a_step_of_several_tables_waits_for_none_while_it_holds_another(
     async with empty.acquire() as payer:
         paying = payer.transaction()
         await paying.start()
-        await payer.execute("insert into pan (id) values (1)")
+        await payer.execute("lock table pan in row exclusive mode")
         step = asyncio.create_task(migrate(empty))
         waits = "select count(*) from pg_locks where relation = 'pan'::regclass and not granted"
         while not await empty.fetchval(waits):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
-        await payer.execute("insert into pot (id) values (1)")
+        await payer.execute("lock table pot in row exclusive mode")
         assert not step.done()
         await paying.commit()
     assert await step == ["0001_step"]
     assert await columns(empty) == {"id", "money", "one"}
-    assert await empty.fetchval("select count(*) from pot, pan") == 1
 
 
 async def test_one_whose_tables_are_never_all_free_is_tried_again(
@@ -167,7 +166,7 @@ async def test_one_whose_tables_are_never_all_free_is_tried_again(
         await reader.fetch("select * from pan")
         step = asyncio.create_task(migrate(empty))
         for _ in range(20):
-            await empty.execute("insert into pot (id) values (1)")
+            await empty.fetch("select from pot")
         assert not step.done()
         await report.rollback()
     assert await step == ["0001_step"]
