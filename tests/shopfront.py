@@ -314,6 +314,7 @@ async def offer_link(database: Database, shop: Shop, **offered: Any) -> Link:
         "most_quantity": 1,
         "most_sales": None,
         "success_url": "https://shop.example/thanks",
+        "coupons": True,
     }
     seed, offer = secrets.token_hex(16), Offer(**{**usual, **offered})
     side = {"merchant_id": shop.merchant_id, "live": shop.live, "now": utc_now()}

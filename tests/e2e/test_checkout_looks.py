@@ -92,7 +92,13 @@ def offered(view: CheckoutView, *prices: str, most_quantity: int = 1) -> link_pa
     """A payment link that offers what the view is about."""
     usual: dict[str, Any] = dict.fromkeys(("price", "monthly_price", "yearly_price"))
     said = {"title": view.description, "description": view.description, "picture": "", "large_picture": ""}
-    rest = {"currency": view.currency, "most_quantity": most_quantity, "most_sales": None, "success_url": ""}
+    rest = {
+        "currency": view.currency,
+        "most_quantity": most_quantity,
+        "most_sales": None,
+        "success_url": "",
+        "coupons": True,
+    }
     offer = Offer(**{**usual, **said, **rest, **dict.fromkeys(prices, view.amount)})
     facts: dict[str, Any] = {"active": True, "changed_at": view.expires_at, "left": None, "suspended": False}
     brand: dict[str, Any] = {"branded_at": None, "has_logo": False, "merchant_name": view.merchant_name}

@@ -18,6 +18,7 @@ from paydesk.core.pictures import read_picture
 from paydesk.domain.accounts.roles import Role
 
 USUAL = {"title": "A mug", "description": "Holds tea", "currency": "eur", "price": "4,50", "most_quantity": "3"}
+CLUB: dict[str, Any] = {"price": "", "monthly_price": "5", "most_quantity": "1"}
 
 
 def picture() -> bytes:
@@ -95,6 +96,25 @@ async def test_a_subscription_is_sold_by_month_and_year(owner: Visitor) -> None:
     prices: dict[str, Any] = {"price": "", "monthly_price": "5", "yearly_price": "50", "most_quantity": "1"}
     path = await path_of(owner, leads_to(await make(owner, **prices)))
     assert (await owner.web.get(path)).text.count('type="radio"') == 2
+
+
+async def test_a_link_says_whether_coupons_may_be_typed(owner: Visitor) -> None:
+    coupons = f"{owner.merchant_path}/coupons"
+    hidden = fields_of((await owner.see(coupons)).text, coupons)
+    await owner.web.post(coupons, data={**hidden, "types_coupons": "1"})
+    hidden = fields_of((await owner.see(f"{coupons}/new")).text, f"{coupons}/new")
+    await owner.web.post(f"{coupons}/new", data={**hidden, "code": "spring", "percent": "10"})
+    page = leads_to(await make(owner, **CLUB))
+    path = await path_of(owner, page)
+    without = (await press(owner.web, path)).headers["location"]
+    assert 'name="code"' not in (await owner.web.get(without)).text
+    refused = await owner.web.post(f"{without}/coupon", data={"code": "spring"})
+    assert refused.headers["location"] == without, "not by another way either"
+    await change(owner, page, coupons="1", **CLUB)
+    assert re.search(r'name="coupons"[^>]*checked', (await owner.see(page)).text)
+    checkout = (await press(owner.web, path)).headers["location"]
+    reduced = await owner.web.post(f"{checkout}/coupon", data={"code": "spring"})
+    assert "4.50" in (await owner.web.get(reduced.headers["location"])).text
 
 
 @pytest.mark.parametrize(

@@ -49,11 +49,12 @@ class Typed:
     most_quantity: str = "1"
     most_sales: str = ""
     success_url: str = ""
+    coupons: bool = True
     picture: bytes = field(default=b"", repr=False)
     remove_picture: bool = False
 
 
-FIELDS = tuple(name for name in Typed.__slots__ if name != "remove_picture")
+FIELDS = tuple(name for name in Typed.__slots__ if name not in {"coupons", "remove_picture"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +133,7 @@ async def make_link(gate: Gate, session: Session, shop: Shop, typed: Typed, *, n
             most_quantity=offer.most_quantity,
             most_sales=offer.most_sales,
             success_url=offer.success_url,
+            coupons=offer.coupons,
             most=MOST_LINKS,
             now=now,
         )
@@ -167,6 +169,7 @@ async def change_link(gate: Gate, session: Session, shop: Shop, link_id: int, ty
             most_quantity=offer.most_quantity,
             most_sales=offer.most_sales,
             success_url=offer.success_url,
+            coupons=offer.coupons,
             now=now,
         )
         await _note(connection, session, shop, link_id, "changed", offer, now=now)
@@ -215,6 +218,7 @@ def read_offer(typed: Typed, currency: str) -> Offer:
         most_quantity=quantity,
         most_sales=_number(typed.most_sales, "most_sales", MOST_SALES) if typed.most_sales else None,
         success_url=_success_url(typed.success_url),
+        coupons=typed.coupons,
         **prices,
     )
 

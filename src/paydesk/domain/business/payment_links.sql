@@ -2,7 +2,7 @@
 -- One, or those below an id, newest first, each with what was sold by it: what is being paid counts, what came to
 -- nothing doesn't. What was paid is that of first payments.
 select l.id, l.seed, l.title, l.description, l.picture, l.large_picture, l.currency, l.price, l.monthly_price,
-       l.yearly_price, l.most_quantity, l.most_sales, l.success_url, l.active, l.created_at,
+       l.yearly_price, l.most_quantity, l.most_sales, l.success_url, l.coupons, l.active, l.created_at,
        sales_of(l.merchant_id, l.live, l.id, 0)::integer as sold,
        coalesce((select sum(p.amount)
                    from payment_link_sale s
@@ -17,19 +17,20 @@ select l.id, l.seed, l.title, l.description, l.picture, l.large_picture, l.curre
  order by l.id desc
  limit :most;
 
--- name: make_link(merchant_id, live, seed, title, description, picture, large_picture, currency, price, monthly_price, yearly_price, most_quantity, most_sales, success_url, most, now)$
+-- name: make_link(merchant_id, live, seed, title, description, picture, large_picture, currency, price, monthly_price, yearly_price, most_quantity, most_sales, success_url, coupons, most, now)$
 insert into payment_link (merchant_id, live, seed, title, description, picture, large_picture, currency, price,
-                          monthly_price, yearly_price, most_quantity, most_sales, success_url, created_at, changed_at)
+                          monthly_price, yearly_price, most_quantity, most_sales, success_url, coupons, created_at,
+                          changed_at)
 select :merchant_id, :live, :seed, :title, :description, :picture, :large_picture, :currency, :price,
-       :monthly_price, :yearly_price, :most_quantity, :most_sales, :success_url, :now, :now
+       :monthly_price, :yearly_price, :most_quantity, :most_sales, :success_url, :coupons, :now, :now
  where (select count(*) from payment_link where merchant_id = :merchant_id and live = :live) < :most
 returning id;
 
--- name: change_link(merchant_id, live, id, title, description, picture, large_picture, price, monthly_price, yearly_price, most_quantity, most_sales, success_url, now)!
+-- name: change_link(merchant_id, live, id, title, description, picture, large_picture, price, monthly_price, yearly_price, most_quantity, most_sales, success_url, coupons, now)!
 update payment_link
    set title = :title, description = :description, picture = :picture, large_picture = :large_picture,
        price = :price, monthly_price = :monthly_price, yearly_price = :yearly_price, most_quantity = :most_quantity,
-       most_sales = :most_sales, success_url = :success_url, changed_at = :now
+       most_sales = :most_sales, success_url = :success_url, coupons = :coupons, changed_at = :now
  where merchant_id = :merchant_id and live = :live and id = :id;
 
 -- name: switch_link(merchant_id, live, id, active, now)!

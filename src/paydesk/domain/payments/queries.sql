@@ -56,7 +56,11 @@ select c.merchant_id, c.live, c.id, encode(c.request_digest, 'hex') as seed, c.m
        t.package_version_id, t.package_id, t.sku_id, t.subscriptions_count, t.package_name, t.price, t.period_length,
        t.period_unit, t.trial_price, t.trial_length, t.trial_unit, t.payment_limit,
        t.list_price, t.discount_periods, q.code as coupon_code, o.id as undiscounted_id,
-       encode(o.request_digest, 'hex') as undiscounted_seed, m.types_coupons,
+       encode(o.request_digest, 'hex') as undiscounted_seed, m.types_coupons
+           and coalesce((select l.coupons
+                           from payment_link l
+                          where l.merchant_id = c.merchant_id and l.live = c.live and l.id = c.payment_link_id), true)
+           as types_coupons,
        c.coupon_id is not null
            and not coupon_is_open(c.merchant_id, c.live, c.coupon_id, c.id,
                                   clock_timestamp() + side_clock(c.live, m.test_clock)) as coupon_over

@@ -35,8 +35,10 @@ _WRITTEN = {Rhythm.MONTHLY: "1m", Rhythm.YEARLY: "1y"}
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What a link offers: one price, or one for each rhythm of a subscription. Its pictures are
-    names of stored ones, empty if there is none; `most_sales` is None for any number.
+    """What a link offers: one price, or one for each rhythm of a subscription.
+
+    Its pictures are names of stored ones, empty if there is none; `most_sales` is None for any
+    number. By `coupons` who buys may use coupons where the account lets customers type them.
     """
 
     title: str
@@ -50,6 +52,7 @@ class Offer:
     most_quantity: int
     most_sales: int | None
     success_url: str
+    coupons: bool
 
     @property
     def prices(self) -> dict[Rhythm, Decimal]:

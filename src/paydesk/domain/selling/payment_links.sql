@@ -5,7 +5,7 @@ select seed from payment_link where merchant_id = :merchant_id and live = :live 
 -- name: find_payment_link(merchant_id, live, id)^
 -- A payment link with all that its page needs.
 select l.title, l.description, l.picture, l.large_picture, l.currency, l.price, l.monthly_price, l.yearly_price,
-       l.most_quantity, l.most_sales, l.success_url, l.seed, l.active, l.changed_at,
+       l.most_quantity, l.most_sales, l.success_url, l.coupons, l.seed, l.active, l.changed_at,
        case when l.most_sales is not null
             then greatest(0, l.most_sales - sales_of(l.merchant_id, l.live, l.id, 0))::integer end as left,
        m.name as merchant_name, l.live and m.suspended_at is not null as suspended,

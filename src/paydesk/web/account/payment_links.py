@@ -151,6 +151,7 @@ def _typed(visit: Visit) -> Typed:
         most_quantity=form.text("most_quantity", 20),
         most_sales=form.text("most_sales", 20),
         success_url=form.text("success_url", 3000),
+        coupons=form.has("coupons"),
         picture=form.files.get("picture", b""),
         remove_picture=form.has("remove_picture"),
     )
@@ -168,6 +169,7 @@ def _as_typed(offer: Offer) -> Typed:
         most_quantity=str(offer.most_quantity),
         most_sales="" if offer.most_sales is None else str(offer.most_sales),
         success_url=offer.success_url,
+        coupons=offer.coupons,
     )
 
 
