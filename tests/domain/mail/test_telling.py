@@ -20,6 +20,8 @@ from tests.till import Till
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.mail.telling import SWEEP_AFTER, TOLD_FOR, tell_events, tell_failing
+from paydesk.domain.merchants.dunning_end import DunningEnd
+from paydesk.domain.merchants.merchant import change_merchant
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.refunding import refund
@@ -104,6 +106,17 @@ async def test_a_failing_renewal_is_told_once_for_its_period_and_the_stop_once(s
     mails = await told(database, shop)
     assert [mail["kind"] for mail in mails] == ["renewal_failed", "subscription_started", "subscription_stopped"]
     assert (mails[0]["facts"]["amount"], mails[0]["facts"]["last4"]) == ("10", "0341")
+
+
+async def test_who_is_paused_by_the_last_try_is_told_how_to_pay(subscriber: Till, shop: Shop) -> None:
+    database = subscriber.desk.database
+    await change_merchant(database, shop.merchant_id, dunning_end=DunningEnd.PAUSE)
+    subscription = await subscriber.subscribe(number=FAILS_LATER)
+    for _ in range(4):
+        await subscriber.charge_due(subscription)
+    await fail(database)
+    mails = [mail for mail in await told(database, shop) if mail["kind"] == "renewal_failed"]
+    assert [(mail["facts"]["end"], mail["facts"]["date_next"]) for mail in mails] == [("pause", None)]
 
 
 async def test_eight_workers_at_once_tell_each_event_once(desk: Desk, shop: Shop) -> None:

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests import set_back
 from tests.banks import ObedientBank
+from tests.breaking import say
 from tests.proving import check
 from tests.shopfront import MONTHLY
 from tests.till import Till
@@ -20,8 +21,10 @@ from tests.till import Till
 from paydesk.adapters.acquirers.interface import DeclineReason
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Malformed
+from paydesk.core.periods import occurrence
 from paydesk.domain.merchants.dunning_end import DunningEnd
 from paydesk.domain.merchants.merchant import change_merchant
+from paydesk.domain.subscriptions.changing import carry_out_due, resume
 from paydesk.domain.subscriptions.dunning import LONGEST_WAIT, Dunning, dunning_of, parse_delays
 from paydesk.domain.subscriptions.ending import cancel, expire_due
 from paydesk.domain.subscriptions.lifecycle import Subscription, begin, failed, tried_at_once
@@ -283,6 +286,70 @@ class TestKeptOpen:
         await keeping(failing, DunningEnd.CANCEL)
         await failing.pay_at(failing.subscription.paid_until + timedelta(days=9))
         assert failing.subscription.kept_open
+
+
+class TestPaused:
+    """Of an account that wants everybody paused after the last try."""
+
+    @pytest.fixture
+    async def failing(self, failing: Failing) -> Failing:
+        club = failing.club
+        await keeping(failing, DunningEnd.PAUSE)
+        await say(club.database, "merchant", {"id": club.shop.merchant_id}, extra_events=["subscription_paused"])
+        assert [await failing.fail() for _ in range(4)] == hours(6, 6, 6)
+        return failing
+
+    async def resume(self, failing: Failing, at: datetime) -> None:
+        club = failing.club
+        await resume(club.database, club.shop, failing.subscription.id, now=at)
+        failing.subscription = await club.now(failing.subscription)
+
+    async def test_it_is_paused_and_charged_nothing_by_itself(self, failing: Failing) -> None:
+        paused = failing.subscription
+        assert (paused.running, paused.paused_by_retries, paused.kept_open, paused.failures) == (True, True, False, 4)
+        assert await failing.club.events() == ["payment", "subscription_paused"]
+        years_later, merchant_id = NOON + timedelta(days=900), failing.club.shop.merchant_id
+        database = failing.club.database
+        assert await failing.club.charge(years_later) == 0
+        assert await carry_out_due(database, real_now=NOON, merchant_id=merchant_id, at=years_later) == 0
+        assert await expire_due(database, real_now=NOON, merchant_id=merchant_id, at=years_later) == 0
+
+    async def test_it_is_charged_once_it_is_resumed_and_the_pause_is_added(self, failing: Failing) -> None:
+        paused = failing.subscription
+        assert paused.change is not None
+        later = paused.change.since + timedelta(days=100)
+        await self.resume(failing, later)
+        assert failing.subscription.date_next == later
+        failing.bank.refuse = None
+        failing.subscription = await failing.club.charge_due(failing.subscription)
+        after = failing.subscription
+        assert (after.failures, after.next_period, after.paused) == (0, paused.next_period + 1, False)
+        again = occurrence(paused.paid_until + timedelta(days=100), MONTHLY.period, 1, "UTC")
+        assert after.date_next == again
+        assert await failing.club.events() == ["payment", "subscription_paused", "subscription_resumed", "payment"]
+        await failing.agrees(later)
+
+    async def test_a_card_that_fails_then_pauses_it_again(self, failing: Failing) -> None:
+        for failures in (5, 6):
+            await self.resume(failing, failing.subscription.paid_until + timedelta(days=failures * 10))
+            assert await failing.fail() is None
+            assert (failing.subscription.paused_by_retries, failing.subscription.failures) == (True, failures)
+
+    async def test_cancelled_while_paused_it_ends_once(self, failing: Failing) -> None:
+        club = failing.club
+        for _ in range(2):
+            await cancel(club.database, club.shop, failing.subscription.id, by="customer", now=utc_now())
+        assert await club.events() == ["payment", "subscription_paused", "subscription_cancelled"]
+        await failing.agrees(utc_now())
+
+    async def test_nobody_is_told_who_has_not_asked_for_it(self, subscriber: Till) -> None:
+        bank = ObedientBank()
+        club = subscriber.at(bank)
+        other = Failing(club, bank, await club.subscribe())
+        await keeping(other, DunningEnd.PAUSE)
+        assert [await other.fail() for _ in range(4)] == hours(6, 6, 6)
+        assert other.subscription.paused_by_retries
+        assert await club.events() == ["payment"]
 
 
 async def keeping(failing: Failing, end: DunningEnd = DunningEnd.KEEP_OPEN) -> None:

@@ -167,6 +167,19 @@ def test_what_is_open_of_a_subscription_with_an_older_link_is_paid_in_its_portal
     assert Markup(written.html).links() == ["https://pay.example/portal/t1-abc/card"]
 
 
+@pytest.mark.parametrize(
+    ("end", "said"),
+    [
+        (None, "If the next tries fail too, the subscription ends."),
+        ("cancel", "If the next tries fail too, the subscription ends."),
+        ("keep_open", "Nothing is charged for later periods until this one is paid."),
+        ("pause", "If the charge keeps failing, your subscription is paused until you pay."),
+    ],
+)
+def test_a_failed_charge_says_what_comes_of_the_subscription(end: str | None, said: str) -> None:
+    assert said in letter(MailKind.renewal_failed, facts={"end": end}).text.replace("\n", " ")
+
+
 def test_mails_about_tests_say_so_and_lead_to_the_sandbox() -> None:
     written = letter(MailKind.subscription_started, live=False)
     assert written.subject.startswith("[Test] ")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
 
 import httpx
@@ -18,7 +19,7 @@ from paydesk.core.clock import utc_now
 from paydesk.domain.merchants.customer_links import LinkTo
 from paydesk.domain.merchants.dunning_end import DunningEnd
 from paydesk.domain.merchants.merchant import change_merchant
-from paydesk.domain.subscriptions.changing import pause
+from paydesk.domain.subscriptions.changing import carry_out_due, pause
 
 MASTERCARD, DECLINED, FAILS_LATER = "5555555555554444", "4000000000000002", "4000000000000341"
 ASKS_CUSTOMER = "4000000000003220"
@@ -149,6 +150,38 @@ async def test_what_is_kept_open_is_paid_long_after_the_last_try(subscribe: Any,
     assert await held.charge() == 1
     assert [charge.last4 for charge in charges()] == ["0341", "4444"]
     assert (await held.now()).failures == 0
+
+
+async def test_what_was_paused_by_the_last_try_goes_on_with_another_card(subscribe: Any, charges: Any) -> None:
+    held = await subscribe(FAILS_LATER)
+    database, merchant_id = held.desk.database, held.shop.merchant_id
+    await change_merchant(database, merchant_id, dunning_end=DunningEnd.PAUSE)
+    for _ in range(4):
+        await held.charge()
+    assert (await held.now()).paused_by_retries
+    shown = await held.page()
+    assert "This subscription is paused. Nothing is charged until it goes on." in shown
+    assert "is open and is not tried again by itself" in shown
+    payer = await link_for(held)
+    assert "Pay " in text_of(await payer.see())
+    assert leads_to(await payer.pay()) == f"{payer.path}/result"
+    assert (await payer.see("/status")).json()["state"] == "processing"
+    now = utc_now()
+    for carried_out in (1, 0):
+        assert await carry_out_due(database, real_now=now, merchant_id=merchant_id, at=now) == carried_out
+    assert await held.charge() == 1
+    assert [charge.last4 for charge in charges()] == ["0341", "4444"]
+    after = await held.now()
+    assert (after.failures, after.paused) == (0, False)
+    assert "This payment is made" in text_of(await payer.see("/result"))
+
+
+async def test_another_card_resumes_nothing_that_somebody_has_paused(subscribe: Any) -> None:
+    held = await subscribe()
+    await pause(held.desk.database, held.shop, held.id, until=None, by="merchant", now=utc_now())
+    await held.give(MASTERCARD)
+    later = utc_now() + timedelta(days=400)
+    assert await carry_out_due(held.desk.database, real_now=later, merchant_id=held.shop.merchant_id, at=later) == 0
 
 
 async def test_the_banks_question_leads_back_to_the_page_that_pays(payer: Payer, bank: Bank) -> None:

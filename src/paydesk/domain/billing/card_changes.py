@@ -174,6 +174,7 @@ async def _record_replaced(
             running=current.running,
             date_next=tried.date_next,
             dunning=msgspec.json.encode(tried.dunning).decode() if tried.dunning else None,
+            shop_now=now + row.clock,
             now=now,
         )
         if moved is not None:

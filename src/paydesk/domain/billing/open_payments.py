@@ -22,7 +22,7 @@ class Standing(StrEnum):
     ENDED = "ended"
     """The subscription has ended: nothing is charged any more."""
     NOTHING = "nothing"
-    """Nothing is open at present: it is paused, or waits for something else."""
+    """Nothing is open at present: it is paused by somebody, or waits for something else."""
     SUSPENDED = "suspended"
     """Nothing is charged for its merchant at present."""
 
@@ -34,7 +34,8 @@ def standing_of(held: Holding, period: int) -> Standing:
         return Standing.PAID
     if not subscription.running:
         return Standing.ENDED
-    if period > subscription.next_period or subscription.change is not None or not subscription.failures:
+    paused, change = subscription.paused_by_retries, subscription.change
+    if period > subscription.next_period or not subscription.failures or not (change is None or paused):
         return Standing.NOTHING
     if held.sure_by is not None:
         return Standing.ON_ITS_WAY
@@ -42,5 +43,5 @@ def standing_of(held: Holding, period: int) -> Standing:
         return Standing.CHARGING
     if held.suspended:
         return Standing.SUSPENDED
-    due = subscription.date_next
+    due = change.due_at if change is not None else subscription.date_next
     return Standing.CHARGING if due is not None and due <= held.now else Standing.OPEN

@@ -88,13 +88,14 @@ select w.*, side_clock(w.live, m.test_clock) as clock
  where c.merchant_id = :merchant_id and c.live = :live and c.id = :change_id
    and c.state in ('processing', 'challenged');
 
--- name: replace_card(merchant_id, live, change_id, network_reference, revision, running, date_next, dunning, now)^
+-- name: replace_card(merchant_id, live, change_id, network_reference, revision, running, date_next, dunning, shop_now, now)^
 -- The new card is good: the change is done and the subscription has the card, as a version over the one given, or
 -- nothing happens. A subscription that ended meanwhile (running is false) keeps the card that it had. The old card's
 -- number is erased, and the new one's too if there is nothing left to charge: a change that is open keeps it. What an
 -- acquirer keeps of the card that is not charged by any more it is to let go of, an hour later (a charge by it may be on
 -- its way), unless its customer has saved it; what is kept under the card's own reference is looked for by the card.
--- The tries that were planned for a charge that is failing stay so (:dunning, for one without a plan of its own).
+-- The tries that were planned for a charge that is failing stay so (:dunning, for one without a plan of its own). What is
+-- paused because every try failed is due to go on.
 with open as materialized (
     select *
       from card_change
@@ -111,7 +112,13 @@ with open as materialized (
       from open
      where s.merchant_id = open.merchant_id and s.live = open.live and s.id = open.subscription_id
        and s.revision = :revision and s.state in ('Trial', 'Active') and :running
- returning s.merchant_id, s.id, s.date_next is not null or s.change_id is not null as is_charged
+ returning s.merchant_id, s.live, s.id, s.change_id, s.date_next is not null or s.change_id is not null as is_charged
+), resumed as (
+    update subscription_change c
+       set due_at = :shop_now
+      from moved
+     where c.merchant_id = moved.merchant_id and c.live = moved.live and c.id = moved.change_id and c.state = 'open'
+       and c.type = 'resume' and c.asked_by = 'retries'
 ), done as (
     update card_change c
        set state = 'approved', network_reference = :network_reference, finished_at = :now, lookup_at = null,

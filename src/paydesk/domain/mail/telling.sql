@@ -214,15 +214,20 @@ select s.merchant_id, s.live, s.id
  order by s.merchant_id, s.id;
 
 -- name: tell_failing_renewals(real_now, keep_test, most, only, prefix, aside_since)$
--- Customers whose renewal failed, and will be tried again or stays open: one mail for each period, with the way to another card. What
--- could not be told lately is left out; with :only just these subscriptions are told of.
+-- Customers whose renewal failed, and will be tried again or stays open: one mail for each period, with the way to
+-- another card. What could not be told lately is left out; with :only just these subscriptions are told of.
 with failing as materialized (
     select s.merchant_id, s.live, s.id, s.next_period, s.date_next, s.dunning, s.portal_token, s.portal_seed, s.customer_id, s.card_id,
            s.package_version_id, s.init_merchant_order_id, m.email as merchant_email, s.balance, s.charge_digits,
            s.least_charge
       from subscription s
       join merchant m on m.id = s.merchant_id
-     where s.failures > 0 and s.state in ('Trial', 'Active') and (s.date_next is not null or s.change_id is null)
+     where s.failures > 0 and s.state in ('Trial', 'Active')
+       and (s.date_next is not null or s.change_id is null
+            or exists (select
+                         from subscription_change c
+                        where c.merchant_id = s.merchant_id and c.id = s.change_id and c.asked_by = 'retries'
+                          and c.due_at is null))
        and m.customer_mails and (s.live or :keep_test or m.test_mails)
        and (:only::bigint[] is null or s.id = any(:only))
        and not is_set_aside(s.merchant_id, s.live, :prefix || s.id::text, :aside_since)

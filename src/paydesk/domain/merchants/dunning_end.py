@@ -12,3 +12,5 @@ class DunningEnd(StrEnum):
     """It is stopped (interface.md §7.2)."""
     KEEP_OPEN = "keep_open"
     """It stays, and is charged nothing by itself until its customer pays what is open."""
+    PAUSE = "pause"
+    """It is paused until its customer gives another card, or somebody resumes it."""

@@ -1,5 +1,5 @@
 """Renewals that took nothing: tried again three times, or by their account's plan, then the
-subscription stops (interface.md §7.2), or stays open if its account wants that.
+subscription stops (interface.md §7.2), or stays open or is paused if its account wants that.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ queries = load_statements(__package__ or "")
 
 READ_AGAIN = 5
 STOPPED_EVENT = "subscription_stopped"
+PAUSED_EVENT = "subscription_paused"
 
 HARD_DECLINES = frozenset({str(DeclineReason.STOLEN_CARD), str(DeclineReason.CLOSED_ACCOUNT)})
 """Declines that no later attempt with the same card can change."""
@@ -131,6 +132,8 @@ async def _record(database: Database, failures: Sequence[EndedRenewal], *, now: 
         lookup_ats=[one.lookup_at for one in known],
         hard=[one.reason in HARD_DECLINES for one in known],
         subscriptions=as_rows(versions),
+        paused_since=[_paused_since(version) for version in versions],
+        events=[_event(row, version) for row, version in zip(rows, versions, strict=True)],
         send_to=[row.send_to for row in rows],
         pingback_formats=[body_format(row.sign_version, row.pingback_format) for row in rows],
         payloads=[_told(row, version) for row, version in zip(rows, versions, strict=True)],
@@ -158,10 +161,19 @@ def _after(row: _Failure, ended: EndedRenewal, now: datetime) -> Subscription:
     return failed(replace(subscription, dunning=row.plan), at=now, reason=ended.reason)
 
 
+def _paused_since(version: Subscription) -> datetime | None:
+    """Since when a subscription is paused whose last try this failure was; None of any other."""
+    return version.change.since if version.change is not None and version.paused_by_retries else None
+
+
+def _event(row: _Failure, version: Subscription) -> str | None:
+    """What a failure is reported as that ends the tries; by itself one is not reported."""
+    if version.date_stopped is not None:
+        return STOPPED_EVENT if row.date_stopped is None else None
+    return PAUSED_EVENT if version.paused_by_retries and version.tells_pauses else None
+
+
 def _told(row: _Failure, version: Subscription) -> str | None:
-    """The pingback of a subscription that this failure stops;
-    a failure by itself is not reported.
-    """
-    if row.date_stopped is not None or version.date_stopped is None:
-        return None
-    return subscription_envelope(STOPPED_EVENT, subscription_object(version))
+    """The pingback of what a failure is reported as."""
+    event = _event(row, version)
+    return subscription_envelope(event, subscription_object(version)) if event else None

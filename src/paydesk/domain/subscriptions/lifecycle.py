@@ -104,6 +104,11 @@ class Subscription:
         """Whether nothing is charged, and nothing is owed to the customer, until it is resumed."""
         return self.running and self.change is not None and self.change.type is ChangeType.RESUME
 
+    @property
+    def paused_by_retries(self) -> bool:
+        """Whether it is paused because its charge failed at every try, until its customer pays."""
+        return self.paused and self.change is not None and self.change.by == "retries"
+
 
 def begin(
     package: Package,
@@ -205,7 +210,9 @@ def _dunned(subscription: Subscription, plan: Dunning, reason: str, *, at: datet
     if left is not None and left.due_at is not None:
         return _tried_again(replace(subscription, dunning=left), left.due_at)
     over = replace(subscription, dunning=replace(plan, failures=subscription.failures, due_at=None))
-    return _kept_open(over) if plan.end is DunningEnd.KEEP_OPEN else _stopped(over, at=at)
+    if plan.end is DunningEnd.PAUSE and over.change is None:
+        return replace(over, change=Change(ChangeType.RESUME, None, at, "retries"), date_next=None)
+    return _stopped(over, at=at) if plan.end is DunningEnd.CANCEL else _kept_open(over)
 
 
 def refused(subscription: Subscription, refusals: int, *, at: datetime) -> Subscription:
@@ -328,7 +335,8 @@ def kept(subscription: Subscription) -> Subscription:
 def resumed(subscription: Subscription, *, at: datetime) -> Subscription:
     """It goes on with what was left of its period: its calendar has moved on by the pause.
 
-    A charge that had failed before is not tried sooner than it would have been without a pause.
+    A charge that had failed before is not tried sooner than it would have been without a pause,
+    and one that failed at every try at once: somebody wants that, or there is another card.
     """
     assert subscription.change is not None, "only what is paused is resumed"
     away = at - min(subscription.change.since, at)
@@ -336,7 +344,7 @@ def resumed(subscription: Subscription, *, at: datetime) -> Subscription:
     due = schedule.due(subscription.next_period)
     over = due is None
     if due is not None and subscription.failures and due <= at:
-        due = retry_at(at, subscription.failures) or at
+        due = at if subscription.paused_by_retries else retry_at(at, subscription.failures) or at
     return replace(
         subscription,
         change=None,

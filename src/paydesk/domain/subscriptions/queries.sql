@@ -130,9 +130,9 @@ select w.*, a.id as attempt_id, a.card_id as attempt_card_id,
   join subscription s on s.merchant_id = w.merchant_id and s.live = w.live and s.id = w.id
   join merchant m on m.id = a.merchant_id;
 
--- name: record_failures(attempt_ids, attempt_states, reasons, lookup_ats, hard, subscriptions, send_to, pingback_formats, payloads, now)
--- Renewals end without money: payment and attempt move, the subscription gets its next date or stops, and a stop is
--- told. The arrays and the versions are in one order; rows come back for those that moved. The number of a card that was
+-- name: record_failures(attempt_ids, attempt_states, reasons, lookup_ats, hard, subscriptions, paused_since, events, send_to, pingback_formats, payloads, now)
+-- Renewals end without money: payment and attempt move, the subscription gets its next date, stops, or is paused, and
+-- that is told. The arrays and the versions are in one order; rows come back for those that moved. The number of a card that was
 -- refused for good, or whose subscription stops, is erased: it is not put to the network again. (What the
 -- guards hide in coalesce the planner can't guess: few rows are open at a time, and it would begin with those.)
 with fresh as (
@@ -143,10 +143,11 @@ with fresh as (
                   date_cancelled timestamptz, date_stopped timestamptz, cancelled_by text, revision integer,
                   dunning jsonb),
           unnest(:attempt_ids::bigint[]), unnest(:attempt_states::text[]), unnest(:reasons::text[]),
-          unnest(:lookup_ats::timestamptz[]), unnest(:hard::boolean[]), unnest(:send_to::text[]),
-          unnest(:pingback_formats::text[]), unnest(:payloads::text[])
+          unnest(:lookup_ats::timestamptz[]), unnest(:hard::boolean[]), unnest(:paused_since::timestamptz[]),
+          unnest(:events::text[]), unnest(:send_to::text[]), unnest(:pingback_formats::text[]), unnest(:payloads::text[])
       ) as f (merchant_id, live, id, state, failures, date_next, date_cancelled, date_stopped, cancelled_by, revision,
-              dunning, attempt_id, attempt_state, reason, lookup_at, hard, send_to, pingback_format, payload)
+              dunning, attempt_id, attempt_state, reason, lookup_at, hard, paused_since, event, send_to,
+              pingback_format, payload)
 ), locked as materialized (
     select s.id, s.merchant_id, s.live
       from fresh f
@@ -164,6 +165,10 @@ with fresh as (
        and coalesce(p.state in ('processing', 'challenged', 'pending'), false)
        and coalesce(a.state in ('processing', 'challenged', 'pending'), false)
  returning f.*, p.id as payment_id, p.sign_version, p.key_id
+), pausing as materialized (
+    select merchant_id, live, id, nextval('subscription_change_id_seq') as change_id
+      from refused
+     where paused_since is not null
 ), ended as (
     update payment_attempt a
        set state = r.attempt_state, decline_reason = r.reason, finished_at = :now, lookup_at = r.lookup_at,
@@ -175,8 +180,10 @@ with fresh as (
     update subscription s
        set state = r.state, failures = r.failures, date_next = r.date_next, date_cancelled = r.date_cancelled,
            date_stopped = r.date_stopped, cancelled_by = r.cancelled_by, revision = r.revision,
-           dunning = case when r.failures > s.failures then r.dunning else s.dunning end, charging_attempt_id = null
+           dunning = case when r.failures > s.failures then r.dunning else s.dunning end, charging_attempt_id = null,
+           change_id = coalesce(p.change_id, s.change_id)
       from refused r
+      left join pausing p on p.merchant_id = r.merchant_id and p.live = r.live and p.id = r.id
      where s.merchant_id = r.merchant_id and s.live = r.live and s.id = r.id
  returning s.merchant_id, s.live, s.card_id, s.state
 ), card_forgotten as (
@@ -189,12 +196,17 @@ with fresh as (
                     select merchant_id, live, card_id, null from moved where state not in ('Trial', 'Active')) ends
              group by merchant_id, live, card_id) over
      where c.merchant_id = over.merchant_id and c.live = over.live and c.id = over.card_id
+), paused as (
+    insert into subscription_change (merchant_id, live, id, subscription_id, type, asked_by, since, created_at)
+    select r.merchant_id, r.live, p.change_id, r.id, 'resume', 'retries', r.paused_since, :now
+      from refused r
+      join pausing p on p.merchant_id = r.merchant_id and p.live = r.live and p.id = r.id
 ), told as (
     insert into pingback (merchant_id, live, event, subscription_id, url, sign_version, key_id, format, payload,
                           state, due_at, created_at)
-    select r.merchant_id, r.live, 'subscription_stopped', r.id, r.send_to, r.sign_version, r.key_id,
+    select r.merchant_id, r.live, r.event, r.id, r.send_to, r.sign_version, r.key_id,
            r.pingback_format, r.payload,
-           case when 'subscription_stopped' = any(m.muted_events) then 'muted'
+           case when r.event = any(m.muted_events) then 'muted'
                 when r.send_to is null then 'waiting' else 'due' end, :now, :now
       from refused r
       join merchant m on m.id = r.merchant_id

@@ -111,6 +111,7 @@ def _end(visit: Visit) -> DunningEnd:
 _ENDS = {
     DunningEnd.CANCEL: mark("The subscription is stopped"),
     DunningEnd.KEEP_OPEN: mark("It stays open until the customer pays"),
+    DunningEnd.PAUSE: mark("It is paused until the customer pays"),
 }
 _CANCELS = {
     PortalCancels.NOW: mark("At once"),

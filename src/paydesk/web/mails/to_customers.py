@@ -87,11 +87,16 @@ def renewal_receipt(telling: MailMatter) -> Content:
     )
 
 
+_AFTER_THE_LAST_TRY = {
+    DunningEnd.CANCEL: mark("If the next tries fail too, the subscription ends."),
+    DunningEnd.KEEP_OPEN: mark("Nothing is charged for later periods until this one is paid."),
+    DunningEnd.PAUSE: mark("If the charge keeps failing, your subscription is paused until you pay."),
+}
+
+
 def renewal_failed(telling: MailMatter) -> Content:
     """A payment that will be tried again, or waits for its customer, who may give another card."""
     say, package, next_try = telling.say, telling.fact("package"), telling.moment("date_next")
-    ends = mark("If the next tries fail too, the subscription ends.")
-    stays = mark("Nothing is charged for later periods until this one is paid.")
     return Content(
         say(mark("Your payment for “%(package)s” failed"), package=package),
         (
@@ -107,7 +112,7 @@ def renewal_failed(telling: MailMatter) -> Content:
         ),
         known(telling.instrument(), (say(mark("Next try")), next_try)),
         (say(mark("Pay now")), telling.paying()),
-        (say(stays if telling.fact("end") == DunningEnd.KEEP_OPEN else ends),),
+        (say(_AFTER_THE_LAST_TRY[DunningEnd(telling.fact("end") or DunningEnd.CANCEL)]),),
     )
 
 
