@@ -4,6 +4,7 @@ the same SKU with other terms is another version.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 
 import msgspec
@@ -22,22 +23,66 @@ MOST_OFFERED = 12
 """How many plans of a currency a shop offers on its customers' pages: a choice, not a catalogue."""
 
 
+@dataclass(frozen=True, slots=True)
+class MadeVersion:
+    """A version of a package; `fresh` if it was not there before."""
+
+    package_id: int
+    version_id: int
+    fresh: bool
+
+
 class _Offered(msgspec.Struct, frozen=True):
     currency: str
     count: int
 
 
-async def agree_package(database: Database, shop: Shop, terms: Terms, *, now: datetime) -> int:
+async def agree_package(database: Connection, shop: Shop, terms: Terms, *, now: datetime) -> int:
     """The id of the package version with exactly these terms, made if there is none yet.
     Moves no money.
     """
     return int(await queries.agree_package(database, **_named(shop, terms), now=now))
 
 
-async def find_version(database: Database, shop: Shop, terms: Terms) -> Package | None:
+async def find_version(database: Connection, shop: Shop, terms: Terms) -> Package | None:
     """The package with exactly these terms, in its version; None if nothing was sold by them."""
     row = record_if_any(PackageRow, await queries.find_version(database, **_named(shop, terms)))
     return None if row is None else package_of(row)
+
+
+async def make_package(connection: Connection, shop: Shop, terms: Terms, *, now: datetime) -> MadeVersion:
+    """A package with its first version; the one with exactly these terms, if it is there.
+    Moves no money.
+
+    Raises: Conflict if its SKU is another package's.
+    """
+    known = await find_version(connection, shop, terms)
+    if known is None:
+        side = {"merchant_id": shop.merchant_id, "live": shop.live}
+        if await queries.find_package_id(connection, **side, sku_id=terms.sku_id) is not None:
+            raise Conflict(f"there is a package {terms.sku_id} already; make a version of that, or take another SKU")
+    return await make_version(connection, shop, terms, now=now)
+
+
+async def make_version(connection: Connection, shop: Shop, terms: Terms, *, now: datetime) -> MadeVersion:
+    """A version of the package of a SKU; the one with exactly these terms, if it is there.
+    Moves no money.
+    """
+    known = await find_version(connection, shop, terms)
+    if known is not None:
+        return MadeVersion(known.id, known.version_id, fresh=False)
+    await agree_package(connection, shop, terms, now=now)
+    made = await find_version(connection, shop, terms)
+    assert made is not None, "it was agreed just now"
+    return MadeVersion(made.id, made.version_id, fresh=True)
+
+
+async def find_sku(database: Database, shop: Shop, package_id: int) -> str:
+    """What the shop calls a package. Raises: NotFound."""
+    sku_id = await queries.find_sku(database, merchant_id=shop.merchant_id, live=shop.live, id=package_id)
+    if sku_id is None:
+        raise NotFound(f"there is no package {package_id}")
+    return str(sku_id)
 
 
 async def find_offered(database: Database, shop: Shop, currency: str) -> list[Package]:

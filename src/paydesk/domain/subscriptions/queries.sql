@@ -37,6 +37,14 @@ select *
    and trial_price = :trial_price and trial_length = :trial_length and trial_unit = :trial_unit
    and payment_limit = :payment_limit;
 
+-- name: find_package_id(merchant_id, live, sku_id)$
+-- The package of a SKU, if there is one.
+select id from subscription_package where merchant_id = :merchant_id and live = :live and sku_id = :sku_id;
+
+-- name: find_sku(merchant_id, live, id)$
+-- What the shop calls a package.
+select sku_id from subscription_package where merchant_id = :merchant_id and live = :live and id = :id;
+
 -- name: find_offered(merchant_id, live, currency, most)
 -- What customers may change to on their page, the cheapest first.
 select t.*
