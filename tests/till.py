@@ -52,13 +52,18 @@ class Till:
         return self.desk.database
 
     @property
-    def bank(self) -> Bank:
-        """The simulated bank, whoever stands before it."""
+    def honest(self) -> SimulatedAcquirer:
+        """The way to the simulated bank, without whoever stands before it."""
         acquirer = self.desk.acquirer_for(live=self.shop.live)
         while isinstance(acquirer, PassingAcquirer):
             acquirer = acquirer.honest
         assert isinstance(acquirer, SimulatedAcquirer)
-        return acquirer.bank
+        return acquirer
+
+    @property
+    def bank(self) -> Bank:
+        """The simulated bank."""
+        return self.honest.bank
 
     def at(self, acquirer: Acquirer) -> Self:
         """The same till with another acquirer behind it."""

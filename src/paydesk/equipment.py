@@ -21,6 +21,8 @@ from paydesk.database.pool import AWAY, Database
 from paydesk.domain.accounts.access_needs import Gate
 from paydesk.domain.accounts.passwords import BreachedPasswords, Passwords
 from paydesk.domain.acquirers.accounts import print_of
+from paydesk.domain.acquirers.health import Health
+from paydesk.domain.acquirers.measuring import MeasuredAcquirer
 from paydesk.domain.acquirers.opening import AccountToOpen, Open, OpenAcquirers
 from paydesk.domain.operations.copying import is_a_copy
 from paydesk.domain.operations.history import History
@@ -94,7 +96,7 @@ def acquirer_named(settings: Settings, name: str) -> Acquirer:
     )
 
 
-def account_opener(settings: Settings, held: Callable[[], str]) -> Open:
+def account_opener(settings: Settings, held: Callable[[], str], health: Health) -> Open:
     """What opens accounts that were added; one for live payments only where the settings name a
     live acquirer, whose safeguards are its own, too.
     """
@@ -103,7 +105,10 @@ def account_opener(settings: Settings, held: Callable[[], str]) -> Open:
         if account.kind != "simulator" and not settings.live_acquirer:
             return None
         opened = account_opened(settings, account)
-        return None if opened is None else GatedAcquirer(opened, held, name=account.name)
+        if opened is None:
+            return None
+        # What is held never reaches the acquirer, and says nothing of how it answers.
+        return GatedAcquirer(MeasuredAcquirer(opened, health, name=account.name), held, name=account.name)
 
     return open_account
 
@@ -181,13 +186,15 @@ def payment_desk(
     ever held.
     """
     limits, secret = card_limits(settings), settings.idempotency_secret.get_secret_value().strip()
-    passed = gate or MoneyGate()
-    usual = {each.name: GatedAcquirer(each, passed.held) for each in (acquirer, live) if each is not None}
+    passed, health = gate or MoneyGate(), Health()
+    banks = [MeasuredAcquirer(each, health) for each in (acquirer, live) if each is not None]
+    usual = {each.name: GatedAcquirer(each, passed.held) for each in banks}
     return Desk(
         database,
         vault,
-        OpenAcquirers(vault, usual, account_opener(settings, passed.held)),
+        OpenAcquirers(vault, usual, account_opener(settings, passed.held, health)),
         gate=passed,
+        health=health,
         test_acquirer=acquirer.name,
         live_acquirer=live.name if live is not None else None,
         limits=limits,

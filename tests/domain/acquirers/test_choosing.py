@@ -25,6 +25,7 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, NotFound, Unavailable
 from paydesk.database.pool import Database, connected
 from paydesk.domain.accounts.audit import COMMAND_LINE
+from paydesk.domain.acquirers.measuring import MeasuredAcquirer
 from paydesk.domain.acquirers.opening import AccountToOpen, OpenAcquirers
 from paydesk.domain.acquirers.routing import Order, Rule
 from paydesk.domain.chargebacks.reading_acquirers import read_disputes
@@ -112,7 +113,8 @@ async def accounts(desk: Desk, shop: Shop, vault: Vault, bank: Bank, tmp_path: P
     def open_account(account: AccountToOpen) -> Acquirer:
         if account.name not in banks:
             banks[account.name] = Bank(Record(tmp_path / f"{account.name}.sqlite"))
-        return Stands(SimulatedAcquirer(banks[account.name], base_url="http://pay.test"), account.name)
+        stands = Stands(SimulatedAcquirer(banks[account.name], base_url="http://pay.test"), account.name)
+        return MeasuredAcquirer(stands, desk.health)
 
     known = OpenAcquirers(vault, {"simulator": desk.acquirers["simulator"]}, open_account)
     yield Accounts(Till(replace(desk, acquirers=known), shop), banks, spoilt)

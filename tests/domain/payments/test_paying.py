@@ -31,7 +31,7 @@ NO_FUNDS = "4000000000009995"
 
 @pytest.fixture
 def held(till: Any) -> HeardBank:
-    return HeardBank(till.desk.acquirers["simulator"].honest, held=True)
+    return HeardBank(till.honest, held=True)
 
 
 async def test_the_intent_is_committed_before_the_bank_is_called(

@@ -81,7 +81,7 @@ async def test_the_guard_of_these_tests_refuses_what_the_tables_do_not_allow(til
 
 
 async def test_the_statements_make_every_transition_of_the_tables_and_no_other(till: Any, database: Database) -> None:
-    bank = till.desk.acquirers["simulator"].honest
+    bank = till.honest
     deaf = till.at(LyingAcquirer(bank, Lies(lose_questions=1)))
     mute = till.at(LyingAcquirer(bank, Lies(lose_answers=1)))
 
@@ -138,7 +138,7 @@ async def _by_slow_methods(till: Any) -> None:
     async def transfer(token: Link, way: Way) -> None:
         led = await go_on(till.desk, token)
         assert isinstance(led, ConfirmWithBank)
-        acquirer.honest.bank.pages.pay(led.url.rpartition("/")[2], way, "")
+        till.bank.pages.pay(led.url.rpartition("/")[2], way, "")
         checkout = await till.find(token)
         await settle_challenge(till.desk, checkout, checkout.attempt, now=utc_now())
 
@@ -161,7 +161,7 @@ async def _by_slow_methods(till: Any) -> None:
 
 async def _after_the_payment(till: Any, database: Database) -> None:
     """Ship and don't ship, refund in one and in parts, dispute and win, send refunds back."""
-    shop, desk, bank = till.shop, till.desk, till.desk.acquirers["simulator"].honest.bank
+    shop, desk, bank = till.shop, till.desk, till.bank
 
     async def sell() -> int:
         return await buy(desk, shop)
@@ -242,7 +242,7 @@ async def test_whatever_happens_in_whatever_order_an_order_is_charged_once_or_no
     # Each example has a merchant of its own; the bank is shared, so only this merchant's
     # keys count.
     merchant = await create_merchant(database, vault, name="Shop", email="o@shop.example", now=utc_now())
-    bank = till.desk.acquirers["simulator"].honest
+    bank = till.honest
     honest = type(till)(till.desk, shop_of(merchant, live=False))
     lies = Lies(lose_questions=questions, lose_answers=answers, hide_for=hide_for, seed=seed)
     lied_to = honest.at(LyingAcquirer(bank, lies))

@@ -165,6 +165,12 @@ class OutcomeUnknown(Exception):
     """The call may or may not have reached the acquirer: only a later look-up can tell."""
 
 
+class Undecided(OutcomeUnknown):
+    """The acquirer answered, and does not say yet what came of it: it is well, and is asked later
+    all the same.
+    """
+
+
 class NothingBegun(OutcomeUnknown):
     """There was no connection at any step of the call: nothing was sent, and nothing begun by it.
 

@@ -14,11 +14,12 @@ from collections.abc import Awaitable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Final, TypeVar
 
 import structlog
 
-from paydesk.adapters.acquirers.interface import Acquirer, AcquirerRefused, NothingBegun, OutcomeUnknown
+from paydesk.adapters.acquirers.interface import Acquirer, AcquirerRefused, NothingBegun, OutcomeUnknown, Undecided
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
@@ -53,11 +54,40 @@ EVERY: Final = 2.0
 STEPS: Final = (100, 200, 300, 500, 750, 1000, 1500, 2000, 3000, 5000, 8000, 12000, 20000)
 """Milliseconds, the ends of the steps in which answer times are counted."""
 SLOW_ANSWERS: Final = "slow"
+_FAILURES: Final = ("unknown", "unreached", SLOW_ANSWERS)
 _KEPT_FINE: Final = timedelta(hours=3)
 _FOLD_EVERY: Final = 300.0
 _LATELY: Final = timedelta(minutes=1)
 
 _Answer = TypeVar("_Answer")
+
+
+class Kind(StrEnum):
+    """Kinds of calls, judged each by itself, so that many which go well don't hide some that fail;
+    the word begins what is counted of them.
+    """
+
+    CUSTOMERS = ""
+    """Paying, and making a page to pay on: a customer waits."""
+    CHARGES = "charge "
+    """Renewals, and charges that a shop makes without the customer."""
+    MOVEMENTS = "movement "
+    """Refunds, captures, voids and what is undone."""
+    QUESTIONS = "question "
+    """Looks at a purchase, a page or a movement, and ending what is open."""
+
+    @property
+    def words(self) -> str:
+        """What its calls are called where it is said why an account is out of turn."""
+        return _WORDS[self]
+
+
+_WORDS: Final = {
+    Kind.CUSTOMERS: "calls that customers waited for",
+    Kind.CHARGES: "charges without the customer",
+    Kind.MOVEMENTS: "refunds, captures and voids",
+    Kind.QUESTIONS: "look-ups",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,29 +124,41 @@ class Health:
         self._counted.update((account, what) for what in whats)
 
     async def measured(self, account: str, call: Awaitable[_Answer]) -> _Answer:
-        """Make a call that a customer waits for, and take note of how it was answered.
+        """Make a call that a customer waits for, and take note of how it was answered, and when.
 
         Raises: what the call does.
         """
         began = time.monotonic()
         try:
-            answer = await call
-        except NothingBegun:
-            self.count(account, "asked", "unreached")
-            raise
-        except OutcomeUnknown:
-            self.count(account, "asked", "unknown")
-            raise
+            answer = await self.heard(account, Kind.CUSTOMERS, call)
         except AcquirerRefused:
             self._answered(account, time.monotonic() - began)
             raise
         self._answered(account, time.monotonic() - began)
         return answer
 
+    async def heard(self, account: str, kind: Kind, call: Awaitable[_Answer]) -> _Answer:
+        """Make a call, and take note of whether it was answered. That nothing is decided yet is an
+        answer to whoever can wait, and a customer can't.
+
+        Raises: what the call does.
+        """
+        failure = ""
+        try:
+            return await call
+        except NothingBegun:
+            failure = "unreached"
+            raise
+        except OutcomeUnknown as error:
+            failure = "unknown" if kind is Kind.CUSTOMERS or not isinstance(error, Undecided) else ""
+            raise
+        finally:
+            self.count(account, f"{kind}asked", *([f"{kind}{failure}"] if failure else []))
+
     def _answered(self, account: str, seconds: float) -> None:
-        """Count an answer, by how long it took."""
+        """Count how long a customer waited for an answer."""
         within = next((f"ms <= {step}" for step in STEPS if seconds * 1000 <= step), "ms > all")
-        self.count(account, "asked", within, *([SLOW_ANSWERS] if seconds >= SLOW else []))
+        self.count(account, within, *([SLOW_ANSWERS] if seconds >= SLOW else []))
 
     async def look(self, database: Database) -> None:
         """Tell what was counted, take out of turn what fails, and see what is.
@@ -129,7 +171,7 @@ class Health:
         except BaseException:
             self._counted += counted
             raise
-        if any(what in ("unknown", "unreached", SLOW_ANSWERS) for _, what in counted):
+        if any(what.endswith(_FAILURES) for _, what in counted):
             await self._judge(database)
         found = await list_out_of_turn(database)
         for account in {*self.out, *(one.account for one in found)}:
@@ -183,7 +225,8 @@ class Health:
             window=WINDOW,
             least=LEAST,
             share=SHARE,
-            slow=SLOW_ANSWERS,
+            kinds=[*Kind],
+            words=[kind.words for kind in Kind],
             first_rest=FIRST_REST,
             longest_rest=LONGEST_REST,
             soon=SOON,

@@ -6,23 +6,26 @@ select o.account, date_bin('10 seconds', clock_timestamp(), 'epoch'), o.what, o.
   from unnest(:accounts::text[], :whats::text[], :counts::bigint[]) as o (account, what, count)
     on conflict (account, since, what) do update set count = c.count + excluded.count;
 
--- name: take_out(window, least, share, slow, first_rest, longest_rest, soon)
--- Takes accounts out of turn of which enough calls in the window came to nothing, or took too long: by all that every
--- process has counted since the account was last brought back. Only one process gets the row.
+-- name: take_out(window, least, share, kinds, words, first_rest, longest_rest, soon)
+-- Takes accounts out of turn of which enough calls of a kind in the window came to nothing, or took too long: by all that
+-- every process has counted since the account was last brought back. Only one process gets the row.
 with counted as (
-    select c.account, sum(c.count) filter (where c.what = 'asked') as asked,
-           coalesce(sum(c.count) filter (where c.what in ('unknown', 'unreached')), 0) as failed,
-           coalesce(sum(c.count) filter (where c.what = :slow), 0) as slow
+    select c.account, k.words, sum(c.count) filter (where c.what = k.kind || 'asked') as asked,
+           coalesce(sum(c.count) filter (where c.what in (k.kind || 'unknown', k.kind || 'unreached')), 0) as failed,
+           coalesce(sum(c.count) filter (where c.what = k.kind || 'slow'), 0) as slow
       from acquirer_count c
+      join unnest(:kinds::text[], :words::text[]) as k (kind, words)
+        on c.what in (k.kind || 'asked', k.kind || 'unknown', k.kind || 'unreached', k.kind || 'slow')
       left join acquirer_turn t on t.account = c.account
      where c.since > clock_timestamp() - :window::interval
        and (t.back_at is null or c.since >= t.back_at)
-     group by c.account
+     group by c.account, k.words
 ), bad as (
-    select account, asked || ' calls in the last minutes: ' || failed || ' without an answer, ' || slow
-                || ' answered too slowly' as why
+    select account, string_agg(asked || ' ' || words || ' in the last minutes: ' || failed || ' without an answer, ' || slow
+                || ' answered too slowly', '; ' order by words) as why
       from counted
      where asked >= :least and (failed + slow) * 100 >= asked * :share
+     group by account
 )
 insert into acquirer_turn as t (account, out_since, why, probe_at, rest)
 select account, clock_timestamp(), why, clock_timestamp() + :first_rest::interval, :first_rest

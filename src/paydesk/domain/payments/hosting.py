@@ -348,4 +348,4 @@ async def _open(
     Raises: KeyUsed, OutcomeUnknown.
     """
     wanted = replace(wanted, key=purchase.key, mark=purchase.mark)
-    return await asked(desk, acquirer, attempt_id, ask_for_page(desk, acquirer, shop, attempt_id, wanted))
+    return await asked(acquirer, attempt_id, ask_for_page(desk, acquirer, shop, attempt_id, wanted))

@@ -289,7 +289,7 @@ async def _call_and_record(
 
         def ask(purchase: Purchase) -> Awaitable[Outcome]:
             call = authorize(desk.database, acquirer, purchase, shop=checkout.shop, what=f"attempt {attempt_id}")
-            return asked(desk, acquirer, attempt_id, call)
+            return asked(acquirer, attempt_id, call)
 
         old, forgotten = now > checkout.created_at + acquirer.key_lifetime, intent.report.was_forgotten
         wish = Wish(checkout.shop, attempt_id, intent.purchase, desk.pads, may_be_old=old, was_forgotten=forgotten)

@@ -25,7 +25,7 @@ import mollie
 import msgspec
 from pydantic import ValidationError
 
-from paydesk.adapters.acquirers.interface import AcquirerRefused, OutcomeUnknown
+from paydesk.adapters.acquirers.interface import AcquirerRefused, OutcomeUnknown, Undecided
 from paydesk.adapters.acquirers.reaching import NoConnection, may_be_sent
 from paydesk.core.errors import SetupError
 
@@ -133,7 +133,7 @@ class Calls:
         except Missing:
             return None
         except AcquirerRefused as refused:
-            raise OutcomeUnknown(str(refused)) from None
+            raise Undecided(str(refused)) from None
 
     async def close(self) -> None:
         """Let go of connections."""

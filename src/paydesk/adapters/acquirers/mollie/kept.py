@@ -29,7 +29,7 @@ from paydesk.adapters.acquirers.interface import (
     KeyUsed,
     NothingHeld,
     Outcome,
-    OutcomeUnknown,
+    Undecided,
     Voided,
 )
 from paydesk.adapters.acquirers.mollie.amounts import value_of
@@ -127,7 +127,7 @@ class Kept:
             payment = await self._looking.payment(payment.id) or payment
         finding = finding_of(payment, voided=False)
         if isinstance(finding, Challenged):
-            raise OutcomeUnknown(f"Mollie is not done with {payment.id}")
+            raise Undecided(f"Mollie is not done with {payment.id}")
         return Declined(DeclineReason.TOO_LATE) if isinstance(finding, NothingHeld | Voided) else finding
 
     async def let_go(self, payment: Payment) -> None:

@@ -20,7 +20,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
-from paydesk.adapters.acquirers.interface import OutcomeUnknown
+from paydesk.adapters.acquirers.interface import Undecided
 from paydesk.adapters.acquirers.mollie.calls import Calls
 from paydesk.adapters.acquirers.mollie.objects import (
     VOID,
@@ -138,7 +138,7 @@ class Looking:
             return not await self._has_mandate(payment)
         undoing = [one for one in await self.refunds(payment) if one.counts and written(one.metadata, VOID)]
         if any(not one.is_over for one in undoing):
-            raise OutcomeUnknown(f"Mollie is giving {payment.id} back, and has not done so yet")
+            raise Undecided(f"Mollie is giving {payment.id} back, and has not done so yet")
         return bool(undoing)
 
 

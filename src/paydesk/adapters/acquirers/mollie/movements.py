@@ -25,9 +25,9 @@ from paydesk.adapters.acquirers.interface import (
     Moved,
     MovementFinding,
     NothingHeld,
-    OutcomeUnknown,
     Refused,
     Release,
+    Undecided,
     UnderWay,
     Voided,
 )
@@ -125,12 +125,12 @@ class Movements:
         """
         payment = await self._looking.under(of_key)
         if payment is None:
-            raise OutcomeUnknown("Mollie's list has no payment under this key")
+            raise Undecided("Mollie's list has no payment under this key")
         if payment.is_open:
             await self._cancel(payment)
             payment = await self._looking.payment(payment.id) or payment
         if payment.is_open:
-            raise OutcomeUnknown(f"Mollie can't end {payment.id} now")
+            raise Undecided(f"Mollie can't end {payment.id} now")
         if payment.status != "paid":
             return finding_of(payment, voided=False)
         is_gone = not payment.captured and await self._looking.is_voided(payment)
@@ -139,12 +139,12 @@ class Movements:
     async def _cancel(self, payment: Payment) -> None:
         """Cancel an open payment, if that can be. Raises: OutcomeUnknown if not."""
         if not payment.is_cancelable:
-            raise OutcomeUnknown(f"Mollie can't end {payment.id} now")
+            raise Undecided(f"Mollie can't end {payment.id} now")
         cancel = partial(self._calls.sdk.payments.cancel_async, payment_id=payment.id)
         try:
             await self._calls.ask(cancel, Payment)
         except AcquirerRefused as refused:
-            raise OutcomeUnknown(str(refused)) from None
+            raise Undecided(str(refused)) from None
 
     async def _money(self, reference: str, amount: Decimal, currency: str) -> Payment:
         """The payment that is to be refunded. Raises: AcquirerRefused, OutcomeUnknown."""

@@ -19,6 +19,7 @@ from paydesk.adapters.acquirers.interface import (
     Finding,
     OutcomeUnknown,
     Pending,
+    Undecided,
     Voided,
 )
 from paydesk.adapters.acquirers.marks import MOST_BYTES, Mark, fitting, packed, unpacked
@@ -305,4 +306,4 @@ def finding_of(payment: Payment, *, voided: bool) -> Finding:
             return Declined(
                 decline_reason((told and (told.failure_reason or told.bank_reason_code)) or ""), payment.until
             )
-    raise OutcomeUnknown(f"Mollie is not done with {payment.id}: {payment.status[:40]}")
+    raise Undecided(f"Mollie is not done with {payment.id}: {payment.status[:40]}")

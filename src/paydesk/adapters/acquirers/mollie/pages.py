@@ -34,7 +34,7 @@ from paydesk.adapters.acquirers.hosted_pages import (
     PageState,
 )
 from paydesk.adapters.acquirers.instruments import Instrument, InstrumentKind
-from paydesk.adapters.acquirers.interface import AcquirerRefused, KeyUsed, NoSuchPage, OutcomeUnknown
+from paydesk.adapters.acquirers.interface import AcquirerRefused, KeyUsed, NoSuchPage, Undecided
 from paydesk.adapters.acquirers.mollie.amounts import value_of
 from paydesk.adapters.acquirers.mollie.calls import Calls, header_of
 from paydesk.adapters.acquirers.mollie.kept import KEPT_AS_DEBITS, METHODS, METHODS_FOR_NOTHING, Kept
@@ -211,7 +211,7 @@ def page_of(payment: Payment) -> Page:
     """A payment as a page. Raises: OutcomeUnknown if it can't be read as one."""
     state = _STATES.get(payment.status)
     if state is None:
-        raise OutcomeUnknown(f"Mollie's payment {payment.id} is {payment.status[:40]}")
+        raise Undecided(f"Mollie's payment {payment.id} is {payment.status[:40]}")
     is_paid = state is PageState.PAID
     return Page(
         reference=payment.id,

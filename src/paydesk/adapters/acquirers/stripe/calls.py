@@ -11,7 +11,7 @@ import aiohttp
 import msgspec
 import stripe
 
-from paydesk.adapters.acquirers.interface import AcquirerRefused, DeclineReason, OutcomeUnknown
+from paydesk.adapters.acquirers.interface import AcquirerRefused, DeclineReason, OutcomeUnknown, Undecided
 from paydesk.adapters.acquirers.reaching import NoConnection, may_be_sent
 from paydesk.adapters.acquirers.stripe.declines import decline_reason, is_about_the_card
 from paydesk.core.errors import SetupError
@@ -103,7 +103,7 @@ class Calls:
         except Missing:
             return None
         except AcquirerRefused as refused:
-            raise OutcomeUnknown(str(refused)) from None
+            raise Undecided(str(refused)) from None
 
     async def close(self) -> None:
         """Let go of connections."""

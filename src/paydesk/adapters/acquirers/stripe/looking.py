@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from paydesk.adapters.acquirers.interface import AcquirerRefused, OutcomeUnknown
+from paydesk.adapters.acquirers.interface import AcquirerRefused, Undecided
 from paydesk.adapters.acquirers.stripe.calls import Calls, KeyTaken
 from paydesk.adapters.acquirers.stripe.objects import KEY, USED_UP, VOID, Intent, IntentList, Named, Refund, RefundList
 
@@ -106,7 +106,7 @@ class Looking:
                 return None
             reference = await self._found_in_list(key, not_after)
         if reference is None:
-            raise OutcomeUnknown("Stripe has seen the key, and does not show yet what became of it")
+            raise Undecided("Stripe has seen the key, and does not show yet what became of it")
         return await self._named(reference)
 
     async def ever(self, key: str) -> Intent | None:
@@ -156,7 +156,7 @@ class Looking:
         """What is known by a name that Stripe has just given. Raises: OutcomeUnknown."""
         found = await self.intent(reference)
         if found is None:
-            raise OutcomeUnknown(f"Stripe knows {reference} by its key and not by its name")
+            raise Undecided(f"Stripe knows {reference} by its key and not by its name")
         return found
 
     async def _searched(self, key: str, field: str = KEY) -> str | None:
@@ -180,7 +180,7 @@ class Looking:
         except KeyTaken:
             return False
         except AcquirerRefused as refused:
-            raise OutcomeUnknown(f"Stripe can't say what became of the key: {refused}") from None
+            raise Undecided(f"Stripe can't say what became of the key: {refused}") from None
         # Asked for again and again for a week, in case of an approval that can't come any more.
         self._used_up[key] = None
         if len(self._used_up) > _REMEMBERED:

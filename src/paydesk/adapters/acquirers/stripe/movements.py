@@ -18,9 +18,9 @@ from paydesk.adapters.acquirers.interface import (
     Moved,
     MovementFinding,
     NothingHeld,
-    OutcomeUnknown,
     Refused,
     Release,
+    Undecided,
     Voided,
 )
 from paydesk.adapters.acquirers.stripe.amounts import main_units, minor_units, plain
@@ -119,7 +119,7 @@ class Movements:
             except AcquirerRefused:
                 continue
             return Voided()
-        raise OutcomeUnknown("the payment changes while it is being voided")
+        raise Undecided("the payment changes while it is being voided")
 
     async def end_challenge(self, of_key: str) -> Finding:
         """End an open challenge; anything else stays. Moves no money. Raises: OutcomeUnknown.
@@ -139,7 +139,7 @@ class Movements:
             except AcquirerRefused:
                 continue
             return Voided()
-        raise OutcomeUnknown("the challenge changes while it is being ended")
+        raise Undecided("the challenge changes while it is being ended")
 
     async def find(self, key: str, of_key: str, reference: str) -> MovementFinding:
         """What became of a capture, void or refund. Moves no money. Raises: OutcomeUnknown.
@@ -238,7 +238,7 @@ def _made(refund: Refund) -> Refund:
     if not refund.counts:
         raise AcquirerRefused(_why_not_made(refund))
     if not refund.is_final:
-        raise OutcomeUnknown(f"Stripe's refund {refund.id} is {refund.status}")
+        raise Undecided(f"Stripe's refund {refund.id} is {refund.status}")
     return refund
 
 

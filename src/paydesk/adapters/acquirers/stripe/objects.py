@@ -16,8 +16,8 @@ from paydesk.adapters.acquirers.interface import (
     Declined,
     Finding,
     NothingHeld,
-    OutcomeUnknown,
     Pending,
+    Undecided,
     Voided,
 )
 from paydesk.adapters.acquirers.marks import Mark, fitting, packed, unpacked
@@ -360,4 +360,4 @@ def finding_of(intent: Intent, *, voided: bool) -> Finding:
         return Declined(decline_reason(problem.code, problem.decline_code), until)
     if intent.status in {"requires_payment_method", "requires_confirmation"}:
         return NothingHeld()
-    raise OutcomeUnknown(f"Stripe is not done with {intent.id}: {intent.status[:40]}")
+    raise Undecided(f"Stripe is not done with {intent.id}: {intent.status[:40]}")

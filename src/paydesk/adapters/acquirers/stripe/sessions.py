@@ -27,7 +27,15 @@ from typing import Final
 import msgspec
 
 from paydesk.adapters.acquirers.hosted_pages import ListedPage, Page, PageList, PageRequest, PageState
-from paydesk.adapters.acquirers.interface import AcquirerRefused, Earlier, KeyUsed, NoSuchPage, OutcomeUnknown, Voided
+from paydesk.adapters.acquirers.interface import (
+    AcquirerRefused,
+    Earlier,
+    KeyUsed,
+    NoSuchPage,
+    OutcomeUnknown,
+    Undecided,
+    Voided,
+)
 from paydesk.adapters.acquirers.stripe.amounts import main_units, minor_units
 from paydesk.adapters.acquirers.stripe.calls import Calls, KeyTaken, Missing, Rejected
 from paydesk.adapters.acquirers.stripe.looking import Looking
@@ -221,7 +229,7 @@ class Sessions:
             try:
                 page = await self._list({"status": "expired"}, now - _BACK, place)
             except AcquirerRefused as refused:
-                raise OutcomeUnknown(str(refused)) from None
+                raise Undecided(str(refused)) from None
             for one in page.data:
                 if one.client_reference_id == key:
                     was = self._page(key, one)
@@ -260,7 +268,7 @@ class Sessions:
         currency = (session.currency or "").upper()
         total = 0 if session.mode == _SETUP else session.amount_total
         if total is None or not currency:
-            raise OutcomeUnknown(f"Stripe does not say what {session.id} is for")
+            raise Undecided(f"Stripe does not say what {session.id} is for")
         return Page(
             reference=session.id,
             state=state,
@@ -368,7 +376,7 @@ def _state(session: Session, intent: Intent | None) -> PageState:
             return PageState.ENDED
         case "complete", "unpaid":
             return PageState.PENDING
-    raise OutcomeUnknown(f"Stripe's session {session.id} is {session.status}, {session.payment_status}")
+    raise Undecided(f"Stripe's session {session.id} is {session.status}, {session.payment_status}")
 
 
 def _until(intent: Intent | None) -> datetime | None:
