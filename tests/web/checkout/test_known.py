@@ -4,19 +4,26 @@ with a stolen copy.
 
 from __future__ import annotations
 
+import asyncio
+import json
+import secrets
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any
 
+import asyncpg
 import httpx
 import pytest
 from tests import set_back
-from tests.shopfront import mailed_code, open_page, saves_cards
+from tests.shopfront import become_known, mailed_code, open_page, save_card, saves_cards
 from tests.web.checkout.coming_back import ADA, ask, come_known, mails_of, said
 
+from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.adapters.vault import Vault
 from paydesk.database.pool import Database
+from paydesk.domain.mail.queueing import open_facts
 from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.payments.desk import Desk
 from paydesk.domain.shoppers import counting
 from paydesk.domain.shoppers.counting import CODES_A_DAY, CODES_OF_CLIENT
 from paydesk.domain.shoppers.proving import MOST_TRIES
@@ -98,6 +105,103 @@ async def test_the_pages_are_the_same_for_who_is_known_and_who_is_not(
         headers = {name for name in answer.headers if name != "date"}
         seen.append((answer.status_code, answer.text, headers, page.status_code, page.text))
     assert seen[0] == seen[1]
+
+
+@pytest.mark.usefixtures("saving")
+async def test_asking_for_a_code_is_the_same_work_whoever_it_is(
+    web: httpx.AsyncClient,
+    signed_form: SignedForm,
+    database: Database,
+    vault: Vault,
+    shop: Shop,
+    desk: Desk,
+    bank: Bank,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Known with a saved card, asked before, and never heard of: the same statements, each with as
+    many rows, and nothing that goes on after the answer. Who has had the codes of a day is no
+    shorter work either.
+    """
+    monkeypatch.setattr(counting, "_TEST_ADDRESS", counting.CodeLimit("address", 10**6, timedelta(days=1)))
+    path = await open_page(web, signed_form())
+    await save_card(desk, bank, await become_known(desk, shop, ADA))
+    await ask(web, path, "asked@example.com")
+    done: list[tuple[str, object]] = []
+    works: dict[str, list[tuple[str, object]]] = {}
+    execute = asyncpg.Connection._execute
+
+    async def noted(self: Any, statement: str, *rest: Any, **options: Any) -> Any:
+        answer = await execute(self, statement, *rest, **options)
+        if "beaten_at" not in statement:  # the witness of a second server looks when it is due, whoever asks
+            done.append((statement, answer[1] if isinstance(answer, tuple) else len(answer)))
+        return answer
+
+    async def work(whose: str, email: str) -> None:
+        web.cookies.clear()
+        await ask(web, path, email)
+        done.clear()
+        tasks = asyncio.all_tasks()
+        await ask(web, path, email)
+        assert asyncio.all_tasks() <= tasks
+        works[whose] = [*done]
+
+    monkeypatch.setattr(asyncpg.Connection, "_execute", noted)
+    await work("known", ADA)
+    await work("asked before", "asked@example.com")
+    await work("stranger", "nobody@example.com")
+    mails = await mails_of(database, shop)
+    monkeypatch.setattr(counting, "_TEST_ADDRESS", counting.CodeLimit("address", 1, timedelta(days=1)))
+    await work("had its codes", ADA)
+    assert await mails_of(database, shop) == mails
+    assert len(works["known"]) >= 6
+    assert works["known"] == works["asked before"] == works["stranger"]
+    assert [said for said, _ in works["had its codes"]] == [said for said, _ in works["known"]]
+
+
+@pytest.mark.usefixtures("saving")
+async def test_the_mail_with_a_code_says_the_same_to_who_is_known_and_who_is_not(
+    web: httpx.AsyncClient,
+    signed_form: SignedForm,
+    database: Database,
+    vault: Vault,
+    shop: Shop,
+    desk: Desk,
+    bank: Bank,
+) -> None:
+    path = await open_page(web, signed_form())
+    await save_card(desk, bank, await become_known(desk, shop, ADA))
+    told = []
+    for email in (ADA, "nobody@example.com"):
+        await ask(web, path, email)
+        mail = await database.fetchrow(
+            "select kind, recipient, language, facts, due_at - created_at as waits from mail"
+            " where merchant_id = $1 order by id desc limit 1",
+            shop.merchant_id,
+        )
+        told.append({**mail, "facts": sorted(open_facts(vault, json.loads(mail["facts"]))), "recipient": ""})
+    assert told[0] == told[1]
+
+
+@pytest.mark.usefixtures("saving")
+async def test_who_has_had_the_codes_of_a_day_keeps_the_last_one_and_nobody_can_guess_another(
+    web: httpx.AsyncClient,
+    signed_form: SignedForm,
+    database: Database,
+    vault: Vault,
+    shop: Shop,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path = await open_page(web, signed_form())
+    await ask(web, path)
+    code, secret = await mailed_code(database, vault, shop), dict(web.cookies)
+    monkeypatch.setattr(counting, "_TEST_ADDRESS", counting.CodeLimit("address", 1, timedelta(days=1)))
+    monkeypatch.setattr(secrets, "randbelow", lambda _most: int(code))
+    web.cookies.clear()
+    await ask(web, path)
+    assert (await web.post(f"{path}/code", data={"code": code})).status_code == 400, "drawn for nobody"
+    web.cookies.clear()
+    web.cookies.update(secret)
+    assert (await web.post(f"{path}/code", data={"code": code})).status_code == 303
 
 
 @pytest.mark.usefixtures("saving")

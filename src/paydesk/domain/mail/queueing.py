@@ -43,8 +43,8 @@ async def queue_mail(
     once: str,
     now: datetime,
 ) -> None:
-    """Queue one mail to one address; a second call for the same event changes nothing.
-    Moves no money.
+    """Queue one mail to one address; a second call for the same event changes nothing, and one to
+    nobody (an empty address) neither. Moves no money.
 
     Args: connection is in the transaction of the event; merchant_id is None for what concerns a
     person alone; kind names the template; language is a tag like `de`; facts are what the template

@@ -1,4 +1,4 @@
-"""How many codes may be asked for: by one address, from one client, and of one merchant."""
+"""How many codes may be asked for: for one address, from one client, and of one merchant."""
 
 from __future__ import annotations
 
@@ -40,29 +40,27 @@ _MERCHANT = CodeLimit("merchant", CODES_OF_MERCHANT, timedelta(hours=1))
 
 
 class TooManyCodes(Exception):
-    """A limit is used up: `what` is whose."""
-
-    def __init__(self, what: str) -> None:
-        super().__init__(what)
-        self.what = what
+    """The limit of a client or of a merchant is used up."""
 
 
 async def count_code(
     connection: Connection, vault: Vault, shop: Shop, mail_to: str, client: str, *, now: datetime
-) -> None:
-    """Count one more code, within the transaction that makes it: one that is refused is not
-    counted. `now` is real time.
+) -> bool:
+    """Count one more code, within the transaction that makes it; false if its address has had its
+    codes for the day. `now` is real time.
 
-    Raises: TooManyCodes.
+    Raises: TooManyCodes, and what is refused so is not counted.
     """
     side = "live" if shop.live else "test"
-    subjects = [
-        (_CLIENT, client),
-        (_MERCHANT, f"{shop.merchant_id} {side}"),
-        (_ADDRESS if shop.live else _TEST_ADDRESS, f"{side} {mail_to.lower()}"),
-    ]
-    for limit, whom in subjects:
-        subject = vault.fingerprint(f"{limit.what} {whom}", purpose="shopper count")
-        counted = await queries.count(connection, subject=subject, most=limit.most, until=now + limit.span, now=now)
-        if counted is None:
-            raise TooManyCodes(limit.what)
+    for limit, whom in ((_CLIENT, client), (_MERCHANT, f"{shop.merchant_id} {side}")):
+        if not await _counted(connection, vault, limit, whom, now=now):
+            raise TooManyCodes
+    limit = _ADDRESS if shop.live else _TEST_ADDRESS
+    return await _counted(connection, vault, limit, f"{side} {mail_to.lower()}", now=now)
+
+
+async def _counted(connection: Connection, vault: Vault, limit: CodeLimit, whom: str, *, now: datetime) -> bool:
+    """Whether one more is within a limit, which is counted then."""
+    subject = vault.fingerprint(f"{limit.what} {whom}", purpose="shopper count")
+    times = await queries.count(connection, subject=subject, most=limit.most, until=now + limit.span, now=now)
+    return times is not None
