@@ -43,7 +43,11 @@ def figures(answer: httpx.Response) -> dict[str, tuple[str, str]]:
 
 
 async def orders_at(visitor: Visitor, address: str) -> set[str]:
-    return set(re.findall(r"/payments/\d+\"><bdi>([^<]+)</bdi>", (await visitor.see(address)).text))
+    return set(
+        re.findall(
+            r"/payments/\d+\"><bdi>[^<]+</bdi><span [^>]*>, <bdi>([^<]+)</bdi>", (await visitor.see(address)).text
+        )
+    )
 
 
 async def test_a_new_merchant_is_told_where_to_begin(owner: Visitor, join: Join) -> None:

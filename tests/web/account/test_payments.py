@@ -28,7 +28,7 @@ def seller(desk: Desk, owner: Visitor) -> Seller:
 
 def listed(page: str) -> list[str]:
     """The orders of a list, in its order."""
-    return re.findall(r'<td>\s*<a href="[^"]+/payments/\d+"><bdi>([^<]+)</bdi>', page)
+    return re.findall(r'href="[^"]+/payments/\d+"><bdi>[^<]+</bdi><span class="visually-hidden">, <bdi>([^<]+)', page)
 
 
 def url(visitor: Visitor, page: str = "") -> str:
@@ -70,6 +70,32 @@ async def test_filters_narrow_down_by_status_and_days(owner: Visitor, seller: Se
     assert listed((await owner.see(f"{url(owner)}?until={month}")).text) == ["old"]
     assert listed((await owner.see(f"{url(owner)}?since={today}&until={today}")).text) == ["good", "poor"]
     assert listed((await owner.see(f"{url(owner)}?q=4242&status=captured")).text) == ["good", "old"]
+
+
+async def test_a_tab_counts_what_is_in_it_where_that_is_cheap(
+    owner: Visitor, seller: Seller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        await seller.sell(f"poor-{number}", number=POOR)
+    await seller.sell("good")
+    shown = text_of(await owner.see(url(owner)))
+    assert "All Paid Authorized Refunded Charged back Declined 3 Voided Not sure yet" in shown
+    monkeypatch.setattr("paydesk.web.account.payments.COUNTED", 1)
+    monkeypatch.setattr("paydesk.web.console.list_parameters.COUNTED", 1)
+    assert "Declined 1+" in text_of(await owner.see(url(owner)))
+    assert "Declined 1+" not in text_of(await owner.see(f"{url(owner)}?q=good"))
+    taken = await owner.see(f"{url(owner)}?status=taken")
+    assert "Not sure yet Successful, refunded or not" in text_of(taken)
+    assert listed(taken.text) == ["good"]
+    await seller.sell("lost", number=ANSWER_LOST)
+    assert listed((await owner.see(f"{url(owner)}?status=open")).text) == ["lost"]
+
+
+async def test_a_row_says_what_was_bought_and_offers_its_reference_to_copy(owner: Visitor, seller: Seller) -> None:
+    await seller.sell("WC-2026-00042")
+    page = await owner.see(url(owner))
+    assert "10.00 USD , WC-2026-00042 Paid A mug grace@example.com Visa •••• 4242" in text_of(page).replace("\xa0", " ")
+    assert 'data-copy="WC-2026-00042"' in page.text
 
 
 async def test_a_common_last_four_is_found_too(owner: Visitor, seller: Seller, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,7 +36,7 @@ def url(visitor: Visitor, page: object = "") -> str:
 
 
 def listed(page: str) -> list[str]:
-    return re.findall(r'<td>\s*<a href="[^"]+/subscriptions/(\d+)">', page)
+    return re.findall(r'class="whole-row" href="[^"]+/subscriptions/(\d+)">', page)
 
 
 async def test_the_list_is_by_state_and_found_by_one_box(owner: Visitor, seller: Seller) -> None:
@@ -67,6 +67,7 @@ async def test_those_whose_charges_fail_have_a_list_that_the_overview_leads_to(o
     assert "Payment failing" in page
     assert url(owner, "?status=failing") in (await owner.see(f"{owner.merchant_path}/overview")).text
     assert "Nothing fits" in text_of(await owner.see(url(owner, "?status=failing&before=1-1")))
+    assert "All Trial Active Cancelled 1 Completed Payment failing 1 Search" in text_of(await owner.see(url(owner)))
 
 
 async def test_the_page_shows_the_terms_and_the_charges_ahead(owner: Visitor, seller: Seller) -> None:

@@ -4,6 +4,7 @@ Moves no money.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -193,9 +194,40 @@ class _Payment(PaymentRow, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
+class _Bought:
+    id: int
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class _InState:
+    state: PaymentState
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
 class _Balance:
     account: str
     amount: Decimal
+
+
+async def what_was_bought(database: Database, shop: Shop, payments: Sequence[SeenPayment]) -> dict[int, str]:
+    """What payments were for, by their ids; empty where nothing says it."""
+    ids = [payment.id for payment in payments]
+    rows = queries.bought(database, merchant_id=shop.merchant_id, live=shop.live, payment_ids=ids)
+    return {row.id: row.what for row in await records_of(_Bought, rows)}
+
+
+async def count_payments(
+    database: Database, shop: Shop, states: Iterable[PaymentState], most: int
+) -> dict[PaymentState, int]:
+    """How many payments are in states other than captured and processing; past `most` each is
+    not counted on.
+    """
+    rows = queries.in_each_state(
+        database, merchant_id=shop.merchant_id, live=shop.live, states=sorted(states), most=most
+    )
+    return {row.state: row.number for row in await records_of(_InState, rows)}
 
 
 async def find_payment_for_team(database: Database, shop: Shop, payment_id: int) -> PaymentForTeam:

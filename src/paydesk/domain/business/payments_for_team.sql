@@ -15,6 +15,31 @@ select w.*, d.exp_month, d.exp_year, d.holder, d.wallet, coalesce(c.description,
   left join movement m on m.merchant_id = p.merchant_id and m.live = p.live and m.id = p.moving_id
  where w.merchant_id = :merchant_id and w.live = :live and w.id = :id;
 
+-- name: bought(merchant_id, live, payment_ids)
+-- What some payments were for: an order's own words, those of a charge by the API, or the plan that was renewed.
+select p.id, coalesce(nullif(c.description, ''), i.description, v.name, '') as what
+  from payment p
+  left join checkout c on c.merchant_id = p.merchant_id and c.live = p.live and c.id = p.checkout_id
+  left join instrument_charge i
+    on i.merchant_id = p.merchant_id and i.live = p.live and i.attempt_id = p.attempt_id
+  left join subscription s on s.merchant_id = p.merchant_id and s.live = p.live and s.id = p.subscription_id
+  left join package_version v
+    on v.merchant_id = s.merchant_id and v.live = s.live and v.id = s.package_version_id
+ where p.merchant_id = :merchant_id and p.live = :live and p.id = any(:payment_ids::bigint[]);
+
+-- name: in_each_state(merchant_id, live, states, most)
+-- How many payments are in states that are not the usual one, each counted no further than :most by the index by state.
+select asked.state, count(one.id) as number
+  from unnest(:states::text[]) as asked (state)
+  left join lateral (
+      select id
+        from payment
+       where merchant_id = :merchant_id and live = :live and state = asked.state
+         and state not in ('captured', 'processing')
+       limit :most
+  ) one on true
+ group by asked.state;
+
 -- name: balances_of(merchant_id, live, payment_id)
 -- Where a payment's money is, by the ledger's own entries. Each of its postings has an entry in one of two accounts, so
 -- that an index of these alone would find it; the posting's other entries have the same time.

@@ -6,6 +6,7 @@ Moves no money.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -18,6 +19,7 @@ from paydesk.database.statements import load_statements
 from paydesk.domain.business.search_for_team import id_in
 from paydesk.domain.merchants.customer_links import Link
 from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.payments.for_api import SeenCard
 from paydesk.domain.subscriptions.for_api import SeenSubscription, SubscriptionFilter, list_subscriptions
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.prorating import charges_with
@@ -28,6 +30,8 @@ from paydesk.domain.subscriptions.subscription_terms import Package
 queries = load_statements(__package__ or "", "subscriptions_for_team.sql")
 
 CHARGES_AHEAD = 12
+FAILING = "failing"
+"""Stands for a state where running subscriptions whose last charge failed are meant."""
 MOST_VERSIONS = 200
 
 
@@ -87,6 +91,19 @@ class PackageVersion:
     portal_offered: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _CardOf:
+    id: int
+    brand: str
+    last4: str
+
+
+@dataclass(frozen=True, slots=True)
+class _InState:
+    state: str
+    number: int
+
+
 class _Subscription(SubscriptionRow, frozen=True):
     brand: str
     last4: str
@@ -141,6 +158,21 @@ async def failing_subscriptions(database: Database, shop: Shop, page: Page) -> l
     """
     rows = queries.failing(database, merchant_id=shop.merchant_id, live=shop.live, **page.parameters())
     return [SeenSubscription(subscription_of(row), link_of(row)) for row in await records_of(SubscriptionRow, rows)]
+
+
+async def cards_charged(database: Database, shop: Shop, subscriptions: Sequence[Subscription]) -> dict[int, SeenCard]:
+    """The cards that subscriptions are charged to, by the subscriptions' ids."""
+    ids = [one.id for one in subscriptions]
+    rows = queries.cards_of(database, merchant_id=shop.merchant_id, live=shop.live, ids=ids)
+    return {row.id: SeenCard(row.brand, row.last4) for row in await records_of(_CardOf, rows)}
+
+
+async def count_subscriptions(database: Database, shop: Shop, states: Sequence[str], most: int) -> dict[str, int]:
+    """How many subscriptions are in states other than active, or `FAILING`; past `most` each is
+    not counted on.
+    """
+    rows = queries.in_each_state(database, merchant_id=shop.merchant_id, live=shop.live, states=list(states), most=most)
+    return {row.state: row.number for row in await records_of(_InState, rows)}
 
 
 async def find_subscription_for_team(database: Database, shop: Shop, subscription_id: int) -> SubscriptionForTeam:

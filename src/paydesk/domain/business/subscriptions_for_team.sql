@@ -18,6 +18,32 @@ select w.*
   join subscription_planned w on w.merchant_id = page.merchant_id and w.live = page.live and w.id = page.id
  order by w.created_at desc, w.id desc;
 
+-- name: cards_of(merchant_id, live, ids)
+-- What may be shown of the cards that some subscriptions are charged to.
+select s.id, c.brand, c.last4
+  from subscription s
+  join card c on c.merchant_id = s.merchant_id and c.live = s.live and c.id = s.card_id
+ where s.merchant_id = :merchant_id and s.live = :live and s.id = any(:ids::bigint[]);
+
+-- name: in_each_state(merchant_id, live, states, most)
+-- How many subscriptions are in states that are not the usual one, each counted no further than :most by the index by
+-- state; the word failing stands for the running ones whose last charge failed.
+select asked.state, count(one.id) as number
+  from unnest(:states::text[]) as asked (state)
+  left join lateral (
+      (select id
+         from subscription
+        where merchant_id = :merchant_id and live = :live and state = asked.state and state <> 'Active'
+        limit :most)
+       union all
+      (select id
+         from subscription
+        where merchant_id = :merchant_id and live = :live and failures > 0 and state in ('Trial', 'Active')
+          and asked.state = 'failing'
+        limit :most)
+  ) one on true
+ group by asked.state;
+
 -- name: find_subscription(merchant_id, live, id)^
 -- A subscription with its card and its customer's name.
 select w.*, d.brand, d.last4, d.exp_month, d.exp_year, d.holder, u.first_name, u.last_name, u.country,

@@ -31,11 +31,19 @@ PAYMENT_STATES: Mapping[PaymentState, Badge] = {
 PAYMENT_GROUPS: Mapping[str, tuple[str, frozenset[PaymentState]]] = {
     "taken": (mark("Successful, refunded or not"), TAKEN),
     "given_back": (
-        mark("Refunded, in part or whole"),
+        mark("Refunded"),
         frozenset({PaymentState.PARTIALLY_REFUNDED, PaymentState.REFUNDED}),
+    ),
+    "open": (
+        mark("Not sure yet"),
+        frozenset({PaymentState.CHALLENGED, PaymentState.PENDING, PaymentState.PROCESSING}),
     ),
 }
 """Several states that a list shows together."""
+
+PAYMENT_VIEWS = ("", PaymentState.CAPTURED, PaymentState.AUTHORIZED, "given_back", PaymentState.CHARGED_BACK,
+                 PaymentState.DECLINED, PaymentState.VOIDED, "open")  # fmt: skip
+"""The tabs of the list: all, then states and groups; between them they show every payment."""
 
 DECLINES: Mapping[DeclineReason, str] = {
     DeclineReason.DECLINED: mark("The bank declined without a reason"),

@@ -5,7 +5,7 @@ and giving money back.
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from decimal import Decimal
 from functools import partial
 
@@ -17,7 +17,13 @@ from paydesk.core.money import minor_digits, parse_typed
 from paydesk.domain.accounts.access_needs import ConfirmationNeeded
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.business import acting
-from paydesk.domain.business.payments_for_team import PaymentForTeam, find_payment_for_team, history_of
+from paydesk.domain.business.payments_for_team import (
+    PaymentForTeam,
+    count_payments,
+    find_payment_for_team,
+    history_of,
+    what_was_bought,
+)
 from paydesk.domain.business.search_for_team import PaymentSearch, all_payments, search_payments
 from paydesk.domain.deliveries.timeline import read_timeline
 from paydesk.domain.payments.for_api import SeenPayment
@@ -30,14 +36,26 @@ from paydesk.web.account.payment_timeline import timeline_of
 from paydesk.web.console.amounts import exact
 from paydesk.web.console.exports import begin_export, csv_file
 from paydesk.web.console.guards import Section
-from paydesk.web.console.list_parameters import ROWS, days_asked, list_address, mark_of, page_asked, searched
+from paydesk.web.console.list_parameters import (
+    COUNTED,
+    ROWS,
+    count_shown,
+    days_asked,
+    list_address,
+    mark_of,
+    page_asked,
+    searched,
+)
 from paydesk.web.console.problems import sentence
 from paydesk.web.console.visit import Visit
+from paydesk.web.texts import mark
 
 section = Section(FACE)
 _PAYMENTS = "/account/{merchant_id}/payments"
 _ONE = f"{_PAYMENTS}/{{payment_id}}"
 _REQUEST_KEY = 24
+_NARROWING = ("q", "subscription", "since", "until")
+"""What a list is asked for besides a status."""
 ALL = "all"
 """Of a refund's form: everything that can be given back."""
 _COLUMNS = (
@@ -54,11 +72,15 @@ async def show_payments(visit: Visit) -> Response:
     found = await search_payments(visit.database, visit.shop, wanted, page_asked(visit))
     shown, path = found[:ROWS], visit.url("payments")
     before = mark_of(shown[-1].created_at, shown[-1].id) if len(found) > ROWS else ""
+    views = _views(visit, asked)
     return visit.page(
         "payments.html",
         payments=shown,
+        views=list(views.values()),
+        current=list_address(path, asked),
+        counts={} if any(asked.get(name) for name in _NARROWING) else await _counts(visit, views),
+        bought=await what_was_bought(visit.database, visit.shop, shown),
         states=payment_words.PAYMENT_STATES,
-        groups=payment_words.PAYMENT_GROUPS,
         instrument_words=payment_words.instrument_words,
         decline_words=payment_words.decline_words,
         asked=asked,
@@ -70,11 +92,46 @@ async def show_payments(visit: Visit) -> Response:
     )
 
 
+def _views(visit: Visit, asked: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """The list's tabs by their status: addresses and names, with the one that is looked at."""
+    path, shown = visit.url("payments"), [*payment_words.PAYMENT_VIEWS]
+    if asked.get("status", "") not in shown:
+        shown.append(asked.get("status", ""))
+    return {
+        status: (list_address(path, {**asked, "status": status}), visit.texts.get(_view_name(status)))
+        for status in shown
+    }
+
+
+def _view_name(status: str) -> str:
+    if not status:
+        return mark("All")
+    group = payment_words.PAYMENT_GROUPS.get(status)
+    return group[0] if group else payment_words.PAYMENT_STATES[PaymentState(status)][0]
+
+
+async def _counts(visit: Visit, views: Mapping[str, tuple[str, str]]) -> dict[str, str]:
+    """How many payments are in each view that is cheap to count, by its address: not the paid ones,
+    of which there are most, nor those that nobody knows the outcome of.
+    """
+    uncounted = {PaymentState.CAPTURED, PaymentState.PROCESSING}
+    states = {status: _states(status) or frozenset() for status in views}
+    counted = {status: found for status, found in states.items() if found and found.isdisjoint(uncounted)}
+    all_states = frozenset[PaymentState]().union(*counted.values())
+    numbers = await count_payments(visit.database, visit.shop, all_states, COUNTED + 1)
+    return {views[status][0]: count_shown(sum(numbers[one] for one in found)) for status, found in counted.items()}
+
+
+def _states(status: str) -> frozenset[PaymentState] | None:
+    """The states that a status of the address stands for; None for any other word."""
+    group = payment_words.PAYMENT_GROUPS.get(status)
+    return group[1] if group else frozenset({PaymentState(status)}) if status in set(PaymentState) else None
+
+
 def _asked(visit: Visit) -> tuple[PaymentSearch, dict[str, str]]:
     """What is searched for, and the fields that ask for it again."""
     status = visit.form.text("status", 40)
-    group = payment_words.PAYMENT_GROUPS.get(status)
-    states = group[1] if group else frozenset({PaymentState(status)}) if status in set(PaymentState) else None
+    states = _states(status)
     subscription_id = visit.form.number("subscription")
     text = searched(visit)
     asked = {

@@ -15,7 +15,10 @@ from paydesk.domain.billing.for_customer import past_payments
 from paydesk.domain.business import acting
 from paydesk.domain.business.portal_plans import offer_plan
 from paydesk.domain.business.subscriptions_for_team import (
+    FAILING,
+    cards_charged,
     charges_ahead,
+    count_subscriptions,
     failing_subscriptions,
     find_subscription_for_team,
     list_package_versions,
@@ -27,14 +30,21 @@ from paydesk.domain.subscriptions.states import SubscriptionState
 from paydesk.web.account import payment_words, subscription_words
 from paydesk.web.account.face import FACE
 from paydesk.web.console.guards import Section
-from paydesk.web.console.list_parameters import ROWS, list_address, mark_of, page_asked, searched
+from paydesk.web.console.list_parameters import (
+    COUNTED,
+    ROWS,
+    count_shown,
+    list_address,
+    mark_of,
+    page_asked,
+    searched,
+)
 from paydesk.web.console.visit import Visit
 from paydesk.web.texts import mark
 
 section = Section(FACE)
 _SUBSCRIPTIONS = "/account/{merchant_id}/subscriptions"
 _ONE = f"{_SUBSCRIPTIONS}/{{subscription_id}}"
-_FAILING = "failing"
 _OFFERED = mark("Customers may change to it on their page.")
 _NOT_OFFERED = mark("It is not offered on customers’ pages any more.")
 
@@ -46,19 +56,23 @@ async def show_subscriptions(visit: Visit) -> Response:
     """
     asked_state, text = visit.form.text("status", 40), searched(visit)
     state = SubscriptionState(asked_state) if asked_state in set(SubscriptionState) else None
-    if asked_state == _FAILING:
+    if asked_state == FAILING:
         text = ""
         found = await failing_subscriptions(visit.database, visit.shop, page_asked(visit))
     else:
         found = await search_subscriptions(visit.database, visit.shop, text, state, page_asked(visit))
     shown, path = found[:ROWS], visit.url("subscriptions")
-    asked = {"q": text, "status": _FAILING if asked_state == _FAILING else state or ""}
+    asked = {"q": text, "status": FAILING if asked_state == FAILING else state or ""}
     last = shown[-1].subscription if len(found) > ROWS else None
+    listed = [one.subscription for one in shown]
     return visit.page(
         "subscriptions.html",
-        subscriptions=[one.subscription for one in shown],
+        subscriptions=listed,
+        cards=await cards_charged(visit.database, visit.shop, listed),
+        instrument_words=payment_words.instrument_words,
         views=_views(visit, text),
         current=list_address(path, asked),
+        counts={} if text else await _counts(visit),
         words=subscription_words,
         price_of=partial(subscription_words.price_words, visit),
         asked=asked,
@@ -72,8 +86,18 @@ def _views(visit: Visit, text: str) -> list[tuple[str, str]]:
     """The list of each state, with the same search."""
     path = visit.url("subscriptions")
     states = [(str(state), named[0]) for state, named in subscription_words.SUBSCRIPTION_STATES.items()]
-    views = [("", mark("All")), *states, (_FAILING, mark("Payment failing"))]
+    views = [("", mark("All")), *states, (FAILING, mark("Payment failing"))]
     return [(list_address(path, {"q": text, "status": value}), visit.texts.get(name)) for value, name in views]
+
+
+async def _counts(visit: Visit) -> dict[str, str]:
+    """How many subscriptions are in each view that is cheap to count, by its address:
+    not the active ones, of which there are most.
+    """
+    states = [FAILING, *(str(one) for one in SubscriptionState if one is not SubscriptionState.ACTIVE)]
+    numbers = await count_subscriptions(visit.database, visit.shop, states, COUNTED + 1)
+    path = visit.url("subscriptions")
+    return {list_address(path, {"status": state}): count_shown(number) for state, number in numbers.items()}
 
 
 @section.page(_ONE, needs=Permission.view)

@@ -12,6 +12,8 @@ from paydesk.core.paging import EARLIEST, LARGEST_ID, LATEST, Page, Place
 from paydesk.web.console.visit import Visit
 
 ROWS = 50
+COUNTED = 99
+"""How far the tab of a view counts what is in it."""
 _LONGEST_SEARCH = 300
 
 
@@ -19,6 +21,11 @@ def list_address(path: str, fields: Mapping[str, object]) -> str:
     """A list's address with the fields that are not empty."""
     chosen = {name: value for name, value in fields.items() if value}
     return path + (f"?{urlencode(chosen)}" if chosen else "")
+
+
+def count_shown(number: int) -> str:
+    """How many a tab says there are; past what it counts that there are more, none as nothing."""
+    return f"{COUNTED}+" if number > COUNTED else str(number or "")
 
 
 def mark_of(at: datetime, row_id: int) -> str:

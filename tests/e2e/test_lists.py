@@ -1,0 +1,81 @@
+"""Every row of a list is a link, and two lines on a phone, where nothing scrolls sideways."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.async_api import Page, expect
+from tests.e2e.running import OpenPage, Running
+from tests.e2e.test_console_pages import buy, owners_page
+
+pytestmark = pytest.mark.browser
+
+PHONES = (390, 320)
+
+LINES = """
+() => [...document.querySelectorAll(".rows tbody tr")].map((row) => {
+  const middles = [...row.cells].filter((cell) => cell.offsetHeight).map((cell) => {
+    const box = cell.getBoundingClientRect();
+    return box.top + box.height / 2;
+  }).sort((one, other) => one - other);
+  return middles.filter((middle, at) => !at || middle - middles[at - 1] > 8).length;
+})
+"""
+"""On how many lines the cells of each row stand."""
+
+SIDEWAYS = """
+() => [document.scrollingElement, ...document.querySelectorAll("main *:not(.views ul)")]
+  .filter((one) => one.scrollWidth > one.clientWidth + 1 && getComputedStyle(one).overflowX !== "hidden"
+    && getComputedStyle(one).display !== "inline" && !one.closest(".visually-hidden"))
+  .map((one) => one.outerHTML.slice(0, 80))
+"""
+"""What is wider than its place and does not end in dots."""
+
+
+async def lists(page: Page, running: Running) -> list[str]:
+    """The addresses of the shop's lists, each with a row or more."""
+    await page.goto(f"{running.address}/account")
+    shop = page.url.rpartition("/")[0]
+    return [f"{shop}/{name}" for name in ("payments", "subscriptions")]
+
+
+async def test_a_list_is_two_lines_a_row_on_a_phone(open_page: OpenPage, running: Running) -> None:
+    await buy(open_page, running, "House espresso")
+    await buy(open_page, running, "Coffee club")
+    page = await owners_page(open_page, running)
+    for address in await lists(page, running):
+        await page.goto(address)
+        for width in PHONES:
+            await page.set_viewport_size({"width": width, "height": 800})
+            lines = await page.evaluate(LINES)
+            assert lines, address
+            assert set(lines) <= {1, 2}, (address, width)
+            assert await page.evaluate(SIDEWAYS) == [], (address, width)
+
+
+async def test_a_row_is_a_link_wherever_it_is_pressed(open_page: OpenPage, running: Running) -> None:
+    await buy(open_page, running, "House espresso")
+    page = await owners_page(open_page, running)
+    for address in await lists(page, running):
+        await page.goto(address)
+        row = page.locator(".rows tbody tr").last
+        leads_to = await row.locator("a.whole-row").get_attribute("href")
+        # In the middle of the row, on a cell that has no link of its own.
+        box = await row.bounding_box()
+        assert box is not None
+        await page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        await expect(page).to_have_url(f"{running.address}{leads_to}")
+        await page.go_back()
+        await row.locator("a.whole-row").focus()
+        await page.keyboard.press("Enter")
+        await expect(page).to_have_url(f"{running.address}{leads_to}")
+
+
+async def test_a_reference_is_copied_whole(open_page: OpenPage, running: Running) -> None:
+    await buy(open_page, running, "House espresso")
+    page = await owners_page(open_page, running)
+    await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    await page.goto((await lists(page, running))[0])
+    copy = page.get_by_role("button", name="Copy: Order").first
+    await copy.click()
+    assert await page.evaluate("navigator.clipboard.readText()") == await copy.get_attribute("data-copy")
+    assert page.url.endswith("/payments")
