@@ -22,7 +22,7 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Forbidden, NotFound
 from paydesk.core.paging import Page
 from paydesk.database.statements import Connection
-from paydesk.domain.billing import charging_saved
+from paydesk.domain.billing import calling, charging_saved
 from paydesk.domain.billing.charging_saved import NotCharged
 from paydesk.domain.business.payments_for_team import find_payment_for_team
 from paydesk.domain.chargebacks.reading_acquirers import read_disputes
@@ -221,7 +221,7 @@ async def test_who_is_erased_while_a_charge_is_written_down_is_told_of_it(
         await charging
         return await honest_look(*given, **asked)
 
-    monkeypatch.setattr(charging_saved, "record_approvals", recorded_late)
+    monkeypatch.setattr(calling, "record_approvals", recorded_late)
     charging = asyncio.create_task(charge(desk, shop, power(card)))
     await answered.wait()
     monkeypatch.setattr(belongings.queries, "standing_in_the_way", looked_at_late)

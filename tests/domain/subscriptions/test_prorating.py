@@ -92,10 +92,12 @@ MONEY = st.integers(100, 100_000).map(lambda cents: Decimal(cents) / 100)
 
 @given(
     price=MONEY,
-    periods=st.lists(st.lists(st.tuples(st.integers(0, 30 * 86_400 - 1), MONEY), max_size=4), min_size=1, max_size=4),
+    periods=st.lists(
+        st.lists(st.tuples(st.integers(0, 30 * 86_400 - 1), MONEY, st.booleans()), max_size=4), min_size=1, max_size=4
+    ),
 )
 def test_charges_and_balance_are_the_time_weighted_price_of_any_chain(
-    price: Decimal, periods: Sequence[Sequence[tuple[int, Decimal]]]
+    price: Decimal, periods: Sequence[Sequence[tuple[int, Decimal, bool]]]
 ) -> None:
     began, balance, charged, worth = JUNE, Decimal(0), Decimal(0), Decimal(0)
     for changes in periods:
@@ -103,11 +105,15 @@ def test_charges_and_balance_are_the_time_weighted_price_of_any_chain(
         balance += price - charge
         charged += charge
         weighted, since, chain = Fraction(0), 0, list[Proration]()
-        for second, new in sorted(changes, key=lambda one: one[0]):
+        for second, new, at_once in sorted(changes, key=lambda one: one[0]):
             weighted += Fraction(price) * (second - since)
             latest = change(str(price), str(new), began + timedelta(seconds=second), began)
             balance += difference(chain, latest)
             chain.append(latest)
+            if at_once:
+                charge = charge_for(Decimal(0), balance, "USD")
+                balance -= charge
+                charged += charge
             price, since = new, second
         weighted = (weighted + Fraction(price) * (30 * 86_400 - since)) / (30 * 86_400)
         worth += Decimal(round(weighted * 10_000)) / 10_000

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NoReturn
 
 import httpx
 import pytest
 from tests.till import Till
 
+from paydesk.adapters.acquirers.interface import OutcomeUnknown
+from paydesk.adapters.acquirers.purchases import Purchase
+from paydesk.adapters.acquirers.simulator import SimulatedAcquirer
 from paydesk.domain.billing.charging import BillingRun
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
@@ -261,4 +264,56 @@ async def test_a_prorated_change_says_what_the_next_charge_takes(
         answer = await web.post(path(member, "change"), json=refused, headers=headers)
         assert answer.status_code == 400
         assert "proration_behavior" in answer.json()["message"]
+    assert await club.problems() == []
+
+
+async def test_the_difference_is_charged_now_once_for_a_key(
+    web: httpx.AsyncClient, club: Till, member: Subscription, headers: dict[str, str]
+) -> None:
+    wish = {"price": "30.00", "when": "now", "proration_behavior": "charge_now"}
+    seen = await ask(web, member, "change", headers, **wish, preview=True)
+    assert (seen["charged_now"], seen["price"], seen["charge"]) == ("20.00", "30.00", None)
+    assert (seen["balance"], seen["next_charge_at"]) == (seen["prorated"] - 20, seconds(member.date_next))
+    once = headers | {"Idempotency-Key": "upgrade-1"}
+    done, again = [await web.post(path(member, "change"), json=wish, headers=once) for _ in range(2)]
+    assert (done.status_code, again.json()) == (200, done.json())
+    data = done.json()["data"]
+    assert (data["charged_now"], data["price"], data["charge"]["status"]) == ("20.00", "30.00", "successful")
+    assert data["next_charge_amount"] == "30.00"
+    (told,) = await club.told(data["charge"]["id"])
+    assert told["payment_order"]["merchant_order_id"] == "club-1:plan-1"
+    assert await club.problems() == []
+
+
+async def test_declined_nothing_changes_and_the_answer_says_why(
+    web: httpx.AsyncClient, club: Till, headers: dict[str, str]
+) -> None:
+    member = await club.subscribe(number="4000000000000341")
+    wish = {"price": "30.00", "when": "now", "proration_behavior": "charge_now"}
+    answer = await web.post(path(member, "change"), json=wish, headers=headers)
+    assert answer.status_code == 402
+    assert "keeps its plan" in answer.json()["message"]
+    assert await club.now(member) == member
+
+
+async def test_an_unknown_charge_is_a_202_until_the_bank_has_said(
+    web: httpx.AsyncClient, club: Till, member: Subscription, headers: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = SimulatedAcquirer.charge_stored
+
+    async def losing(acquirer: SimulatedAcquirer, purchase: Purchase) -> NoReturn:
+        await honest(acquirer, purchase)
+        raise OutcomeUnknown("the answer was lost")
+
+    monkeypatch.setattr(SimulatedAcquirer, "charge_stored", losing)
+    wish = {"price": "30.00", "when": "now", "proration_behavior": "charge_now"}
+    once = headers | {"Idempotency-Key": "upgrade-1"}
+    for _ in range(2):
+        answer = await web.post(path(member, "change"), json=wish, headers=once)
+        data = answer.json()["data"]
+        assert (answer.status_code, data["charge"]["status"], data["price"]) == (202, "processing", "10.00")
+    await club.settle_all(minutes=1)
+    answer = await web.post(path(member, "change"), json=wish, headers=once)
+    data = answer.json()["data"]
+    assert (answer.status_code, data["charge"]["status"], data["price"]) == (200, "successful", "30.00")
     assert await club.problems() == []

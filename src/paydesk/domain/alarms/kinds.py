@@ -32,6 +32,7 @@ class AlarmKind(StrEnum):
     acquirer_out = "acquirer_out"
     still_kept = "still_kept"
     nothing_kept = "nothing_kept"
+    plan_forgotten = "plan_forgotten"
 
 
 MEANINGS: dict[AlarmKind, str] = {
@@ -138,6 +139,12 @@ MEANINGS: dict[AlarmKind, str] = {
         "charges that they agreed to, and nothing was kept. What they paid stands; later charges will fail, and a "
         "subscription then asks its customer for another card. See in the acquirer's pages what the payment was made "
         "with, and whether the account may keep it. Settle this once the customer has been told."
+    ),
+    AlarmKind.plan_forgotten: (
+        "A customer was charged for another plan, and this database has forgotten the change: the payment is in the "
+        "books again, and the subscription is on its old plan. Tell the merchant. Once the change is asked for again, "
+        "to be charged now, what was paid counts for it, nobody is charged twice, and the alarm settles itself. If "
+        "nobody wants it any more, give the payment back and settle this."
     ),
     AlarmKind.one_account_twice: (
         "Two accounts here are one and the same at their acquirer, under two keys: what it took is read twice, and "

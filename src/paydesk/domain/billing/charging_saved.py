@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -12,12 +11,6 @@ import structlog
 
 from paydesk.adapters.acquirers.interface import (
     Acquirer,
-    AcquirerRefused,
-    Approved,
-    Declined,
-    DeclineReason,
-    OutcomeUnknown,
-    is_earlier,
 )
 from paydesk.adapters.acquirers.purchases import CardDetails, Purchase
 from paydesk.adapters.vault import Sealed
@@ -27,14 +20,11 @@ from paydesk.core.money import plain_number
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.records import record_if_any
 from paydesk.database.statements import Connection, load_statements
+from paydesk.domain.billing.calling import Begun, call_and_record
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.payments import metrics
 from paydesk.domain.payments.desk import FIRST_LOOK, KEY_LIFETIME, Desk
 from paydesk.domain.payments.forgotten_purchases import Wish
 from paydesk.domain.payments.marking import BegunAttempt, order_mark
-from paydesk.domain.payments.off_session import charge_unattended, decided
-from paydesk.domain.payments.outcomes import Approval, Ending, record_approvals, record_endings
-from paydesk.domain.payments.refused_requests import RefusedRequest, report_refused
 from paydesk.domain.payments.states import UNSETTLED, AttemptState
 from paydesk.domain.payments.stored_cards import CARD_NUMBER
 
@@ -115,15 +105,6 @@ class _Known:
     decline_reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Begun:
-    """A charge whose intent is committed: what is asked, and of whom."""
-
-    report: BegunAttempt
-    acquirer: Acquirer
-    wish: Wish
-
-
 async def charge_saved(desk: Desk, shop: Shop, wanted: Wanted, *, request_key: str, now: datetime) -> Charged:
     """Charge a saved card without its customer. Moves money.
 
@@ -151,18 +132,14 @@ async def charge_saved(desk: Desk, shop: Shop, wanted: Wanted, *, request_key: s
         ) from error
     if begun is None:
         return await _shown(desk.database, shop, wanted, request_key)
-    # A caller who goes away must not stop the outcome from being written down.
-    call = asyncio.create_task(_call_and_record(desk, shop, begun, now=now))
-    desk.under_way.add(call)
-    call.add_done_callback(desk.under_way.discard)
-    await asyncio.shield(call)
+    await call_and_record(desk, shop, begun, now=now)
     try:
         return await _shown(desk.database, shop, wanted, request_key)
     except AWAY:
         return Charged(begun.report.payment_id, wanted, is_open=True)
 
 
-async def _begin(desk: Desk, shop: Shop, wanted: Wanted, request_key: str, *, now: datetime) -> _Begun | None:
+async def _begin(desk: Desk, shop: Shop, wanted: Wanted, request_key: str, *, now: datetime) -> Begun | None:
     """Commit the intent, if the customer agreed to just this; None if the key was used meanwhile.
     Moves no money.
 
@@ -235,7 +212,7 @@ async def _begin(desk: Desk, shop: Shop, wanted: Wanted, request_key: str, *, no
         was_forgotten=begun.was_forgotten,
         since=real_now - age,
     )
-    return _Begun(begun, acquirer, wish)
+    return Begun(begun, acquirer, wish)
 
 
 async def _take_up(connection: Connection, shop: Shop, wanted: Wanted, request_key: str) -> bool:
@@ -307,43 +284,6 @@ def _opened(desk: Desk, shop: Shop, card: _Chargeable) -> CardDetails:
     sealed = Sealed(card.vault_key_id, card.number_sealed)
     number = desk.vault.open(sealed, purpose=CARD_NUMBER, merchant_id=shop.merchant_id, row_id=card.card_id).decode()
     return CardDetails(number, card.exp_month, card.exp_year, card.holder)
-
-
-async def _call_and_record(desk: Desk, shop: Shop, begun: _Begun, *, now: datetime) -> None:
-    """Ask the acquirer and record its answer; whatever goes wrong leaves the attempt
-    to the janitor. Moves money.
-    """
-    attempt_id = begun.report.attempt_id
-    try:
-        answer = await _asked(desk, shop, begun)
-        if isinstance(answer, Approved):
-            # What took up an older purchase is not what its intent said.
-            report = None if is_earlier(answer, begun.wish.purchase.not_after) else begun.report
-            await record_approvals(desk.database, [Approval(shop, attempt_id, answer, report)], now=now)
-        else:
-            ending = Ending(shop, attempt_id, AttemptState.DECLINED, answer.reason)
-            await record_endings(desk.database, [ending], now=now, real_now=utc_now())
-        return
-    except OutcomeUnknown as error:
-        log.warning("outcome unknown", attempt_id=attempt_id, why=str(error))
-    except AWAY as error:
-        log.warning("outcome not recorded, the database is away", attempt_id=attempt_id, why=type(error).__name__)
-    except Exception:
-        log.exception("the call to the acquirer failed", attempt_id=attempt_id)
-    metrics.UNKNOWN.inc()
-
-
-async def _asked(desk: Desk, shop: Shop, begun: _Begun) -> Approved | Declined:
-    """The acquirer's answer; a request that is refused as such is a decline. Moves money.
-
-    Raises: OutcomeUnknown.
-    """
-    try:
-        return decided(await charge_unattended(desk.database, begun.acquirer, begun.wish))
-    except AcquirerRefused as error:
-        refused = RefusedRequest(shop, begun.acquirer.name, f"attempt {begun.report.attempt_id}", str(error))
-        await report_refused(desk.database, [refused], now=utc_now())
-        return Declined(DeclineReason.REQUEST_REFUSED)
 
 
 async def _shown(database: Database, shop: Shop, wanted: Wanted, request_key: str) -> Charged:

@@ -64,6 +64,9 @@ select s.id, s.acquirer, s.removed_at, s.charge_wording, s.charge_revoked_at, s.
         and not exists (select
                           from instrument_charge i
                          where i.merchant_id = b.merchant_id and i.live = b.live and i.attempt_id = b.id)
+        and not exists (select
+                          from subscription_difference e
+                         where e.merchant_id = b.merchant_id and e.live = b.live and e.attempt_id = b.id)
  ) f
  where s.merchant_id = :merchant_id and s.live = :live and s.id = :id;
 
@@ -172,6 +175,9 @@ select p.merchant_id, p.live, a.id, p.id, s.id, :request_key, :description, p.am
    and not exists (select
                      from instrument_charge i
                     where i.merchant_id = p.merchant_id and i.live = p.live and i.attempt_id = a.id)
+   and not exists (select
+                     from subscription_difference e
+                    where e.merchant_id = p.merchant_id and e.live = p.live and e.attempt_id = a.id)
 returning attempt_id;
 
 -- name: find_charge(merchant_id, live, request_key)^

@@ -102,6 +102,10 @@ select 'subscription' as table_name, s.merchant_id, s.id,
         or s.charging_attempt_id is not null
            and (coalesce(a.state in ('processing', 'pending'), false), p.subscription_id, p.period_number, p.attempt_id)
                is distinct from (true, s.id, s.next_period, a.id)
+           and not exists (select
+                             from subscription_difference d
+                            where d.merchant_id = s.merchant_id and d.subscription_id = s.id
+                              and d.attempt_id = s.charging_attempt_id and d.state = 'open')
         or s.charging_attempt_id is null
            and exists (select
                          from payment open
@@ -200,7 +204,8 @@ select 'subscription_change', c.merchant_id, c.id,
 
 -- name: balances_add_up(merchant_id)
 -- What changes of plans came to that were prorated, and what renewals left or took since, is the balance; of each period
--- the renewal was for its price. A change that was prorated was carried out within the period.
+-- the renewal was for its price. A change that was prorated was carried out within the period. What was charged for one at
+-- once left the balance, once it was paid and only then; until that is known the subscription waits for it.
 with moved as (
     select e.merchant_id, e.subscription_id, sum(e.amount) as amount
       from (select merchant_id, subscription_id, amount
@@ -210,7 +215,11 @@ with moved as (
             select merchant_id, subscription_id, into_balance
               from payment
              where (:merchant_id::bigint is null or merchant_id = :merchant_id) and into_balance <> 0
-               and paid_at is not null) e
+               and paid_at is not null
+             union all
+            select merchant_id, subscription_id, - charged
+              from subscription_difference
+             where (:merchant_id::bigint is null or merchant_id = :merchant_id) and state = 'paid') e
      group by e.merchant_id, e.subscription_id
 )
 select 'subscription' as table_name, s.merchant_id, s.id,
@@ -229,7 +238,25 @@ select 'subscription_proration', n.merchant_id, n.change_id,
     on c.merchant_id = n.merchant_id and c.id = n.change_id and c.subscription_id = n.subscription_id
   left join package_version v on v.merchant_id = c.merchant_id and v.id = c.package_version_id
  where (:merchant_id::bigint is null or n.merchant_id = :merchant_id)
-   and (c.type, c.state, v.price, c.period_number) is distinct from ('change', 'done', n.new_price, n.period_number + 1);
+   and (c.type, c.state, v.price, c.period_number) is distinct from ('change', 'done', n.new_price, n.period_number + 1)
+ union all
+select 'subscription_difference', d.merchant_id, d.attempt_id,
+       format('is %s, %s of %s, but its attempt is %s, its payment of %s paid at %s, in flight is %s, and its change came to '
+              '%s', d.state, d.charged, d.amount, coalesce(a.state, 'none'), p.amount, p.paid_at, s.charging_attempt_id,
+              n.amount)
+  from subscription_difference d
+  join subscription s on s.merchant_id = d.merchant_id and s.live = d.live and s.id = d.subscription_id
+  left join payment_attempt a on a.merchant_id = d.merchant_id and a.live = d.live and a.id = d.attempt_id
+  left join payment p on p.merchant_id = a.merchant_id and p.live = a.live and p.id = a.payment_id
+  left join subscription_proration n
+    on n.merchant_id = d.merchant_id and n.subscription_id = d.subscription_id and n.change_id = d.change_id
+ where (:merchant_id::bigint is null or d.merchant_id = :merchant_id)
+   and case d.state
+       when 'paid' then (a.state, p.attempt_id, p.amount, p.paid_at is not null, n.amount)
+                        is distinct from ('approved', a.id, d.charged, true, d.amount)
+       when 'open' then (a.state in ('processing', 'pending', 'challenged'), s.charging_attempt_id)
+                        is distinct from (true, d.attempt_id)
+       else coalesce(a.state not in ('declined', 'failed', 'abandoned', 'voiding', 'voided'), true) end;
 
 -- name: ends_reported(merchant_id)
 -- An expiry is told only if the account asks for it.

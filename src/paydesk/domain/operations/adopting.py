@@ -27,6 +27,7 @@ from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.alarms.setting_aside import reason_of
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.operations.differences import Adopted
+from paydesk.domain.operations.forgotten_plans import name_forgotten_plan
 from paydesk.domain.payments.desk import KEY_LIFETIME, Desk
 from paydesk.domain.payments.marking import digest_of
 from paydesk.domain.payments.outcomes import Approval, record_within
@@ -352,6 +353,7 @@ async def _adopted(desk: Desk, acquirer: str, kind: PurchaseKind, plan: _Plan) -
     except Exception as error:
         log.warning("a forgotten purchase can't be adopted", key=listed.key, exc_info=error)
         return Left(listed, f"it can't be adopted: {reason_of(error)}")
+    await name_forgotten_plan(desk.database, plan.shop, listed, begun.payment_id)
     what = "the renewal" if kind is PurchaseKind.RENEWAL else "the payment"
     amount = f"{written(listed.amount, listed.currency)} {listed.currency}"
     log.warning("a forgotten purchase is adopted", key=listed.key, payment_id=begun.payment_id)

@@ -5,6 +5,7 @@ by it is found what we forgot.
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 
 import msgspec
 
@@ -38,6 +39,13 @@ def order_mark(row: BegunAttempt, terms: Terms | None) -> Mark:
         subscription_id=row.fresh_subscription_id or 0,
         terms=digest_of(terms),
     )
+
+
+def difference_mark(row: BegunAttempt, subscription_id: int, period: int) -> Mark:
+    """The mark of the charge for a change of plan within a period: an order's, of a subscription
+    that it does not begin.
+    """
+    return replace(order_mark(row, None), subscription_id=subscription_id, period=period)
 
 
 def digest_of(terms: Terms | None) -> str:

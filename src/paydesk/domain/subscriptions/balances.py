@@ -27,13 +27,14 @@ class PaidPeriod:
     """What was paid for the period that runs, as its subscription of a revision finds it.
 
     `price` is what it cost before its plan changed, `given_back` what was refunded or charged back
-    of that in all.
+    of that in all, `given_back_since` whether any was of a difference that was charged within it.
     """
 
     revision: int
     balance: Decimal
     price: Decimal
     given_back: Decimal
+    given_back_since: bool
     earlier: str
 
     @property
@@ -62,8 +63,14 @@ async def find_paid_period(database: Database, shop: Shop, subscription_id: int)
 def prorated(current: Subscription, paid: PaidPeriod, price: Decimal, *, now: datetime) -> Proration:
     """What another price from now on comes to, for what is left of the period that is paid.
 
-    Raises: Conflict if the subscription is not the one any more whose payment was read.
+    Raises: Conflict if the subscription is not the one any more whose payment was read, or a
+        difference that was charged within the period was given back.
     """
+    if paid.given_back_since:
+        raise Conflict(
+            f"of what an earlier change of subscription {current.id} charged in this period some was given back, so "
+            "its rest has no price: change it with the period, or without proration"
+        )
     if paid.revision != current.revision:
         raise Conflict(f"subscription {current.id} has changed just now; try again")
     period, earlier = current.package.terms.period, paid.prorations

@@ -242,8 +242,7 @@ async def change(
         step = choose(current)
         if step is None:
             return Changed(current, moved=False)
-        if row.charging_attempt_id is not None:
-            raise Busy(await _why_busy(database, row))
+        await require_uncharged(database, row)
         replaced = current.change if step.closes_as is ChangeState.REPLACED else None
         changed = Changed(step.version, replaced, carried_out=step.carried_out, proration=step.proration)
         if preview:
@@ -253,6 +252,12 @@ async def change(
         if await _write(database, row, step, account, told.pingback_format, now=now):
             return changed
     raise Busy("the subscription is changing all the time; try again")
+
+
+async def require_uncharged(database: Database, row: SubscriptionRow) -> None:
+    """Raises: Busy while it is charged."""
+    if row.charging_attempt_id is not None:
+        raise Busy(await _why_busy(database, row))
 
 
 async def _why_busy(database: Database, row: SubscriptionRow) -> str:

@@ -21,16 +21,7 @@ with fresh as (
                              where p.merchant_id = s.merchant_id and p.live = s.live and p.subscription_id = s.id
                                and p.period_number = s.next_period))
        and (:proration::jsonb is null
-            or exists (select
-                         from payment p
-                        where p.merchant_id = s.merchant_id and p.live = s.live and p.subscription_id = s.id
-                          and p.period_number = s.next_period - 1
-                          and p.refunded + p.refunding + p.charged_back = (
-                                  select coalesce(sum(n.given_back), 0)
-                                    from subscription_proration n
-                                   where n.merchant_id = s.merchant_id and n.subscription_id = s.id
-                                     and n.period_number = p.period_number)
-                                  + (:proration::jsonb ->> 'given_back')::numeric))
+            or can_be_prorated(s.merchant_id, s.live, s.id, s.next_period, (:proration::jsonb ->> 'given_back')::numeric))
        for update of s
 ), moved as (
     update subscription s

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime
+from decimal import Decimal
 from enum import StrEnum
 from functools import partial
 
@@ -16,11 +17,12 @@ from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.subscriptions.balances import PaidPeriod, find_paid_period, prorated
 from paydesk.domain.subscriptions.changes import Change, ChangeState, ChangeType
-from paydesk.domain.subscriptions.changing import Changed, Step, change, require_running
+from paydesk.domain.subscriptions.changing import Changed, Step, change, require_running, require_uncharged
 from paydesk.domain.subscriptions.ending import find_row
 from paydesk.domain.subscriptions.lifecycle import Canceller, Subscription, changing_plan, on_plan
 from paydesk.domain.subscriptions.packages import agree_package, find_version
-from paydesk.domain.subscriptions.rows import PackageRow, package_of, subscription_of
+from paydesk.domain.subscriptions.prorating import Proration, charge_for
+from paydesk.domain.subscriptions.rows import PackageRow, SubscriptionRow, package_of, subscription_of
 from paydesk.domain.subscriptions.states import SubscriptionState
 from paydesk.domain.subscriptions.subscription_terms import SHORTEST_FOR_SLOW, Package, Terms, named, sku_of
 
@@ -37,6 +39,8 @@ class Prorating(StrEnum):
     NONE = "none"
     NEXT_CHARGE = "next_charge"
     """The next charges have what it cost more, or less, for the rest of that period."""
+    CHARGE_NOW = "charge_now"
+    """That is charged at once, and the plan changes once it is paid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +74,8 @@ async def change_plan(
     With `at_once` it is of the other terms now, and can't be taken back but by another change: what
     is paid stays paid, nothing is charged or given back for it, and the next period, on its day as
     before, is the first one that is charged by them. `prorating` may put the difference for the
-    rest of that period into the subscription's balance, which its next charges settle.
+    rest of that period into the subscription's balance, which its next charges settle; who charges
+    it at once does so by `plan_at_once`.
 
     Args: now is the shop's time, UTC; a `preview` changes nothing.
     Raises: NotFound; Malformed for terms that can't be; Conflict if it has ended, is paused, runs
@@ -78,6 +83,7 @@ async def change_plan(
         is charged by what takes longer than the plan's periods allow, and at once if it is in its
         trial, or periods would be of another length; Busy while it is charged.
     """
+    assert prorating is not Prorating.CHARGE_NOW, "that takes an acquirer"
     current = subscription_of(await find_row(database, shop, subscription_id))
     terms = await _terms(database, shop, current, plan)
     await _require_time(database, shop, subscription_id, terms)
@@ -92,6 +98,66 @@ async def change_plan(
         known = await find_version(database, shop, terms)
         assert known is not None, "it was agreed just now"
     return await act(known, preview=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanAtOnce:
+    """Another plan that a subscription may have now: `row` as it stands, and what it comes to."""
+
+    row: SubscriptionRow
+    step: Step
+    paid: PaidPeriod
+
+    @property
+    def proration(self) -> Proration:
+        """What the rest of the period that is paid costs more, or less."""
+        assert self.step.proration is not None, "what is charged at once is prorated"
+        return self.step.proration
+
+    @property
+    def due(self) -> Decimal:
+        """What there is to charge now, the balance included."""
+        currency = self.step.version.package.terms.currency
+        return charge_for(Decimal(0), self.paid.balance + self.proration.amount, currency)
+
+
+async def plan_at_once(
+    database: Database,
+    shop: Shop,
+    subscription_id: int,
+    plan: Plan,
+    *,
+    by: Canceller,
+    now: datetime,
+    preview: bool = False,
+) -> PlanAtOnce | None:
+    """What another plan from now on comes to, for who charges it; None if the subscription is on
+    it. Its terms are written down, unless it is a preview. Moves no money.
+
+    Raises: as `change_plan` at once; Conflict also if it is charged by what takes days.
+    """
+    row = await find_row(database, shop, subscription_id)
+    current = subscription_of(row)
+    terms = await _terms(database, shop, current, plan)
+    if await changes.is_charged_slowly(database, merchant_id=shop.merchant_id, live=shop.live, id=subscription_id):
+        raise Conflict(
+            f"subscription {subscription_id} is paid by direct debit, which takes some days, so nothing can be charged "
+            f"at once: leave it to the next charge ({Prorating.NEXT_CHARGE})"
+        )
+    paid = await _paid(database, shop, current)
+    known = await find_version(database, shop, terms)
+    step = _choose_now(paid, known or Package(NEW, NEW, terms, 0), current.package.version_id, current, by=by, now=now)
+    if step is None:
+        return None
+    await require_uncharged(database, row)
+    assert paid is not None, "what runs and may be changed was paid"
+    if known is None and not preview:
+        await agree_package(database, shop, terms, now=now)
+        known = await find_version(database, shop, terms)
+        assert known is not None, "it was agreed just now"
+        step = _choose_now(paid, known, current.package.version_id, current, by=by, now=now)
+        assert step is not None, "it is the same as before"
+    return PlanAtOnce(row, step, paid)
 
 
 async def _change_to(

@@ -18,7 +18,7 @@ from paydesk.web.api.coupons import COUPON_ANSWERS
 from paydesk.web.api.delivery_shapes import DELIVERY_ANSWERS
 from paydesk.web.api.refund_shapes import REFUND_ANSWERS
 from paydesk.web.api.shapes import ANSWERS
-from paydesk.web.api.subscription_changes import CHANGE_ANSWERS
+from paydesk.web.api.subscription_change_shapes import CHANGE_ANSWERS
 
 _SHAPES = (
     *ANSWERS,

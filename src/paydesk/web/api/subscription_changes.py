@@ -5,35 +5,29 @@ changes that come later.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
-from decimal import Decimal
 from functools import partial
 from typing import Annotated, Any
 
-import msgspec
 from fastapi import APIRouter, Path
-from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import Response
 
 from paydesk.core.errors import Malformed
-from paydesk.core.money import plain_number
 from paydesk.core.paging import LARGEST_ID, read_moment
+from paydesk.domain.billing.charging_differences import AtOnce, ChangedAtOnce, Difference, change_and_charge
 from paydesk.domain.merchants.callers import Caller
 from paydesk.domain.subscriptions.balances import find_balance
 from paydesk.domain.subscriptions.changing import Changed, cancel_later, cancel_now, pause, resume, undo
 from paydesk.domain.subscriptions.changing_plans import Plan, Prorating, change_plan
-from paydesk.domain.subscriptions.for_api import SeenSubscription, find_subscription_for_api
-from paydesk.domain.subscriptions.prorating import charge_for
-from paydesk.domain.subscriptions.subscription_object import change_object, price_text
+from paydesk.domain.subscriptions.for_api import find_subscription_for_api
 from paydesk.web.api.answers import answer, described
 from paydesk.web.api.bodies import read_fields
-from paydesk.web.api.idempotency import ByIdempotencyKey, Once
+from paydesk.web.api.idempotency import ByIdempotencyKey, Once, Passing
 from paydesk.web.api.ids import subscription_in_path
 from paydesk.web.api.services import ApiServices, ByPrivateKey, Services
-from paydesk.web.api.shapes import Price, Seconds, Subscription
-from paydesk.web.api.shaping import subscription_shape
+from paydesk.web.api.subscription_change_shapes import OneChangedSubscription, changed_shape
 
 _AT = ("period_end", "now")
 _PREVIEW = {
@@ -58,7 +52,7 @@ _PRORATING = {
     "enum": [*Prorating],
     "default": str(Prorating.NONE),
     "description": "At once: nothing is charged or given back for the period that is paid, or the next charge has what "
-    "the rest of it costs more, or less.",
+    "the rest of it costs more, or less, or that is charged now, and the plan changes once it is paid.",
 }
 _PLAN: Mapping[str, Mapping[str, object]] = {
     "package_version_id": {
@@ -76,33 +70,6 @@ _UNTIL = {
 }
 
 
-class ChangedSubscription(Subscription, frozen=True):
-    """The subscription as it stands now, or would stand after what is previewed."""
-
-    preview: Annotated[bool, Meta(description="Whether nothing was changed: this is what would come of it.")]
-    replaced: Annotated[
-        dict[str, Any] | None,
-        Meta(description="The `change_request` in whose place another one came; null without."),
-    ]
-    charged_now: Annotated[Price, Meta(description="What the change itself charges.")]
-    next_charge_at: Annotated[Seconds, Meta(description="When the card is charged next, if all goes as it is now.")]
-    next_charge_amount: Annotated[Price, Meta(description="How much that is.")]
-    balance: Annotated[
-        Decimal,
-        Meta(description="What the next charges have besides the price, to four decimals; less than 0 is a credit."),
-    ]
-    prorated: Annotated[Decimal, Meta(description="What of the balance this change has put there.")]
-
-
-class OneChangedSubscription(msgspec.Struct, frozen=True):
-    """What came of the wish, or would come of it."""
-
-    success: bool
-    data: ChangedSubscription
-
-
-CHANGE_ANSWERS = (OneChangedSubscription,)
-
 router = APIRouter(tags=["Subscriptions"])
 _Id = Annotated[str, Path(description="Its `id`.")]
 _ONE = "/api/v1/subscriptions/{subscription_id}"
@@ -116,6 +83,7 @@ class _Asked:
     services: ApiServices
     subscription_id: int
     fields: Mapping[str, object]
+    key: str | None = None
 
     @property
     def preview(self) -> bool:
@@ -128,7 +96,7 @@ class _Asked:
         return {"now": self.caller.now, "preview": self.preview}
 
 
-Wish = Callable[[_Asked], Awaitable[Changed]]
+Wish = Callable[[_Asked], Awaitable[Changed | ChangedAtOnce]]
 
 
 def _taking(**properties: Mapping[str, object]) -> dict[str, Any]:
@@ -165,7 +133,10 @@ async def post_cancel(
     f"{_ONE}/change",
     summary="Change the plan",
     operation_id="change_subscription_plan",
-    responses=_ANSWERS,
+    responses={
+        **described(OneChangedSubscription, 402, 404, 409, 413),
+        202: {**_ANSWERS[200], "description": "The bank has not said yet whether it takes what was to be charged now."},
+    },
     openapi_extra=_taking(when=_PLAN_WHEN, proration_behavior=_PRORATING, **_PLAN),
 )
 async def post_change(
@@ -185,6 +156,11 @@ async def post_change(
     was due before. With `"proration_behavior": "next_charge"` that charge has the difference for
     the rest of the period besides, by the second; a credit goes on to the charges after it. It
     can't be undone, but changed again. 409 besides in its trial, and for periods of another length.
+
+    With `"proration_behavior": "charge_now"` the difference is charged now, and the plan changes
+    once it is paid. What the bank declines is 402, and nothing has changed; 202 if it has not
+    answered: then the plan changes when it turns out paid. Send an `Idempotency-Key`: asked again
+    with it, the charge is made once. What is less than acquirers take waits in the balance.
     """
     known = ("when", "proration_behavior", *_PLAN)
     return await _once(once, request, caller, services, subscription_id, _plan, *known)
@@ -255,16 +231,27 @@ async def _once(
 ) -> Response:
     """Carry a wish out once for its Idempotency-Key."""
 
-    async def work(_key: str | None) -> Response:
+    async def work(key: str | None) -> Response:
         fields = await _read(request, *known)
         found = await subscription_in_path(services.desk.database, caller.shop, subscription_id)
-        asked = _Asked(caller, services, found, fields)
+        asked = _Asked(caller, services, found, fields, key)
         seen = await find_subscription_for_api(services.desk.database, caller.shop, found)
-        changed = await wish(asked)
+        came = await wish(asked)
+        done = came if isinstance(came, ChangedAtOnce) else ChangedAtOnce(came)
         balance = await find_balance(services.desk.database, caller.shop, found)
-        return answer(OneChangedSubscription(True, _shape(asked, seen, changed, balance)))
+        portal_url = services.portal_url(seen.portal)
+        shape = changed_shape(seen, done, balance, portal_url, preview=asked.preview)
+        return _answered(OneChangedSubscription(True, shape), done.difference)
 
     return await once.answer(caller.shop, work)
+
+
+def _answered(body: OneChangedSubscription, difference: Difference) -> Response:
+    """The answer: 202 while a bank has not said what became of a charge."""
+    # Who asks again learns what the bank has said by then.
+    response = answer(body, Passing if difference.is_open else Response)
+    response.status_code = 202 if difference.is_open else 200
+    return response
 
 
 async def _read(request: Request, *known: str) -> dict[str, object]:
@@ -288,7 +275,7 @@ async def _cancel(asked: _Asked) -> Changed:
     return await act(asked.subscription_id, by="api", **asked.named)
 
 
-async def _plan(asked: _Asked) -> Changed:
+async def _plan(asked: _Asked) -> Changed | ChangedAtOnce:
     when = asked.fields.get("when", _AT[0])
     if when not in _AT:
         raise Malformed(f"when is not one of {', '.join(_AT)}", "when")
@@ -298,6 +285,9 @@ async def _plan(asked: _Asked) -> Changed:
     if not given and version is None:
         raise Malformed(f"nothing says what it is to become; send {', '.join(_PLAN)}", "package_version_id")
     plan = Plan(_version_id(version), **{name: _text(value, name) for name, value in given.items()})
+    if prorating is Prorating.CHARGE_NOW:
+        at_once = AtOnce(asked.subscription_id, plan, by="api", request_key=asked.key, **asked.named)
+        return await change_and_charge(asked.services.desk, asked.caller.shop, at_once)
     act = partial(change_plan, asked.services.desk.database, asked.caller.shop, prorating=prorating)
     return await act(asked.subscription_id, plan, by="api", at_once=when != _AT[0], **asked.named)
 
@@ -362,25 +352,3 @@ def _moment(value: object) -> datetime | None:
         return read_moment(str(value))
     except ValueError as error:
         raise Malformed(f"until {error}", "until") from error
-
-
-def _shape(asked: _Asked, seen: SeenSubscription, changed: Changed, balance: Decimal) -> ChangedSubscription:
-    prorated = changed.proration.amount if changed.proration else Decimal(0)
-    if asked.preview:
-        balance += prorated
-    version = changed.subscription
-    terms = version.as_charged_next.package.terms
-    at = version.charged_next_at
-    shape = subscription_shape(replace(seen, subscription=version), asked.services.portal_url(seen.portal))
-    return ChangedSubscription(
-        **msgspec.structs.asdict(shape),
-        preview=asked.preview,
-        replaced=change_object(seen.subscription, changed.replaced),
-        charged_now=price_text(Decimal(0), terms.currency),
-        next_charge_at=int(at.timestamp()) if at else 0,
-        next_charge_amount=price_text(
-            charge_for(terms.price, balance, terms.currency) if at else Decimal(0), terms.currency
-        ),
-        balance=plain_number(balance),
-        prorated=plain_number(prorated),
-    )

@@ -1,0 +1,359 @@
+"""Changing a plan at once, and charging the difference for the rest of the period that is paid.
+
+It is a charge that is not a period: an order of its own, under the same rules as every charge. The
+plan changes with its approval, in the same statement (`difference_is_paid` of the schema), whoever
+hears of that; until then the subscription waits, and is neither charged nor changed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from decimal import Decimal
+from functools import partial
+
+import msgspec
+import structlog
+
+from paydesk.adapters.acquirers.interface import (
+    Acquirer,
+)
+from paydesk.adapters.acquirers.purchases import CardDetails, Purchase
+from paydesk.adapters.vault import Sealed
+from paydesk.core.clock import utc_now
+from paydesk.core.errors import Busy, Conflict, NotFound, Unavailable, Unsure
+from paydesk.core.money import minor_digits
+from paydesk.database.pool import AWAY, Database
+from paydesk.database.records import record_if_any, record_of
+from paydesk.database.statements import Connection, load_statements
+from paydesk.domain.alarms.kinds import AlarmKind
+from paydesk.domain.alarms.raising import settle_alarms
+from paydesk.domain.billing.calling import Begun, call_and_record
+from paydesk.domain.billing.charging_saved import NotCharged
+from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.payments.desk import FIRST_LOOK, KEY_LIFETIME, Desk
+from paydesk.domain.payments.forgotten_purchases import Wish
+from paydesk.domain.payments.marking import BegunAttempt, difference_mark
+from paydesk.domain.payments.stored_cards import CARD_NUMBER
+from paydesk.domain.subscriptions.changing import Changed
+from paydesk.domain.subscriptions.changing_plans import Plan, PlanAtOnce, Prorating, change_plan, plan_at_once
+from paydesk.domain.subscriptions.ending import READ_AGAIN, find_row
+from paydesk.domain.subscriptions.lifecycle import Canceller
+from paydesk.domain.subscriptions.prorating import Proration, least_charge
+from paydesk.domain.subscriptions.rows import subscription_of
+
+queries = load_statements(__package__ or "", "charging_differences.sql")
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What was charged for a change at once, or (`is_open`) may have been: the bank has not told.
+
+    Of a preview it has no payment. `amount` is 0 if nobody was asked, `taken_up` what counts of a
+    charge that our database had forgotten.
+    """
+
+    amount: Decimal = Decimal(0)
+    payment_id: int | None = None
+    is_open: bool = False
+    taken_up: Decimal = Decimal(0)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedAtOnce:
+    """What came of the wish, and what of its charge."""
+
+    changed: Changed
+    difference: Difference = field(default_factory=Difference)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """The order of the next difference; `forgotten` is what it has taken already, unknown to us."""
+
+    merchant_order_id: str
+    forgotten: Decimal | None
+    payment_id: int | None
+    attempt_id: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Card:
+    """What a subscription is charged by."""
+
+    acquirer: str
+    network_reference: str
+    date_start: datetime
+    card_id: int
+    number_sealed: bytes | None = field(repr=False)
+    vault_key_id: str
+    exp_month: int
+    exp_year: int
+    holder: str
+    refused_as: str
+    stored_reference: str = field(repr=False)
+    suspended: bool
+
+
+class _Known(msgspec.Struct, frozen=True):
+    """A difference that was begun, and what became of it."""
+
+    subscription_id: int
+    attempt_id: int
+    state: str
+    charged: Decimal
+    package_version_id: int
+    period_number: int
+    began_at: datetime
+    ends_at: datetime
+    at: datetime
+    old_price: Decimal
+    new_price: Decimal
+    given_back: Decimal
+    amount: Decimal
+    payment_id: int
+    decline_reason: str | None
+
+    @property
+    def proration(self) -> Proration:
+        """What it put into the balance, if it is paid."""
+        return msgspec.convert(self, Proration, from_attributes=True)
+
+
+@dataclass(frozen=True, slots=True)
+class AtOnce:
+    """Which subscription is to be of which other terms now, and by whose wish.
+
+    `request_key` is the caller's own name for it: who sends it again gets what became of it. `now`
+    is the shop's time, UTC; a `preview` moves nothing.
+    """
+
+    subscription_id: int
+    plan: Plan
+    by: Canceller
+    now: datetime
+    request_key: str | None = None
+    preview: bool = False
+
+
+async def change_and_charge(desk: Desk, shop: Shop, wish: AtOnce) -> ChangedAtOnce:
+    """Have a subscription be of other terms now, and charge what the rest of the period that is
+    paid costs more, its balance included. Moves money.
+
+    Less than acquirers charge, or a credit, waits in the balance, and nobody is asked. If the
+    acquirer answers late, the plan stays as it is until that is paid.
+
+    Raises: as `change_plan` at once; NotCharged if the bank declined, and nothing has changed;
+        Conflict for what is paid by direct debit; Held; Unavailable; Unsure.
+    """
+    if not wish.preview:
+        if known := await _by_key(desk.database, shop, wish):
+            return await _same(desk.database, shop, known, wish)
+        await desk.gate.require()
+    for _ in range(READ_AGAIN):
+        if done := await _tried(desk, shop, wish):
+            return done
+    raise Busy("the subscription is changing all the time; try again")
+
+
+async def _tried(desk: Desk, shop: Shop, wish: AtOnce) -> ChangedAtOnce | None:
+    """What came of the wish for the subscription as it stands; None if it has changed meanwhile."""
+    database, of = desk.database, wish.subscription_id
+    planned = await plan_at_once(database, shop, of, wish.plan, by=wish.by, now=wish.now, preview=wish.preview)
+    if planned is None:
+        return ChangedAtOnce(await _unchanged(database, shop, of))
+    place = await _place(database, shop, of)
+    if place.forgotten is None and not planned.due:
+        later = partial(change_plan, at_once=True, prorating=Prorating.NEXT_CHARGE)
+        changed = await later(database, shop, of, wish.plan, by=wish.by, now=wish.now, preview=wish.preview)
+        return ChangedAtOnce(changed)
+    if wish.preview:
+        return ChangedAtOnce(_changed(planned), _previewed(planned, place))
+    if place.forgotten is not None:
+        taken_up = await _take_up(database, shop, planned, place, wish)
+        return ChangedAtOnce(_changed(planned), Difference(taken_up=place.forgotten)) if taken_up else None
+    if begun := await _begin(desk, shop, planned, place, wish):
+        return await _charge(desk, shop, planned, begun, wish)
+    known = await _by_key(database, shop, wish)
+    return await _same(database, shop, known, wish) if known is not None else None
+
+
+def _changed(planned: PlanAtOnce) -> Changed:
+    step = planned.step
+    replaced = subscription_of(planned.row).change
+    return Changed(step.version, replaced, carried_out=step.carried_out, proration=step.proration)
+
+
+def _previewed(planned: PlanAtOnce, place: _Place) -> Difference:
+    return Difference(planned.due) if place.forgotten is None else Difference(taken_up=place.forgotten)
+
+
+async def _unchanged(database: Database, shop: Shop, subscription_id: int) -> Changed:
+    return Changed(subscription_of(await find_row(database, shop, subscription_id)), moved=False)
+
+
+async def _place(database: Connection, shop: Shop, subscription_id: int) -> _Place:
+    found = queries.find_place(database, merchant_id=shop.merchant_id, live=shop.live, subscription_id=subscription_id)
+    return record_of(_Place, await found)
+
+
+def _noted(shop: Shop, planned: PlanAtOnce, wish: AtOnce) -> dict[str, object]:
+    """A difference as the statements write it down."""
+    version = planned.step.version
+    package, currency = version.package, version.package.terms.currency
+    return {
+        "merchant_id": shop.merchant_id,
+        "live": shop.live,
+        "subscription_id": version.id,
+        "revision": planned.row.revision,
+        "request_key": wish.request_key,
+        "package_version_id": package.version_id,
+        "renewal_at": version.date_next,
+        "asked_by": wish.by,
+        "proration": msgspec.json.encode(planned.proration).decode(),
+        "charge_digits": minor_digits(currency),
+        "least_charge": least_charge(currency),
+    }
+
+
+async def _take_up(database: Database, shop: Shop, planned: PlanAtOnce, place: _Place, wish: AtOnce) -> bool:
+    """Whether the plan was changed for what a forgotten charge has taken. Moves no money."""
+    noted = _noted(shop, planned, wish)
+    async with database.acquire() as connection, connection.transaction():
+        attempt_id = await queries.take_up_difference(connection, **noted, attempt_id=place.attempt_id)
+        if attempt_id is None:
+            return False
+        names = {"merchant_id": shop.merchant_id, "live": shop.live, "attempt_id": attempt_id}
+        await queries.pay_difference(connection, **names, now=wish.now)
+        subject = f"payment {place.payment_id}"
+        kind, why = AlarmKind.plan_forgotten, "the change was asked for again"
+        await settle_alarms(connection, kind, [subject], shop=shop, by=why, now=utc_now())
+    log.warning("a forgotten difference is taken up", subscription_id=planned.row.id, payment_id=place.payment_id)
+    return True
+
+
+async def _begin(desk: Desk, shop: Shop, planned: PlanAtOnce, place: _Place, wish: AtOnce) -> Begun | None:
+    """Commit the intent; None if the subscription has changed, or the key was used, meanwhile.
+    Moves no money.
+
+    Raises: Conflict, Unavailable, Unsure.
+    """
+    names = {"merchant_id": shop.merchant_id, "live": shop.live, "subscription_id": planned.row.id}
+    card = record_of(_Card, await queries.find_charged_card(desk.database, **names))
+    acquirer, opened = _chargeable(desk, shop, card)
+    real_now = utc_now()
+    not_after = real_now + KEY_LIFETIME
+    try:
+        row = await queries.begin_difference(
+            desk.database,
+            **_noted(shop, planned, wish),
+            merchant_order_id=place.merchant_order_id,
+            amount=planned.due,
+            pads=desk.pads,
+            not_after=not_after,
+            lookup_at=real_now + FIRST_LOOK,
+            now=wish.now,
+        )
+    except AWAY as error:
+        raise Unsure(
+            f"it is not known whether the difference of subscription {planned.row.id} was begun: the database went "
+            "away over it; ask again with the same key, and money moves once"
+        ) from error
+    begun = record_if_any(BegunAttempt, row)
+    if begun is None:
+        return None
+    purchase = Purchase(
+        key=begun.idempotency_key,
+        amount=begun.amount,
+        currency=begun.currency,
+        card=opened,
+        capture=True,
+        not_after=not_after,
+        network_reference=card.network_reference,
+        stored_reference=card.stored_reference,
+        mark=difference_mark(begun, planned.row.id, planned.proration.period_number),
+    )
+    # A difference that was forgotten may be asked for at any time after the subscription began: the
+    # acquirer may have forgotten its key, too.
+    age = max(wish.now - card.date_start, timedelta(0))
+    asked = Wish(
+        shop,
+        begun.attempt_id,
+        purchase,
+        desk.pads,
+        may_be_old=age > acquirer.key_lifetime,
+        was_forgotten=begun.was_forgotten,
+        since=real_now - age,
+    )
+    return Begun(begun, acquirer, asked)
+
+
+def _chargeable(desk: Desk, shop: Shop, card: _Card) -> tuple[Acquirer, CardDetails]:
+    """The acquirer that charges a subscription's card, and the card; its number stays in memory
+    only for the call.
+
+    Raises: Conflict, Unavailable, each saying why.
+    """
+    if card.suspended:
+        raise Conflict("this shop takes no payments at the moment")
+    if card.refused_as:
+        raise Conflict("the bank has refused this card for good; its customer has to give another one")
+    acquirer = desk.acquirers.get(card.acquirer)
+    kept = card.stored_reference or (acquirer is not None and acquirer.keeps_cards)
+    if acquirer is None or (card.number_sealed is None and not kept):
+        raise Unavailable(f"what keeps this card, {card.acquirer}, is not set up any more")
+    number = ""
+    if not kept and card.number_sealed is not None:
+        sealed = Sealed(card.vault_key_id, card.number_sealed)
+        named = {"merchant_id": shop.merchant_id, "row_id": card.card_id}
+        number = desk.vault.open(sealed, purpose=CARD_NUMBER, **named).decode()
+    return acquirer, CardDetails(number, card.exp_month, card.exp_year, card.holder)
+
+
+async def _charge(desk: Desk, shop: Shop, planned: PlanAtOnce, begun: Begun, wish: AtOnce) -> ChangedAtOnce:
+    """Ask the acquirer, and say what became of it. Moves money. Raises: NotCharged."""
+    await call_and_record(desk, shop, begun, now=wish.now)
+    before = subscription_of(planned.row)
+    try:
+        known = await _known(desk.database, shop, attempt_id=begun.report.attempt_id)
+        if known is None:
+            raise NotFound("the test side was started anew, and this charge is gone with it")
+        done = await _same(desk.database, shop, known, wish)
+    except AWAY:
+        whole = Difference(begun.report.amount, begun.report.payment_id, is_open=True)
+        return ChangedAtOnce(Changed(before, moved=False), whole)
+    replaced = before.change if done.changed.moved else None
+    return replace(done, changed=replace(done.changed, replaced=replaced))
+
+
+async def _by_key(database: Database, shop: Shop, wish: AtOnce) -> _Known | None:
+    """The difference that was begun under the caller's key."""
+    return None if wish.request_key is None else await _known(database, shop, request_key=wish.request_key)
+
+
+async def _known(
+    database: Database, shop: Shop, *, request_key: str | None = None, attempt_id: int | None = None
+) -> _Known | None:
+    """The difference that was begun under a caller's key, or by an attempt."""
+    asked = {"merchant_id": shop.merchant_id, "live": shop.live, "request_key": request_key, "attempt_id": attempt_id}
+    return record_if_any(_Known, await queries.find_difference(database, **asked))
+
+
+async def _same(database: Database, shop: Shop, known: _Known, wish: AtOnce) -> ChangedAtOnce:
+    """What became of a difference that was begun before.
+
+    Raises: Conflict if the key named another subscription then; NotCharged if it took nothing.
+    """
+    if known.subscription_id != wish.subscription_id:
+        raise Conflict("this Idempotency-Key came with another request before; use a new key for each new request")
+    if known.state == "declined":
+        raise NotCharged(
+            f"the charge was declined ({known.decline_reason}): nothing was taken, and subscription "
+            f"{wish.subscription_id} keeps its plan"
+        )
+    unchanged = await _unchanged(database, shop, wish.subscription_id)
+    if known.state == "open":
+        return ChangedAtOnce(unchanged, Difference(known.charged, known.payment_id, is_open=True))
+    changed = replace(unchanged, moved=True, proration=known.proration)
+    return ChangedAtOnce(changed, Difference(known.charged, known.payment_id))

@@ -1,0 +1,33 @@
+"""Charges for another plan whose change this database has forgotten:
+an operator is told of them.
+"""
+
+from __future__ import annotations
+
+from paydesk.adapters.acquirers.listing import ListedPurchase
+from paydesk.adapters.acquirers.marks import PurchaseKind
+from paydesk.core.clock import utc_now
+from paydesk.core.money import written
+from paydesk.database.pool import Database
+from paydesk.domain.alarms.kinds import AlarmKind
+from paydesk.domain.alarms.raising import Alarm, raise_alarms
+from paydesk.domain.merchants.shop import Shop
+
+
+async def name_forgotten_plan(database: Database, shop: Shop, listed: ListedPurchase, payment_id: int) -> None:
+    """Raise an alarm for an adopted purchase that was for another plan of a subscription.
+    Moves no money.
+
+    The subscription itself is left as it is: to what it was to change nobody knows any more, and
+    whoever asks for that again is not charged once more (`billing/charging_differences.py`).
+    """
+    mark = listed.mark
+    if mark is None or mark.kind is not PurchaseKind.ORDER or not mark.subscription_id or mark.terms:
+        return
+    why = (
+        f"{written(listed.amount, listed.currency)} {listed.currency} was charged for another plan of subscription "
+        f"{mark.subscription_id}, order {mark.order}, and the change was forgotten"
+    )
+    details = {"subscription": mark.subscription_id, "order": mark.order}
+    alarm = Alarm(AlarmKind.plan_forgotten, f"payment {payment_id}", why, shop, details)
+    await raise_alarms(database, [alarm], now=utc_now())

@@ -1,0 +1,369 @@
+"""A plan changes within a period, and the difference is charged at once: once, and exactly."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests import breaking
+from tests.banks import ObedientBank, answering
+from tests.domain.operations.books import Books
+from tests.domain.subscriptions.test_changing_plans import DAY, PRO, TRIAL, amounts, due, renewed, to
+from tests.domain.subscriptions.test_prorating import THIRTY_DAYS, balance, prorated
+from tests.proving import check
+from tests.shopfront import MONTHLY
+from tests.till import Till
+
+from paydesk.adapters.acquirers.interface import DeclineReason, OutcomeUnknown
+from paydesk.core.clock import utc_now
+from paydesk.core.errors import Busy, Conflict
+from paydesk.core.periods import Period
+from paydesk.domain.billing.charging_differences import AtOnce, ChangedAtOnce, change_and_charge
+from paydesk.domain.billing.charging_saved import NotCharged
+from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.payments.desk import Desk
+from paydesk.domain.subscriptions.changing import cancel_later, pause
+from paydesk.domain.subscriptions.changing_plans import Plan
+from paydesk.domain.subscriptions.ending import cancel
+from paydesk.domain.subscriptions.lifecycle import Subscription
+
+FAILS_LATER = "4000000000000341"
+TEN = 10 * DAY
+
+
+async def charged(
+    till: Till, begun: Subscription, plan: Plan = PRO, at: datetime | None = None, **how: Any
+) -> ChangedAtOnce:
+    wish = AtOnce(begun.id, plan, "api", at or begun.date_start + TEN, **how)
+    return await change_and_charge(till.desk, till.shop, wish)
+
+
+async def wrong(till: Till) -> list[str]:
+    """What `paydesk check` finds without the simulated bank as its witness."""
+    found = await check(till.database, now=utc_now(), merchant_id=till.shop.merchant_id)
+    return [f"{one.rule.statement}: {one.differences}" for one in found if one.found]
+
+
+def orders(rows: list[Any]) -> list[tuple[str, str, Decimal]]:
+    return [(row["merchant_order_id"], row["state"], row["amount"]) for row in rows]
+
+
+async def test_the_difference_is_charged_now_and_the_next_period_on_its_day(subscriber: Till, charges: Any) -> None:
+    begun = await subscriber.subscribe(THIRTY_DAYS)
+    seen = await charged(subscriber, begun, preview=True)
+    assert (seen.difference.amount, seen.difference.payment_id) == (Decimal("13.33"), None)
+    assert seen.changed.proration is not None
+    assert (await subscriber.now(begun), amounts(charges)) == (begun, [Decimal(10)])
+    done = await charged(subscriber, begun)
+    assert (done.difference.amount, done.difference.is_open) == (Decimal("13.33"), False)
+    assert done.changed.proration == seen.changed.proration
+    now = await subscriber.now(begun)
+    assert now == done.changed.subscription
+    assert (now.package.terms.price, now.date_next, now.counter) == (Decimal(30), begun.date_next, 1)
+    assert await balance(subscriber, begun) == Decimal("0.0033")
+    assert amounts(charges) == [Decimal(10), Decimal("13.33")]
+    assert orders(await subscriber.payments())[1:] == [("club-1:plan-1", "captured", Decimal("13.33"))]
+    assert await subscriber.problems() == []
+    await renewed(subscriber, now)
+    assert amounts(charges) == [Decimal(10), Decimal("13.33"), Decimal(30)]
+    assert await balance(subscriber, begun) == Decimal("0.0033")
+    assert await subscriber.problems() == []
+
+
+EXAMPLES = (Path(__file__).parents[3] / "docs" / "integrate.md").read_text().split("| charged now | next charges |")[1]
+
+
+@pytest.mark.parametrize("row", EXAMPLES.split("\n\n")[0].splitlines()[2:])
+async def test_the_examples_of_the_docs_are_charged_so(subscriber: Till, charges: Any, row: str) -> None:
+    begins, length, after, old, new, now, later, left = [cell.strip() for cell in row.strip("|").split("|")]
+    period = Period(1, "month") if "month" in length else Period(30, "day")
+    at = datetime(2027, *{"1 June": (6, 1), "31 January": (1, 31)}[begins], tzinfo=UTC)
+    begun = await subscriber.subscribe(replace(MONTHLY, period=period, price=Decimal(old)), now=at)
+    done = await charged(subscriber, begun, Plan(price=new), at + int(after.split()[0]) * DAY)
+    assert f"{done.difference.amount:.2f}" == now
+    current = await subscriber.now(begun)
+    for said in later.split(", "):
+        amount, _, day = said.partition(" on ")
+        assert not day or f"{due(current):%-d %B}" == day
+        current = await renewed(subscriber, current)
+        assert (await subscriber.payments())[-1]["amount"] == Decimal(amount)
+    assert await balance(subscriber, begun) == Decimal(left)
+    assert await subscriber.problems() == []
+
+
+async def test_its_pingback_is_of_an_order_of_its_own(subscriber: Till) -> None:
+    begun = await subscriber.subscribe(THIRTY_DAYS)
+    done = await charged(subscriber, begun)
+    (told,) = await subscriber.told(done.difference.payment_id)
+    assert (told["event"], "subscription" in told) == ("payment", False)
+    assert told["payment_order"]["merchant_order_id"] == "club-1:plan-1"
+    assert told["payment_order"]["paid_amount"] == Decimal("13.33")
+
+
+async def test_what_was_charged_can_be_given_back_and_is_bounded(subscriber: Till) -> None:
+    begun = await subscriber.subscribe(THIRTY_DAYS)
+    payment_id = (await charged(subscriber, begun)).difference.payment_id
+    assert payment_id is not None
+    await subscriber.give_back(payment_id, "3.33")
+    with pytest.raises(Exception, match=r"10\.00 USD|at most"):
+        await subscriber.give_back(payment_id, "10.01")
+    with pytest.raises(Conflict, match="given back"):
+        await charged(subscriber, begun, Plan(price="40.00"))
+    assert await subscriber.problems() == []
+
+
+async def test_changed_twice_in_a_period_each_difference_has_its_order(subscriber: Till, charges: Any) -> None:
+    begun = await subscriber.subscribe(THIRTY_DAYS)
+    await charged(subscriber, begun)
+    await charged(subscriber, begun, Plan(price="60.00"), begun.date_start + 20 * DAY)
+    assert amounts(charges) == [Decimal(10), Decimal("13.33"), Decimal(10)]
+    assert [row[0] for row in orders(await subscriber.payments())[1:]] == ["club-1:plan-1", "club-1:plan-2"]
+    # A third at each price: 100 / 3, of which 33.33 were charged.
+    assert await balance(subscriber, begun) == Decimal("0.0033")
+    assert await subscriber.problems() == []
+
+
+async def test_declined_the_plan_stays_and_the_next_try_has_the_same_order(subscriber: Till, charges: Any) -> None:
+    begun = await subscriber.subscribe(THIRTY_DAYS, FAILS_LATER)
+    for number in (1, 2):
+        with pytest.raises(NotCharged, match=r"declined \(.+\): nothing was taken, and .* keeps its plan"):
+            await charged(subscriber, begun)
+        assert await subscriber.now(begun) == begun
+        assert (await subscriber.attempt_states())[1:] == ["declined"] * number
+        assert await subscriber.problems() == []
+    assert orders(await subscriber.payments())[1:] == [("club-1:plan-1", "declined", Decimal("13.33"))]
+    assert await balance(subscriber, begun) == 0
+    # Its renewal is tried by the card that it has: the number was not erased with that charge.
+    assert await subscriber.charge(due(begun)) == 1
+
+
+async def test_a_lost_answer_holds_back_the_renewal_until_it_is_known(subscriber: Till, charges: Any) -> None:
+    begun = await subscriber.subscribe(THIRTY_DAYS)
+    bank = subscriber.desk.acquirer_for(live=False)
+
+    async def lost(purchase: Any) -> Any:
+        await bank.charge_stored(purchase)
+        raise OutcomeUnknown("the answer was lost")
+
+    losing = subscriber.at(answering(bank, charge_stored=lost))
+    done = await charged(losing, begun, request_key="key-1")
+    assert (done.difference.is_open, done.changed.moved) == (True, False)
+    assert (await subscriber.now(begun)).package == begun.package
+    assert await subscriber.problems() == []
+    assert await charged(losing, begun, request_key="key-1") == done
+    for wish in (charged(losing, begun), to(subscriber, begun), charged(losing, begun, request_key="key-2")):
+        with pytest.raises(Busy, match="being charged"):
+            await wish
+    assert await subscriber.charge(due(begun)) == 0
+    await subscriber.settle_all(minutes=1)
+    now = await subscriber.now(begun)
+    assert (now.package.terms.price, now.date_next) == (Decimal(30), begun.date_next)
+    again = await charged(subscriber, begun, request_key="key-1")
+    assert (again.difference.is_open, again.difference.payment_id) == (False, done.difference.payment_id)
+    assert amounts(charges) == [Decimal(10), Decimal("13.33")]
+    assert await subscriber.problems() == []
+    await renewed(subscriber, now)
+    assert amounts(charges) == [Decimal(10), Decimal("13.33"), Decimal(30)]
+    assert await balance(subscriber, begun) == Decimal("0.0033")
+    assert await subscriber.problems() == []
+
+
+async def test_what_never_reached_the_bank_is_given_up_and_undone_if_it_turns_up(
+    subscriber: Till, obedient: ObedientBank
+) -> None:
+    till = subscriber.at(obedient)
+    begun = await till.subscribe(THIRTY_DAYS)
+    obedient.lose, obedient.hide = "answer", True
+    assert (await charged(till, begun)).difference.is_open
+    obedient.lose, obedient.hide = "", False
+    await till.settle_all(minutes=3)
+    now = await till.now(begun)
+    assert now == begun
+    assert (await till.attempt_states())[1:] == ["failed"]
+    assert await wrong(till) == []
+    obedient.hidden.clear()
+    for minutes in (5, 10, 70):
+        await till.settle_all(minutes=minutes)
+    assert (await till.attempt_states())[1:] == ["voided"]
+    assert await till.now(begun) == begun
+    assert len(obedient.kept) == 1
+    assert await wrong(till) == []
+
+
+async def test_cancelled_while_it_is_charged_it_stays_cancelled_and_the_money_counts(subscriber: Till) -> None:
+    begun = await subscriber.subscribe(THIRTY_DAYS)
+    bank = subscriber.desk.acquirer_for(live=False)
+
+    async def lost(purchase: Any) -> Any:
+        await bank.charge_stored(purchase)
+        raise OutcomeUnknown("the answer was lost")
+
+    await charged(subscriber.at(answering(bank, charge_stored=lost)), begun)
+    await cancel(subscriber.database, subscriber.shop, begun.id, by="customer", now=begun.date_start + TEN)
+    await subscriber.settle_all(minutes=1)
+    now = await subscriber.now(begun)
+    assert (now.state, now.package.terms.price, now.date_next) == ("Cancelled", Decimal(30), None)
+    assert await subscriber.events() == ["payment", "subscription_cancelled", "payment"]
+    assert await subscriber.problems() == []
+
+
+async def test_a_change_that_was_to_come_is_replaced_once_it_is_paid(subscriber: Till) -> None:
+    begun = await subscriber.subscribe(THIRTY_DAYS)
+    waiting = await cancel_later(subscriber.database, subscriber.shop, begun.id, by="api", now=begun.date_start)
+    done = await charged(subscriber, begun)
+    assert done.changed.replaced == waiting.subscription.change
+    now = await subscriber.now(begun)
+    assert (now.change, now.date_next) == (None, begun.date_next)
+    assert await subscriber.problems() == []
+    await renewed(subscriber, now)
+    assert await subscriber.problems() == []
+
+
+async def test_declined_a_change_that_was_to_come_still_comes(subscriber: Till) -> None:
+    begun = await subscriber.subscribe(THIRTY_DAYS, FAILS_LATER)
+    waiting = await cancel_later(subscriber.database, subscriber.shop, begun.id, by="api", now=begun.date_start)
+    with pytest.raises(NotCharged):
+        await charged(subscriber, begun)
+    assert await subscriber.now(begun) == waiting.subscription
+    assert await subscriber.problems() == []
+
+
+@pytest.mark.parametrize(
+    ("first", "plan", "left"),
+    [("10.00", Plan(price="10.60"), "0.4"), ("30.00", Plan(price="5.00"), "-16.6667")],
+    ids=["too little", "a credit"],
+)
+async def test_too_little_and_a_credit_wait_in_the_balance(
+    subscriber: Till, charges: Any, first: str, plan: Plan, left: str
+) -> None:
+    begun = await subscriber.subscribe(replace(THIRTY_DAYS, price=Decimal(first)))
+    done = await charged(subscriber, begun, plan)
+    assert (done.difference.amount, done.changed.moved) == (Decimal(0), True)
+    assert await balance(subscriber, begun) == Decimal(left)
+    assert amounts(charges) == [Decimal(first)]
+    assert await subscriber.problems() == []
+
+
+async def test_a_balance_is_charged_with_it(subscriber: Till, charges: Any) -> None:
+    begun = await subscriber.subscribe(THIRTY_DAYS)
+    await prorated(subscriber, begun, Plan(price="10.60"), begun.date_start + TEN)
+    await charged(subscriber, begun)
+    assert amounts(charges) == [Decimal(10), Decimal("13.33")]
+    assert await balance(subscriber, begun) == Decimal("0.0033")
+    assert await subscriber.problems() == []
+
+
+async def test_one_of_many_at_once_charges(subscriber: Till, charges: Any) -> None:
+    begun = await subscriber.subscribe(THIRTY_DAYS)
+    answers = await asyncio.gather(*(charged(subscriber, begun) for _ in range(12)), return_exceptions=True)
+    assert [one for one in answers if not isinstance(one, ChangedAtOnce | Conflict)] == []
+    assert amounts(charges) == [Decimal(10), Decimal("13.33")]
+    assert await subscriber.problems() == []
+
+
+async def test_one_key_charges_once_and_is_of_one_subscription(subscriber: Till, charges: Any) -> None:
+    begun = await subscriber.subscribe(THIRTY_DAYS)
+    other = await subscriber.subscribe(THIRTY_DAYS, order="club-2")
+    answers = await asyncio.gather(*(charged(subscriber, begun, request_key="key-1") for _ in range(8)))
+    assert {one.difference.payment_id for one in answers if one.changed.moved} == {answers[0].difference.payment_id}
+    with pytest.raises(Conflict, match="another request"):
+        await charged(subscriber, other, request_key="key-1")
+    assert amounts(charges) == [Decimal(10), Decimal(10), Decimal("13.33")]
+
+
+async def test_what_can_not_be_charged_now_is_refused(subscriber: Till, charges: Any) -> None:
+    trial = await subscriber.subscribe(TRIAL, order="trial-1")
+    with pytest.raises(Conflict, match="is in its trial"):
+        await charged(subscriber, trial)
+    begun = await subscriber.subscribe(THIRTY_DAYS)
+    with pytest.raises(Conflict, match="another length"):
+        await charged(subscriber, begun, Plan(price="30.00", period="2m"))
+    with pytest.raises(Conflict, match="not paid yet"):
+        await charged(subscriber, begun, at=due(begun))
+    await pause(subscriber.database, subscriber.shop, begun.id, by="api", now=begun.date_start + DAY)
+    with pytest.raises(Conflict, match="is paused"):
+        await charged(subscriber, begun)
+    assert Decimal("13.33") not in amounts(charges)
+
+
+async def test_a_failing_subscription_is_refused(subscriber: Till) -> None:
+    begun = await subscriber.subscribe(THIRTY_DAYS, FAILS_LATER)
+    await subscriber.charge(due(begun))
+    with pytest.raises(Conflict, match="not paid yet"):
+        await charged(subscriber, begun)
+
+
+async def test_a_slow_method_is_refused(subscriber: Till) -> None:
+    begun = await subscriber.subscribe(THIRTY_DAYS)
+    await breaking.say(subscriber.database, "card", {"merchant_id": subscriber.shop.merchant_id}, slow=True)
+    with pytest.raises(Conflict, match="direct debit"):
+        await charged(subscriber, begun)
+
+
+async def test_a_request_that_is_refused_is_a_decline(subscriber: Till, obedient: ObedientBank) -> None:
+    till = subscriber.at(obedient)
+    begun = await till.subscribe(THIRTY_DAYS)
+    obedient.refuse = DeclineReason.INSUFFICIENT_FUNDS
+    with pytest.raises(NotCharged, match="insufficient_funds"):
+        await charged(till, begun, request_key="key-1")
+    obedient.refuse = None
+    with pytest.raises(NotCharged, match="insufficient_funds"):
+        await charged(till, begun, request_key="key-1")
+    assert not (await charged(till, begun, request_key="key-2")).difference.is_open
+    assert await wrong(till) == []
+
+
+async def forget_difference(till: Books, begun: Subscription, payment_id: int) -> None:
+    """The database is put back to before the difference was begun."""
+    database, merchant_id = till.database, till.shop.merchant_id
+    await breaking.forget(database, merchant_id, "subscription_proration", "subscription_difference")
+    await breaking.forget(database, merchant_id, "subscription_change")
+    await breaking.forget(database, merchant_id, "pingback", "ledger_entry", "payment_attempt", payment_id=payment_id)
+    await breaking.forget(database, merchant_id, "payment", id=payment_id)
+    version = begun.package.version_id
+    before = {"package_version_id": version, "balance": Decimal(0), "revision": begun.revision}
+    await breaking.say(database, "subscription", {"id": begun.id}, **before)
+
+
+async def test_a_forgotten_difference_is_named_and_taken_up_when_it_is_asked_for_again(desk: Desk, shop: Shop) -> None:
+    await breaking.paid_elsewhere(desk.database)
+    await breaking.no_alarms(desk.database)
+    books = Books(desk, shop)
+    begun = await books.subscribe(THIRTY_DAYS)
+    payment_id = (await charged(books, begun)).difference.payment_id
+    assert payment_id is not None
+    await forget_difference(books, begun, payment_id)
+    await books.compare(fix=True)
+    assert (await books.payment(payment_id))["merchant_order_id"] == "club-1:plan-1"
+    assert ("plan_forgotten", f"payment {payment_id}") in await books.alarms()
+    assert (await books.now(begun)).package.terms.price == 10
+    seen = await charged(books, begun, preview=True)
+    assert (seen.difference.amount, seen.difference.taken_up) == (Decimal(0), Decimal("13.33"))
+    done = await charged(books, begun, at=begun.date_start + 15 * DAY)
+    assert done.difference.taken_up == Decimal("13.33")
+    assert (await books.now(begun)).package.terms.price == 30
+    # Ten were due for the half that was left: what was paid more than that is the customer's.
+    assert await balance(books, begun) == Decimal("-3.33")
+    assert await books.alarms() == []
+    assert len(books.standings()) == 2
+
+
+async def test_a_forgotten_difference_that_no_list_has_told_of_is_not_charged_again(desk: Desk, shop: Shop) -> None:
+    books = Books(desk, shop)
+    begun = await books.subscribe(THIRTY_DAYS)
+    payment_id = (await charged(books, begun)).difference.payment_id
+    assert payment_id is not None
+    await forget_difference(books, begun, payment_id)
+    done = await charged(books, begun)
+    assert (done.difference.amount, done.difference.payment_id) == (Decimal("13.33"), payment_id)
+    assert len(books.standings()) == 2
+    await forget_difference(books, begun, payment_id)
+    held = await charged(books, begun, at=begun.date_start + 15 * DAY)
+    assert held.difference.is_open
+    assert len(books.standings()) == 2
+    assert "order_held" in [kind for kind, _ in await books.alarms()]
