@@ -69,15 +69,17 @@ class Subscriptions:
         With `now` it is of the other plan at once, which `undo` does not take back: nothing is
         charged or given back for the period that is paid, and the next one has the new price. With
         `proration_behavior="next_charge"` its charge has the difference for the rest of the period
-        besides.
+        besides. With `"charge_now"` that is charged now, and the plan changes once it is paid: if
+        `charge["status"]` is `processing`, the bank has not answered, and the plan is the old one
+        until it has. Call it again with the same `idempotency_key` after an error.
 
         Args: package_version_id is that of a subscription that was sold before (left out: its own);
             what else is given takes the place of what that says. `period` is written as in the
             form, `sku_id` needs `name` and `price`.
         Returns: as `cancel_later`.
         Raises: ApiError, with status 409 while it is charged, failing or paused, and if it runs out
-            by itself, with `now` also in its trial and for periods of another length; and as
-            `cancel` does.
+            by itself, with `now` also in its trial and for periods of another length; 402 if the
+            bank declined what was to be charged now, and nothing has changed; and as `cancel` does.
         """
         given: dict[str, str | int | None] = {
             "package_version_id": package_version_id,

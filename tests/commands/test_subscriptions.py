@@ -152,3 +152,16 @@ async def test_it_goes_on_by_another_plan_with_its_next_period(
     assert "at once it is of" in at_once.out
     assert "40.00 USD every 1 month" in at_once.out
     assert (await paydesk("subscription", "show", subscription, "--json")).result["price"] == "40.00"
+
+
+async def test_the_difference_is_charged_now_if_that_is_wanted(paydesk: Any, subscription: int) -> None:
+    change = ("subscription", "change", subscription, "--price", "30.00")
+    assert (await paydesk(*change, "--charge")).status == 2
+    assert (await paydesk(*change, "--now", "--prorate", "--charge")).status == 2
+    seen = await paydesk(*change, "--now", "--charge", "--preview")
+    assert "20.00 USD for the rest of the period would be charged now" in seen.out
+    assert "this is a preview" in seen.err
+    done = (await paydesk(*change, "--now", "--charge", "--json")).result
+    assert (done["price"], done["charged_now"], done["charge"]["status"]) == ("30.00", "20.00", "successful")
+    said = await paydesk("subscription", "change", subscription, "--price", "5.00", "--now", "--charge")
+    assert "less than 0 is a credit" in said.out

@@ -64,6 +64,14 @@ class TestTheRealService:
         at_once = await asyncio.to_thread(subscriptions.change, subscription_id, price="25.00", now=True)
         assert (at_once["price"], at_once["next_charge_amount"], at_once["charged_now"]) == ("25.00", "25.00", "0.00")
         assert at_once["replaced"] == changed["change_request"]
+        now: dict[str, Any] = {
+            "price": "50.00",
+            "now": True,
+            "proration_behavior": "charge_now",
+            "idempotency_key": "upgrade-1",
+        }
+        first, again = [await asyncio.to_thread(subscriptions.change, subscription_id, **now) for _ in range(2)]
+        assert (first["price"], first["charge"]["status"], first == again) == ("50.00", "successful", True)
         with pytest.raises(ValueError, match="time zone"):
             subscriptions.pause(subscription_id, datetime(2030, 1, 1))
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict
 from decimal import Decimal
 from typing import Annotated
 
 import typer
 
-from paydesk.commands.connecting import Deployment, again_under, command, deployment
+from paydesk.commands.connecting import again_under, command, deployment
+from paydesk.commands.money_desk import money_desk
 from paydesk.commands.printing import AsJson, note, show_facts, show_json
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import NotFound
@@ -20,11 +19,9 @@ from paydesk.database.pool import Database
 from paydesk.domain.merchants.idempotent_calls import check_request_key
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.merchants.test_clock import shop_time
-from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.for_api import SeenPayment, find_payment
 from paydesk.domain.payments.refunding import Refund, RefundStatus, shop_of_payment
 from paydesk.domain.payments.refunding import refund as give_back
-from paydesk.equipment import accounts_open, history_watched, live_acquirer, payment_desk, test_acquirer
 
 EXAMPLE = "Examples: paydesk refund 13330, paydesk refund 13330 --amount 4.00 --json"
 
@@ -49,7 +46,7 @@ async def refund(
         part = parse_typed(amount, seen.currency, "--amount") if amount is not None else None
         if shop.live and not yes:
             typer.confirm(_question(shop, seen, part), abort=True, err=True)
-        async with _desk(here) as desk:
+        async with money_desk(here) as desk:
             now = await shop_time(here.database, shop, real_now=utc_now())
             with again_under(wish, f"paydesk refund {payment_id}{'' if amount is None else f' --amount {part}'}"):
                 given = await give_back(
@@ -75,20 +72,6 @@ def _question(shop: Shop, seen: SeenPayment, part: Decimal | None) -> str:
     return (
         f"Give back {what} of live payment {seen.id}, order {seen.merchant_order_id!r} of merchant {shop.merchant_id}?"
     )
-
-
-@asynccontextmanager
-async def _desk(here: Deployment) -> AsyncIterator[Desk]:
-    """A desk with the acquirers of test and live payments, for a block."""
-    async with AsyncExitStack() as stack:
-        acquirer, live = test_acquirer(here.settings), live_acquirer(here.settings)
-        for one in (acquirer, live):
-            if one is not None:
-                stack.push_async_callback(one.close)
-        desk = payment_desk(here.settings, here.database, here.vault, acquirer, live, gate=here.history.gate)
-        await stack.enter_async_context(accounts_open(desk))
-        await stack.enter_async_context(history_watched(here.settings, desk, here.history))
-        yield desk
 
 
 def _show(given: Refund, *, as_json: bool) -> None:

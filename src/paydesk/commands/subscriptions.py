@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from paydesk.commands.connecting import Deployment, command, deployment
+from paydesk.commands.money_desk import money_desk
 from paydesk.commands.options import EitherSide, HowMany
 from paydesk.commands.printing import AsJson, note, show_facts, show_json, show_table, shown
 from paydesk.core.clock import utc_now
@@ -18,6 +19,7 @@ from paydesk.core.money import written
 from paydesk.core.paging import read_moment
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.audit import COMMAND_LINE
+from paydesk.domain.billing.charging_differences import AtOnce, ChangedAtOnce, Difference, change_and_charge
 from paydesk.domain.merchants.merchant import find_merchant, shop_of
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.merchants.test_clock import shop_time
@@ -122,6 +124,10 @@ async def change_(
         bool,
         typer.Option("--prorate", help="With --now: the next charge has the difference for the rest of the period."),
     ] = False,
+    charge: Annotated[
+        bool,
+        typer.Option("--charge", help="With --now: the difference is charged now, the plan changes once it is paid."),
+    ] = False,
     preview: Preview = False,
     as_json: AsJson = False,
 ) -> None:
@@ -130,10 +136,15 @@ async def change_(
     """
     if (version, price, period, sku, name) == (None,) * 5:
         raise typer.BadParameter("say what it is to become: --version, --price, --period, --sku or --name")
-    if prorate and not now_:
-        raise typer.BadParameter("--prorate is for a change --now; with its period nothing is prorated")
+    if (prorate or charge) and not now_:
+        raise typer.BadParameter("--prorate and --charge are for a change --now; with its period nothing is prorated")
+    if prorate and charge:
+        raise typer.BadParameter("the difference is for the next charge (--prorate), or charged now (--charge)")
     prorating = Prorating.NEXT_CHARGE if prorate else Prorating.NONE
     plan = Plan(version, sku_id=sku, name=name, price=price, period=period)
+    if charge:
+        await _change_and_charge(subscription_id, plan, preview=preview, as_json=as_json)
+        return
 
     async def wish(database: Database, shop: Shop, subscription_id: int, *, now: datetime, preview: bool) -> Changed:
         act = partial(change_plan, database, shop, subscription_id, plan, by="merchant", at_once=now_)
@@ -179,24 +190,57 @@ async def _change(
         shop = await shop_of_subscription(here.database, subscription_id)
         now = await shop_time(here.database, shop, real_now=utc_now())
         changed = await wish(here.database, shop, subscription_id, now=now, preview=preview)
-        seen = replace(
-            await find_subscription_for_api(here.database, shop, subscription_id), subscription=changed.subscription
-        )
+        seen = await find_subscription_for_api(here.database, shop, subscription_id)
+    _tell(here, seen, ChangedAtOnce(changed), preview=preview, as_json=as_json)
+
+
+async def _change_and_charge(subscription_id: int, plan: Plan, *, preview: bool, as_json: bool) -> None:
+    """Change a plan now, and charge the difference. Moves money."""
+    async with deployment(moves_money=True) as here, money_desk(here) as desk:
+        shop = await shop_of_subscription(here.database, subscription_id)
+        now = await shop_time(here.database, shop, real_now=utc_now())
+        wish = AtOnce(subscription_id, plan, by="merchant", now=now, preview=preview)
+        done = await change_and_charge(desk, shop, wish)
+        seen = await find_subscription_for_api(here.database, shop, subscription_id)
+    _tell(here, seen, done, preview=preview, as_json=as_json)
+
+
+def _tell(here: Deployment, seen: SeenSubscription, done: ChangedAtOnce, *, preview: bool, as_json: bool) -> None:
+    """Say what came of a wish, or would come of it."""
+    changed, difference = done.changed, done.difference
+    subscription = changed.subscription
     if as_json:
-        replaced = change_object(changed.subscription, changed.replaced)
-        show_json(_shown(seen, here) | {"preview": preview, "replaced": replaced})
+        charged = {"charged_now": price_text(difference.amount, subscription.package.terms.currency)}
+        charge = {"id": difference.payment_id, "status": "processing" if difference.is_open else "successful"}
+        more = {"preview": preview, "replaced": change_object(subscription, changed.replaced)}
+        whole = _shown(replace(seen, subscription=subscription), here) | more | charged
+        show_json(whole | {"charge": charge if difference.payment_id else None})
         return
-    typer.echo(_said(changed.subscription))
-    if changed.carried_out is not None:
-        terms = changed.subscription.package.terms
-        typer.echo(f"at once it is of {terms.name}, {_price(terms)}")
-    if changed.proration is not None:
-        amount = written(changed.proration.amount, changed.subscription.package.terms.currency)
-        typer.echo(f"its next charge has {amount} besides for the rest of the period (less than 0 is a credit)")
+    typer.echo(_said(subscription))
+    if changed.carried_out is not None or changed.proration is not None:
+        typer.echo(f"at once it is of {subscription.package.terms.name}, {_price(subscription.package.terms)}")
+    _tell_difference(changed, difference, preview=preview)
     if changed.replaced is not None:
         note(f"this takes the place of: {_CHANGES[changed.replaced.type]}")
     if preview:
         note("this is a preview: nothing was changed")
+
+
+def _tell_difference(changed: Changed, difference: Difference, *, preview: bool) -> None:
+    """Say what the rest of the period costs more, or less, and when that is charged."""
+    currency = changed.subscription.package.terms.currency
+    amount = f"{written(difference.amount, currency)} {currency}"
+    if difference.is_open:
+        typer.echo(f"the bank has not said yet whether it takes {amount}: the plan changes once that is paid")
+    elif difference.amount:
+        named = f", payment {difference.payment_id}" if difference.payment_id else ""
+        typer.echo(f"{amount} for the rest of the period {'would be' if preview else 'is'} charged now{named}")
+    elif difference.taken_up:
+        taken = f"{written(difference.taken_up, currency)} {currency}"
+        typer.echo(f"{taken} were charged for it before and forgotten: they count, and nothing is charged")
+    elif changed.proration is not None:
+        besides = written(changed.proration.amount, currency)
+        typer.echo(f"its next charge has {besides} besides for the rest of the period (less than 0 is a credit)")
 
 
 _CHANGES = {
