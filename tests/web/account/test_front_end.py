@@ -28,7 +28,7 @@ def test_every_version_is_exact_and_no_host_is_named() -> None:
 
 
 def test_the_pages_find_the_files_of_others() -> None:
-    for name in ("tabler.css", "tabler-auto.css", "htmx.js"):
+    for name in ("tabler.css", "tabler-auto.css", "htmx.js", "uplot.js", "uplot.css"):
         assert b"sourceMappingURL" not in ASSETS.find(name).content
 
 
@@ -39,7 +39,7 @@ def test_nothing_is_fetched_twice(build: dict[str, Any]) -> None:
 def test_a_changed_file_is_refused(build: dict[str, Any], tmp_path: Path) -> None:
     wanted = PACKAGE["paydesk"]
     for path in wanted["sha256"]:
-        (tmp_path / path).parent.mkdir(parents=True)
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text("something else")
     with pytest.raises(build["FrontEndError"], match="SHA-256"):
         build["make"](wanted, tmp_path)
@@ -60,4 +60,4 @@ def test_a_wheel_holds_them(tmp_path: Path) -> None:
     (wheel,) = tmp_path.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         held = {Path(name).name for name in archive.namelist() if "/console/static/vendor/" in name}
-    assert {"tabler.css", "tabler-auto.css", "htmx.js", "icons.json", "licences.txt"} <= held
+    assert {"tabler.css", "tabler-auto.css", "htmx.js", "uplot.js", "uplot.css", "icons.json", "licences.txt"} <= held

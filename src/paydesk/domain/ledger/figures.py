@@ -11,6 +11,8 @@ from decimal import Decimal
 from enum import StrEnum
 from zoneinfo import ZoneInfo
 
+from dateutil.relativedelta import relativedelta
+
 from paydesk.database.pool import Database
 from paydesk.database.records import record_of, records_of
 from paydesk.database.statements import load_statements
@@ -29,6 +31,12 @@ class Span(StrEnum):
     YEAR = "12m"
 
 
+NEWEST_DECLINES = 1000
+"""Of so many failed payments of a period, the newest, the reasons are counted."""
+
+_REASONS = 4
+"""How many reasons are told."""
+
 _DAYS = {Span.TODAY: 1, Span.WEEK: 7, Span.MONTH: 30}
 
 
@@ -43,6 +51,16 @@ class Days:
     zone: ZoneInfo
     days: tuple[date, ...]
     by_month: bool
+
+    @property
+    def before(self) -> Days:
+        """As many days, or months, right before."""
+        if not self.by_month:
+            back = timedelta(days=len(self.days))
+            days = tuple(day - back for day in self.days)
+            return Days(days[0], days[-1], self.zone, days, by_month=False)
+        days = tuple(day - relativedelta(months=len(self.days)) for day in self.days)
+        return Days(days[0], self.first - timedelta(days=1), self.zone, days, by_month=True)
 
     @property
     def since(self) -> datetime:
@@ -75,12 +93,22 @@ class Sales:
 @dataclass(frozen=True, slots=True)
 class CurrencySales:
     """A currency's sales over a period: all of them, and for each of the period's days,
-    none left out.
+    none left out; and the same of the period before, up to the same moment of it.
     """
 
     currency: str
     total: Sales
     by_day: Sequence[Sales]
+    before: Sales
+    by_day_before: Sequence[Sales]
+
+
+@dataclass(frozen=True, slots=True)
+class Declines:
+    """How many payments failed for a reason, as the acquirer said it."""
+
+    reason: str
+    payments: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,12 +161,18 @@ def period_of(span: Span, zone: ZoneInfo, *, now: datetime) -> Days:
     return Days(days[0], last, zone, days, by_month=True)
 
 
-async def sales(database: Database, shop: Shop, period: Days) -> list[CurrencySales]:
-    """The shop's sales of a period in each currency that was used."""
+async def sales(database: Database, shop: Shop, period: Days, *, now: datetime) -> list[CurrencySales]:
+    """The shop's sales of a period in each currency that was used in it, the most used first;
+    now is the shop's time, UTC: of the period before as much is compared as of this one is over.
+    """
+    before = period.before
+    back = relativedelta(months=len(period.days)) if period.by_month else timedelta(days=len(period.days))
     rows = queries.sales(
         database,
         merchant_id=shop.merchant_id,
         live=shop.live,
+        before_since=before.since,
+        before_until=min(now - back, period.since),
         since=period.since,
         until=period.until,
         by_month=period.by_month,
@@ -149,20 +183,41 @@ async def sales(database: Database, shop: Shop, period: Days) -> list[CurrencySa
     for row in await records_of(_SalesRow, rows):
         one = Sales(row.day, row.successful, row.volume, row.failed, row.refunds, row.refunded)
         found.setdefault(row.currency, {})[row.day] = one
-    return [_whole(currency, days, period) for currency, days in sorted(found.items())]
+    shown = [_whole(currency, days, period) for currency, days in found.items() if max(days) >= period.first]
+    return sorted(shown, key=lambda one: (-one.total.successful, one.currency))
 
 
 def _whole(currency: str, found: dict[date, Sales], period: Days) -> CurrencySales:
     """A currency's sales with the days on which nothing happened."""
-    total = Sales(
-        period.first,
-        sum(one.successful for one in found.values()),
-        sum((one.volume for one in found.values()), Decimal(0)),
-        sum(one.failed for one in found.values()),
-        sum(one.refunds for one in found.values()),
-        sum((one.refunded for one in found.values()), Decimal(0)),
+    now, before = ([found.get(day, Sales(day)) for day in part.days] for part in (period, period.before))
+    return CurrencySales(currency, _total(now), now, _total(before), before)
+
+
+def _total(days: Sequence[Sales]) -> Sales:
+    """The sales of all days together."""
+    return Sales(
+        days[0].day,
+        sum(one.successful for one in days),
+        sum((one.volume for one in days), Decimal(0)),
+        sum(one.failed for one in days),
+        sum(one.refunds for one in days),
+        sum((one.refunded for one in days), Decimal(0)),
     )
-    return CurrencySales(currency, total, [found.get(day, Sales(day)) for day in period.days])
+
+
+async def declines(database: Database, shop: Shop, period: Days, currency: str) -> list[Declines]:
+    """Why the newest payments of a period that failed did so, the most frequent reasons first."""
+    rows = queries.declines(
+        database,
+        merchant_id=shop.merchant_id,
+        live=shop.live,
+        since=period.since,
+        until=period.until,
+        currency=currency,
+        newest=NEWEST_DECLINES,
+        most=_REASONS,
+    )
+    return await records_of(Declines, rows)
 
 
 async def recurring(database: Database, shop: Shop) -> list[Recurring]:

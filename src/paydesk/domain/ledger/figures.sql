@@ -1,5 +1,5 @@
--- name: sales(merchant_id, live, since, until, by_month, time_zone, taken)
--- What was bought in a period, by the merchant's days or months and by currency.
+-- name: sales(merchant_id, live, before_since, before_until, since, until, by_month, time_zone, taken)
+-- What was bought in a period, and in the one before up to a moment, by the merchant's days or months and by currency.
 select date_trunc(case when :by_month::boolean then 'month' else 'day' end, created_at at time zone :time_zone)::date as day,
        currency,
        count(*) filter (where state = any(:taken::text[])) as successful,
@@ -8,9 +8,25 @@ select date_trunc(case when :by_month::boolean then 'month' else 'day' end, crea
        count(*) filter (where state in ('partially_refunded', 'refunded')) as refunds,
        coalesce(sum(refunded) filter (where state in ('partially_refunded', 'refunded')), 0) as refunded
   from payment
- where merchant_id = :merchant_id and live = :live and created_at >= :since and created_at < :until
+ where merchant_id = :merchant_id and live = :live and created_at >= :before_since and created_at < :until
+   and (created_at >= :since or created_at < :before_until)
  group by 1, 2
  order by 1, 2;
+
+-- name: declines(merchant_id, live, since, until, currency, newest, most)
+-- Why payments of a period failed, of the newest that did; the reason is the last attempt's.
+select a.decline_reason as reason, count(*) as payments
+  from (select attempt_id
+          from payment
+         where merchant_id = :merchant_id and live = :live and state = 'declined'
+           and state not in ('captured', 'processing')
+           and created_at >= :since and created_at < :until and currency = :currency
+         order by created_at desc, id desc
+         limit :newest) failed
+  join payment_attempt a on a.merchant_id = :merchant_id and a.live = :live and a.id = failed.attempt_id
+ group by a.decline_reason
+ order by payments desc, reason
+ limit :most;
 
 -- name: recurring(merchant_id, live)
 -- Running subscriptions by currency; they are counted by their terms first, so that few terms are looked up.

@@ -115,7 +115,6 @@ async def read_health(database: Database, shop: Shop, *, now: datetime) -> Pingb
     ago = {"day": now - timedelta(days=1), "week": now - timedelta(days=7)}
     shares = record_of(_Shares, await queries.shares(database, **side, **ago, most=MOST_COUNTED))
     waits = record_of(_Waits, await queries.open_ones(database, **side, soon=now + SOON, most=MOST_COUNTED))
-    rows = queries.endpoints(database, **side, newest=_NEWEST, far=FAR, most=_MOST_ENDPOINTS)
     return PingbackArrival(
         ArrivedShare(shares.day_sent, shares.day_acknowledged),
         ArrivedShare(shares.week_sent, shares.week_acknowledged),
@@ -125,17 +124,24 @@ async def read_health(database: Database, shop: Shop, *, now: datetime) -> Pingb
         waits.retried,
         waits.soon,
         waits.waiting,
-        [
-            Endpoint(
-                row.url,
-                row.last_success,
-                row.failing,
-                row.failing_since,
-                row.last_failure,
-                row.status,
-                row.error,
-                why(row.status, row.error, row.response_body) if row.last_failure else None,
-            )
-            for row in await records_of(_Endpoint, rows)
-        ],
+        await read_endpoints(database, shop),
     )
+
+
+async def read_endpoints(database: Database, shop: Shop) -> list[Endpoint]:
+    """The URLs that the shop's newest pingbacks went to, those that fail first."""
+    side = {"merchant_id": shop.merchant_id, "live": shop.live}
+    rows = queries.endpoints(database, **side, newest=_NEWEST, far=FAR, most=_MOST_ENDPOINTS)
+    return [
+        Endpoint(
+            row.url,
+            row.last_success,
+            row.failing,
+            row.failing_since,
+            row.last_failure,
+            row.status,
+            row.error,
+            why(row.status, row.error, row.response_body) if row.last_failure else None,
+        )
+        for row in await records_of(_Endpoint, rows)
+    ]

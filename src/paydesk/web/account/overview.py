@@ -1,33 +1,34 @@
-"""Overview: a merchant's figures over a period, each of which leads to its list,
-and a chart of the volume.
+"""Overview: what waits for the team, a merchant's figures over a period beside those of the one
+before, each of which leads to its list, a chart of the volume, and the newest payments.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date
 from decimal import Decimal
 from functools import partial
 from zoneinfo import ZoneInfo
 
-from babel.dates import format_date, format_skeleton
 from babel.numbers import format_decimal, format_percent
 from starlette.responses import Response
 
 from paydesk.core.money import minor_digits
+from paydesk.core.paging import Page
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.business.first_day import Step, find_first_day, put_first_day_away
+from paydesk.domain.business.needs_you import MOST_WAITING, failing_endpoints, read_waiting
 from paydesk.domain.business.profiles import ProfileStatus
 from paydesk.domain.business.revenue_for_team import revenue
 from paydesk.domain.business.test_checkouts import open_test_checkout
 from paydesk.domain.ledger.figures import (
+    NEWEST_DECLINES,
     CurrencySales,
     Days,
     PingbackHealth,
     Sales,
     Span,
+    declines,
     has_payments,
     period_of,
     pingback_health,
@@ -35,9 +36,13 @@ from paydesk.domain.ledger.figures import (
     sales,
 )
 from paydesk.domain.merchants.test_clock import read_clock
+from paydesk.domain.payments.for_api import PaymentFilter, list_payments
+from paydesk.web.account.day_names import named, tick
 from paydesk.web.account.face import FACE
+from paydesk.web.account.payment_words import PAYMENT_STATES, decline_words, instrument_words
 from paydesk.web.console.guards import Section
 from paydesk.web.console.list_parameters import list_address
+from paydesk.web.console.plots import Line, Plot, spark
 from paydesk.web.console.visit import Visit
 from paydesk.web.texts import mark
 
@@ -52,53 +57,69 @@ SPANS = {
 }
 """What a period is called."""
 
-WIDTH, HEIGHT = 720, 160
-"""The chart's own units; a page stretches it."""
+_LAST = 5
+"""How many of the newest payments are shown."""
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
-    """A bar of a chart, in the chart's units, and what it shows."""
+class Change:
+    """By how much a figure moved against the period before, and how that looks."""
 
-    x: float
-    y: float
-    width: float
-    height: float
-    sales: Sales
+    text: str
+    tone: str
 
 
 @section.page(_OVERVIEW, needs=Permission.view)
 async def show_overview(visit: Visit) -> Response:
-    """The figures of the period asked for, else of 30 days;
-    days are those of the merchant's time zone.
+    """The figures of the period asked for, else of 30 days, in the currency asked for, else in the
+    most used; days are those of the merchant's time zone.
     """
     asked = visit.form.text("period", 10)
     span = Span(asked) if asked in set(Span) else Span.MONTH
     clock = await read_clock(visit.database, visit.merchant_id, real_now=visit.now)
-    period = period_of(span, ZoneInfo(clock.time_zone), now=visit.now if visit.shop.live else clock.now)
+    now = visit.now if visit.shop.live else clock.now
+    period = period_of(span, ZoneInfo(clock.time_zone), now=now)
+    sold = await sales(visit.database, visit.shop, period, now=now)
+    wanted = visit.form.text("currency", 3)
+    chosen = next((one for one in sold if one.currency == wanted), sold[0] if sold else None)
+    currency = chosen.currency if chosen else ""
+    address = partial(_address, visit)
     health = None
     if visit.can(Permission.view_pingbacks):
         health = await pingback_health(visit.database, visit.shop, period)
-    path = visit.url("overview")
     return visit.page(
         "overview.html",
         new=not await has_payments(visit.database, visit.shop),
         day=await find_first_day(visit.database, visit.merchant_id),
         steps=Step,
         profile_states=ProfileStatus,
-        views=[(list_address(path, {"period": one}), visit.texts.get(name)) for one, name in SPANS.items()],
-        current=list_address(path, {"period": span}),
+        views=[(address(one, currency), visit.texts.get(name)) for one, name in SPANS.items()],
+        currencies=[(address(span, one.currency), one.currency) for one in sold],
+        current=address(span, currency),
         period=period,
-        sales=await sales(visit.database, visit.shop, period),
+        one=chosen,
+        plot=_plot(visit, period, chosen) if chosen and len(period.days) > 1 else None,
+        rows=list(zip(chosen.by_day, chosen.by_day_before, strict=True)) if chosen else [],
+        spark=spark,
+        change=partial(_change, visit),
+        rate=_rate(visit, chosen.total) if chosen else "",
+        declines=await declines(visit.database, visit.shop, period, currency),
+        most_declines=NEWEST_DECLINES,
+        waiting=await read_waiting(visit.database, visit.shop, real_now=visit.now),
+        most_waiting=MOST_WAITING,
+        failing=await failing_endpoints(visit.database, visit.shop) if health else [],
+        last=await list_payments(visit.database, visit.shop, PaymentFilter(), Page(_LAST)),
+        states=PAYMENT_STATES,
+        instrument_words=instrument_words,
+        decline_words=decline_words,
+        now=now,
         recurring=await recurring(visit.database, visit.shop),
         monthly=defaultdict(Decimal, await _monthly(visit, period)),
         health=health,
         share=_share(visit, health),
-        bars=bars_of,
-        chart=(WIDTH, HEIGHT),
         count=partial(format_decimal, locale=visit.texts.locale),
         rounded=partial(_rounded, visit),
-        named=partial(_named, visit, period),
+        named=partial(named, visit, by_month=period.by_month),
         listed=partial(_listed, visit, period),
         other_zone=visit.zone.key != clock.time_zone,
     )
@@ -124,28 +145,51 @@ async def put_away(visit: Visit) -> Response:
     return visit.go(visit.url("overview"), visit.texts.get("The list is put away, for all of your team."))
 
 
-def bars_of(sold: CurrencySales) -> Sequence[Bar]:
-    """The volume of each day as a bar; the highest fills the chart."""
-    highest = max(one.volume for one in sold.by_day)
-    step = WIDTH / len(sold.by_day)
-    bars = []
-    for number, one in enumerate(sold.by_day):
-        height = float(one.volume / highest) * HEIGHT if highest else 0.0
-        bars.append(Bar(round((number + 0.1) * step, 2), round(HEIGHT - height, 2), round(step * 0.8, 2),
-                        round(height, 2), one))  # fmt: skip
-    return bars
+def _plot(visit: Visit, period: Days, sold: CurrencySales) -> Plot:
+    """The volume of each day, or month, above that of the period before."""
+    name = mark("Volume per month, %(currency)s") if period.by_month else mark("Volume per day, %(currency)s")
+    lines = []
+    for label, tone, shape, days in (
+        (mark("This period"), "now", "area", sold.by_day),
+        (mark("The period before"), "before", "line", sold.by_day_before),
+    ):
+        volumes = [one.volume for one in days]
+        said = [visit.money(volume, sold.currency) for volume in volumes]
+        lines.append(Line(visit.texts.get(label), tone, shape, volumes, said))
+    return Plot(
+        visit.texts.get(name) % {"currency": sold.currency},
+        [named(visit, day, by_month=period.by_month) for day in period.days],
+        [tick(visit, day, by_month=period.by_month) for day in period.days],
+        lines,
+    )
+
+
+def _change(visit: Visit, now: Decimal | int, before: Decimal | int, *, better: bool = True) -> Change | None:
+    """By which share a figure moved; nothing can be said where it was nothing.
+    `better`: whether more of it is.
+    """
+    if not before:
+        return None
+    moved = round(Decimal(now - before) / before, 2)
+    text = str(format_percent(moved, "+#,##0%;−#,##0%" if moved else "0%", locale=visit.texts.locale))
+    return Change(text, "secondary" if not moved else "green" if (moved > 0) == better else "red")
+
+
+def _rate(visit: Visit, total: Sales) -> str:
+    """Which share of the payments succeeded, of those that did or failed;
+    rounded down, so that 100 % means all.
+    """
+    decided = total.successful + total.failed
+    return _percent(visit, total.successful, decided) if decided else ""
+
+
+def _address(visit: Visit, span: Span, currency: str) -> str:
+    return list_address(visit.url("overview"), {"period": span, "currency": currency})
 
 
 def _listed(visit: Visit, period: Days, page: str, **fields: str) -> str:
     """The list behind a figure, over the period's days."""
     return list_address(visit.url(page), {**fields, "since": str(period.first), "until": str(period.last)})
-
-
-def _named(visit: Visit, period: Days, day: date) -> str:
-    """A day of the chart, or its month."""
-    if period.by_month:
-        return str(format_skeleton("yMMM", day, locale=visit.texts.locale))
-    return str(format_date(day, "medium", locale=visit.texts.locale))
 
 
 async def _monthly(visit: Visit, period: Days) -> dict[str, Decimal]:
@@ -162,5 +206,9 @@ def _share(visit: Visit, health: PingbackHealth | None) -> str:
     """Which share of the pingbacks arrived; rounded down, so that 100 % means all."""
     if health is None or not health.total:
         return ""
-    per_mille = health.acknowledged * 1000 // health.total
-    return str(format_percent(Decimal(per_mille) / 1000, "#,##0.#%", locale=visit.texts.locale))
+    return _percent(visit, health.acknowledged, health.total)
+
+
+def _percent(visit: Visit, part: int, of: int) -> str:
+    """A share with one decimal, rounded down."""
+    return str(format_percent(Decimal(part * 1000 // of) / 1000, "#,##0.#%", locale=visit.texts.locale))

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import date
 from decimal import Decimal
 from functools import partial
 from zoneinfo import ZoneInfo
 
-from babel.dates import format_date, format_skeleton
 from babel.numbers import format_decimal, format_percent
 from starlette.responses import Response
 
@@ -23,16 +20,19 @@ from paydesk.domain.business.revenue_for_team import (
     Cohort,
     Kind,
     Movements,
+    Revenue,
     cohorts,
     movements,
     revenue,
 )
 from paydesk.domain.ledger.figures import Days, Span, period_of
 from paydesk.domain.merchants.test_clock import read_clock
+from paydesk.web.account.day_names import named, tick
 from paydesk.web.account.face import FACE
 from paydesk.web.console.exports import begin_export, csv_file
 from paydesk.web.console.guards import Section
 from paydesk.web.console.list_parameters import list_address
+from paydesk.web.console.plots import Line, Plot
 from paydesk.web.console.visit import Visit
 from paydesk.web.texts import mark
 
@@ -51,31 +51,9 @@ SHOWN: Mapping[Kind, str] = {
 }
 """What movements are called; one after a trial is new."""
 
-WIDTH, HEIGHT = 720, 160
-"""A chart's own units; a page stretches it."""
-
 _DAY_COLUMNS = ("day", "currency", "mrr_before", *(str(kind) for kind in SHOWN), "mrr_after")
 _MOVEMENT_COLUMNS = ("subscription_id", "number", "kind", "currency", "amount", "at", "day")
 _COHORT_COLUMNS = ("began", "currency", "subscriptions", *(f"month_{number}" for number in range(COHORTS)))
-
-
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """A bar of a chart, in the chart's units; `tone` is what it is drawn as."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-    tone: str
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """What a chart shows of a day or month."""
-
-    moved: Movements
-    bars: Sequence[Bar]
 
 
 @section.page(_REVENUE, needs=Permission.view)
@@ -98,17 +76,16 @@ async def show_revenue(visit: Visit) -> Response:
         current=address(span=span, currency=currency),
         export=partial(address, span=span),
         kinds=SHOWN,
-        standing=standing_of(chosen.by_day) if chosen else [],
-        moving=moving_of(chosen.by_day) if chosen else [],
-        chart=(WIDTH, HEIGHT),
+        standing=_standing(visit, period, chosen) if chosen else None,
+        moving=_moving(visit, period, chosen) if chosen else None,
         cohorts=[one for one in await _cohorts(visit, period) if one.currency == currency],
         months=range(COHORTS),
         cohort_heads=[(str(number), "end") for number in range(COHORTS)],
         recovered=await _recovered(visit, period, currency),
         count=partial(format_decimal, locale=visit.texts.locale),
         share=partial(_share, visit),
-        named=partial(_named, visit, by_month=period.by_month),
-        month=partial(_named, visit, by_month=True),
+        named=partial(named, visit, by_month=period.by_month),
+        month=partial(named, visit, by_month=True),
     )
 
 
@@ -133,41 +110,40 @@ async def export_cohorts(visit: Visit) -> Response:
     return await _file(visit, "cohorts", _COHORT_COLUMNS, _cohort_cells(visit, period))
 
 
-def standing_of(days: Sequence[Movements]) -> list[Step]:
-    """What stood at the end of each day as a bar; the highest fills the chart."""
-    highest = max(one.after for one in days)
-    steps = []
-    for number, one in enumerate(days):
-        height = _height(one.after, highest, HEIGHT)
-        steps.append(Step(one, [_bar(number, len(days), HEIGHT - height, height, "bar")]))
-    return steps
+def _standing(visit: Visit, period: Days, one: Revenue) -> Plot:
+    """What stood at the end of each day, or month."""
+    name = mark("MRR at the end of each month") if period.by_month else mark("MRR at the end of each day")
+    stood = [day.after for day in one.by_day]
+    return _plot(visit, period, name, [_line(visit, one, mark("MRR"), "now", "area", stood)])
 
 
-def moving_of(days: Sequence[Movements]) -> list[Step]:
-    """What came on each day as a bar upwards, what went as one downwards."""
-    pairs = [(_sum(one, gains=True), _sum(one, gains=False)) for one in days]
-    highest = max(max(pair) for pair in pairs)
-    middle, steps = HEIGHT / 2, []
-    for number, (one, (gained, lost)) in enumerate(zip(days, pairs, strict=True)):
-        up, down = (_height(amount, highest, middle) for amount in (gained, lost))
-        bars = [_bar(number, len(days), middle - up, up, "bar"), _bar(number, len(days), middle, down, "bar loss")]
-        steps.append(Step(one, bars))
-    return steps
+def _moving(visit: Visit, period: Days, one: Revenue) -> Plot:
+    """What came on each day upwards, what went downwards."""
+    name = mark("Movements of each month") if period.by_month else mark("Movements of each day")
+    came = [_sum(day, gains=True) for day in one.by_day]
+    went = [_sum(day, gains=False) for day in one.by_day]
+    lines = [
+        _line(visit, one, mark("What came"), "gain", "bars", came),
+        _line(visit, one, mark("What went"), "loss", "bars", went),
+    ]
+    return _plot(visit, period, name, lines)
+
+
+def _plot(visit: Visit, period: Days, name: str, lines: Sequence[Line]) -> Plot:
+    names = [named(visit, day, by_month=period.by_month) for day in period.days]
+    ticks = [tick(visit, day, by_month=period.by_month) for day in period.days]
+    return Plot(visit.texts.get(name), names, ticks, lines)
+
+
+def _line(visit: Visit, one: Revenue, name: str, tone: str, shape: str, amounts: Sequence[Decimal]) -> Line:
+    said = [visit.money(amount, one.currency) for amount in amounts]
+    return Line(visit.texts.get(name), tone, shape, amounts, said)
 
 
 def _sum(moved: Movements, *, gains: bool) -> Decimal:
-    """What came, or what went, as a positive amount."""
-    amounts = [one.amount for one in moved.by_kind.values() if (one.amount > 0) == gains]
-    return abs(sum(amounts, Decimal(0)))
-
-
-def _height(amount: Decimal, highest: Decimal, whole: float) -> float:
-    return round(float(max(amount, Decimal(0)) / highest) * whole, 2) if highest > 0 else 0.0
-
-
-def _bar(number: int, of: int, y: float, height: float, tone: str) -> Bar:
-    step = WIDTH / of
-    return Bar(round((number + 0.1) * step, 2), round(y, 2), round(step * 0.8, 2), height, tone)
+    """What came, or what went, which is negative."""
+    amounts = (one.amount for one in moved.by_kind.values() if (one.amount > 0) == gains)
+    return sum(amounts, Decimal(0))
 
 
 def _address(visit: Visit, below: str = "", *, span: Span, currency: str = "") -> str:
@@ -217,13 +193,6 @@ async def _movement_cells(visit: Visit, period: Days) -> AsyncIterator[Iterable[
 async def _cohort_cells(visit: Visit, period: Days) -> AsyncIterator[Iterable[object]]:
     for one in await _cohorts(visit, period):
         yield (one.began, one.currency, one.size, *one.left)
-
-
-def _named(visit: Visit, day: date, *, by_month: bool) -> str:
-    """A day of the chart, or its month."""
-    if by_month:
-        return str(format_skeleton("yMMM", day, locale=visit.texts.locale))
-    return str(format_date(day, "medium", locale=visit.texts.locale))
 
 
 def _share(visit: Visit, share: Decimal | None) -> str:

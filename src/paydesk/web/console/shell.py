@@ -91,7 +91,9 @@ def require_front_end() -> None:
 
 def pages_of(folder: Path) -> DoorTemplates:
     """The templates of a door, built from the pieces that stand beside this module."""
-    return DoorTemplates(folder, _HERE / "templates", macros={"kit": "kit.html"}, icon=icon, role_names=ROLE_NAMES)
+    return DoorTemplates(
+        folder, _HERE / "templates", macros={"kit": "kit.html", "plots": "plots.html"}, icon=icon, role_names=ROLE_NAMES
+    )
 
 
 def texts_for(accept_language: str, person: Person | None) -> Texts:
