@@ -208,7 +208,7 @@ async def _ask(settings: Settings, database: Database, rows: int) -> list[dict[s
             await database.execute(
                 "update merchant set went_live_at = now(), test_mode = false where id = $1", merchant_id
             )
-            await database.execute("update account_session set live = true")
+            await database.execute("update account_session set live = true, merchant_id = $1", merchant_id)
             await fill(database, merchant_id, rows)
             for _ in range(2):
                 await close_ledger(database)
