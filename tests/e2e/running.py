@@ -37,6 +37,11 @@ class Running:
     process: subprocess.Popen[bytes]
     environment: Mapping[str, str]
 
+    @property
+    def data(self) -> Path:
+        """The folder with its data."""
+        return Path(self.environment["PAYDESK_DATA_DIR"])
+
     def command(self, *words: str) -> Any:
         """Run a command against the running service; what it answers to `--json`."""
         ended = subprocess.run(

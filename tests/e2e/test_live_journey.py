@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from paydesk.core.clock import utc_now
 from paydesk.database.pool import connected
 from paydesk.domain.merchants.merchant import go_live
 from paydesk.settings import load_settings
+from paydesk.web.texts import LANGUAGES
 
 pytestmark = pytest.mark.browser
 
@@ -39,13 +41,20 @@ def mollie() -> Iterator[Account]:
 @pytest.fixture(scope="module")
 async def live(tmp_path_factory: pytest.TempPathFactory, mollie: Account) -> AsyncIterator[Running]:
     """A Paydesk whose sample shop is live, at Mollie."""
-    folder = tmp_path_factory.mktemp("live")
+    async with at_mollie(tmp_path_factory.mktemp("live"), mollie) as started:
+        yield started
+
+
+@asynccontextmanager
+async def at_mollie(folder: Path, mollie: Account, **more: str) -> AsyncIterator[Running]:
+    """The same for the length of a block, with more settings."""
     settings: dict[str, Any] = {
         "live_acquirer": "mollie",
         "mollie_key": "test_standin",
         "mollie_api_base": mollie.base_url,
         "idempotency_secret": "i" * 40,
         "allow_async": "1",
+        **more,
     }
     with run_paydesk(folder, **settings) as started:
         await _go_live(folder)
@@ -157,3 +166,20 @@ async def test_a_page_that_has_expired_there_is_followed_by_another_one(
     assert page.url != expired
     await page.get_by_role("button", name="Pay with iDEAL").click()
     await expect_thanks(page, live)
+
+
+@long
+async def test_in_every_language_on_a_phone_their_page_is_reached_and_paid_on(
+    open_page: OpenPage, live: Running
+) -> None:
+    """Some 35 seconds."""
+    for language in LANGUAGES:
+        phone = {"viewport": {"width": 375, "height": 740}, "has_touch": True, "is_mobile": True}
+        page = await to_the_page(open_page, live, version="v2", locale=language, **phone)
+        await expect(page.locator("html")).to_have_attribute("lang", language)
+        await page.locator("#email, #page-email").first.fill("ada@example.com")
+        await page.locator("form[action$='/continue'] button").click()
+        await page.wait_for_url(THEIRS)
+        await page.get_by_role("button", name="Pay with iDEAL").click()
+        await expect_thanks(page, live)
+        await page.context.close()

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,6 +56,12 @@ class Stripe:
         with urllib.request.urlopen(asked) as answer:
             assert json.load(answer)["status"] == "expired"
 
+    def pays_debit(self, session: str) -> None:
+        """The bank pays the debit of a session, or, without one, the newest that is on its way."""
+        asked = urllib.request.Request(f"{self.address}/debits/{session or 'newest'}", method="POST")
+        with urllib.request.urlopen(asked) as answer:
+            assert answer.status == 200
+
     def wrong(self) -> list[str]:
         """What was sent to it and is not as Stripe's library would have it."""
         with urllib.request.urlopen(f"{self.address}/wrong") as answer:
@@ -83,6 +89,13 @@ def stripe_telling(port: int) -> Iterator[Stripe]:
 @pytest.fixture
 async def live(tmp_path: Path) -> AsyncIterator[tuple[Running, Stripe]]:
     """A Paydesk whose sample shop is live, and Stripe."""
+    async with at_stripe(tmp_path) as both:
+        yield both
+
+
+@asynccontextmanager
+async def at_stripe(tmp_path: Path, **more: str) -> AsyncIterator[tuple[Running, Stripe]]:
+    """The same for the length of a block, with more settings."""
     port = free_port()
     with stripe_telling(port) as stripe:
         settings = {
@@ -93,6 +106,7 @@ async def live(tmp_path: Path) -> AsyncIterator[tuple[Running, Stripe]]:
             "stripe_webhook_secret": SECRET,
             "idempotency_secret": "i" * 40,
             "allow_async": "1",
+            **more,
         }
         with run_paydesk(tmp_path, port=port, **settings) as running:
             merchant_id = int((tmp_path / "data" / "demo" / "merchant").read_text())

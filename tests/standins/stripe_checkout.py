@@ -432,6 +432,10 @@ class StripeCheckout:
         of_key = [one for one in self.intents.values() if one["metadata"].get("paydesk_key") == key]
         return sum(one["amount"] for one in of_key if one["status"] in held)
 
+    def on_its_way(self) -> str:
+        """The name of the newest payment that a bank has not decided yet."""
+        return max(name for name, one in self.intents.items() if one["status"] == "processing")
+
     def debit_ends(self, name: str, *, paid: bool) -> None:
         """The bank of a customer who pays by direct debit has decided, days later: of a session's
         payment, or of a later charge.

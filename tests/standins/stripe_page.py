@@ -27,8 +27,11 @@ from paydesk.core.clock import utc_now
 METHODS: Mapping[str, dict[str, Any]] = {
     "4242424242424242": {"type": "card", "card": {"brand": "visa", "last4": "4242", "wallet": None}},
     "5555555555554444": {"type": "card", "card": {"brand": "mastercard", "last4": "4444", "wallet": None}},
+    "DE89370400440532013000": {"type": "sepa_debit", "sepa_debit": {"last4": "3000"}},
 }
-"""The cards that work; any other number is declined, and the page stays."""
+"""The cards that work, and an account whose bank says days later whether it pays; any other number
+is declined, and the page stays.
+"""
 
 _PAGE = """<!doctype html><html lang="en"><title>Checkout</title><main><h1>{heading}</h1>{said}
 <form method="post"><label>Card number <input name="number" inputmode="numeric"></label>
@@ -54,12 +57,20 @@ class Pages:
         name, number = request.match_info["name"], str((await request.post()).get("number", "")).replace(" ", "")
         if number not in METHODS:
             return self._page(name, "<p role=alert>Your card was declined.</p>", 402)
-        if not self.standin.pay(name, METHODS[number]):
+        if not self.standin.pay(name, METHODS[number], sure="card" in METHODS[number]):
             return self._page(name)
-        telling = asyncio.create_task(self._tell(self.standin.event(name)))
-        self.telling.add(telling)
-        telling.add_done_callback(self.telling.discard)
+        self._tell_soon(name)
         raise web.HTTPSeeOther(self.standin.sessions[name]["success_url"])
+
+    async def debit(self, request: web.Request) -> web.Response:
+        """The bank pays the debit of a session, or the newest charge on its way, for the test."""
+        name = request.match_info["name"]
+        if name in self.standin.sessions:
+            self.standin.debit_ends(name, paid=True)
+            self._tell_soon(name)
+        else:
+            self.standin.debit_ends(self.standin.on_its_way(), paid=True)
+        return web.json_response({})
 
     async def ask(self, request: web.Request) -> web.Response:
         """Their bank asks a customer who pays by a card that is kept."""
@@ -83,6 +94,12 @@ class Pages:
         button, back = "Save" if saves else "Pay", escape(session["cancel_url"])
         shown = _PAGE.format(heading=heading, button=button, said=said, back=back)
         return web.Response(text=shown, content_type="text/html", status=status)
+
+    def _tell_soon(self, name: str) -> None:
+        """Tell of a session, and don't wait for that."""
+        telling = asyncio.create_task(self._tell(self.standin.event(name)))
+        self.telling.add(telling)
+        telling.add_done_callback(self.telling.discard)
 
     async def _tell(self, event: bytes) -> None:
         if not self.tells:
@@ -112,6 +129,7 @@ def application(pages: Pages) -> web.Application:
     app.router.add_get("/3ds/{name}", pages.ask)
     app.router.add_post("/3ds/{name}", pages.decide)
     app.router.add_get("/wrong", pages.wrong)
+    app.router.add_post("/debits/{name}", pages.debit)
     balance = StripeBalance(wrong=standin.wrong)
     for listed in LISTS:
         app.router.add_get(listed, balance.respond)

@@ -199,6 +199,12 @@ class TestComingToNothing:
         assert [one["state"] for one in await slow.attempts()] == ["approved", "declined", "pending"]
         assert taken(charges) == [Decimal(10)]
 
+    async def test_after_a_free_trial_the_first_debit_of_such_an_account_fails(self, slow: Till, bank: Bank) -> None:
+        failing = await renewed(slow, await begin(slow, bank, Way.FAILING_DEBIT, FREE))
+        await slow.settle(hours=49)
+        assert (await slow.now(failing)).failures == 1
+        assert (await slow.attempts())[-1]["state"] == "declined"
+
     async def test_it_stops_when_all_tries_are_used(self, slow: Till, bank: Bank) -> None:
         current = await begin(slow, bank, Way.FAILING_DEBIT)
         for days in range(4):

@@ -236,6 +236,8 @@ class Pages:
         if way is Way.BANK:
             return self._leave(standing, BANK)
         if way in DEBITS and not standing.amount:
+            # Nothing is debited yet: what will come of it later is written down with what is kept.
+            self._write(standing, Kind.PAGE_LEFT, way)
             return self._take(standing, ACCOUNT)
         if way in SLOW_WAYS + DEBITS:
             return self._write(standing, Kind.PAGE_PENDING, way, reference=new_reference("payment"))
