@@ -19,12 +19,14 @@ from tests.till import Till
 
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
+from paydesk.domain.billing.charging_differences import AtOnce, change_and_charge
 from paydesk.domain.mail.telling import SWEEP_AFTER, TOLD_FOR, tell_events, tell_failing
 from paydesk.domain.merchants.dunning_end import DunningEnd
 from paydesk.domain.merchants.merchant import change_merchant
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.refunding import refund
+from paydesk.domain.subscriptions.changing_plans import Plan
 from paydesk.domain.subscriptions.ending import cancel
 
 CARD, FAILS_LATER, DECLINED = "4242424242424242", "4000000000000341", "4000000000000002"
@@ -65,6 +67,16 @@ async def test_a_payment_at_the_checkout_brings_a_receipt_in_the_pages_language(
     assert (facts["amount"], facts["currency"], facts["description"]) == ("10", "EUR", "A mug")
     assert (facts["merchant_order_id"], facts["brand"], facts["last4"]) == ("A1", "visa", "4242")
     assert (facts["name"], facts["reserved"], facts["package"]) == ("Ada Lovelace", False, None)
+
+
+async def test_the_receipt_of_a_difference_names_the_plan_that_it_is_for(subscriber: Till, shop: Shop) -> None:
+    begun = await subscriber.subscribe()
+    plan = Plan(sku_id="pro", name="Pro", price="30.00")
+    await change_and_charge(subscriber.desk, shop, AtOnce(begun.id, plan, by="api", now=utc_now()))
+    await tell(subscriber.database)
+    (facts,) = [mail["facts"] for mail in await told(subscriber.database, shop) if mail["kind"] == "receipt"]
+    assert (facts["amount"], facts["description"]) == ("20", "Pro")
+    assert facts["merchant_order_id"] == "club-1:plan-1"
 
 
 async def test_a_declined_payment_brings_no_mail(desk: Desk, shop: Shop) -> None:

@@ -250,6 +250,35 @@ async def test_its_plan_is_changed_at_once_where_that_is_chosen(owner: Visitor, 
     assert await seller.audited("subscription_changed") == [f"subscription {one}"]
 
 
+async def test_the_difference_is_charged_now_once_where_that_is_chosen(owner: Visitor, seller: Seller) -> None:
+    one = await subscribe(seller)
+    page = url(owner, f"/{one}")
+    seen = await press(owner, f"{page}/change", price="30.00", when="charge")
+    assert "20.00 USD is charged now for the rest of the period that is paid, and 30.00 USD on" in text_of(seen)
+    assert "30.00 USD" not in text_of(await owner.see(page))
+    agreed = {**fields_of(seen.text, f"{page}/change"), "agreed": "1"}
+    answers = [await owner.web.post(f"{page}/change", data=agreed) for _ in range(2)]
+    assert [leads_to(answer) for answer in answers] == [page] * 2
+    assert "30.00 USD / month" in text_of(await owner.see(page))
+    assert await seller.audited("subscription_changed") == [f"subscription {one}"]
+    paid = "select count(*) from payment where merchant_id = $1 and merchant_order_id like '%:plan-%'"
+    assert await seller.database.fetchval(paid, seller.shop.merchant_id) == 1
+    less = await press(owner, f"{page}/change", price="5.00", when="charge")
+    assert "nothing is charged now, and its next charges settle the" in text_of(less)
+
+
+async def test_a_declined_difference_is_said_on_the_form(owner: Visitor, seller: Seller) -> None:
+    page = url(owner, f"/{await subscribe(seller, number='4000000000000341')}")
+    seen = await press(owner, f"{page}/change", price="30.00", when="charge")
+    agreed = {**fields_of(seen.text, f"{page}/change"), "agreed": "1"}
+    declined = await owner.web.post(f"{page}/change", data=agreed)
+    assert declined.status_code == 402
+    assert "The charge was declined" in text_of(declined)
+    again = fields_of(declined.text, f"{page}/change")
+    assert again["request_key"] != agreed["request_key"]
+    assert "10.00 USD / month" in text_of(await owner.see(page))
+
+
 async def test_it_is_paused_until_a_day_and_resumed(owner: Visitor, seller: Seller) -> None:
     one = await subscribe(seller)
     page = url(owner, f"/{one}")

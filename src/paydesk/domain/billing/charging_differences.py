@@ -51,13 +51,14 @@ class Difference:
     """What was charged for a change at once, or (`is_open`) may have been: the bank has not told.
 
     Of a preview it has no payment. `amount` is 0 if nobody was asked, `taken_up` what counts of a
-    charge that our database had forgotten.
+    charge that our database had forgotten; `again` if this wish was answered before.
     """
 
     amount: Decimal = Decimal(0)
     payment_id: int | None = None
     is_open: bool = False
     taken_up: Decimal = Decimal(0)
+    again: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +150,7 @@ async def change_and_charge(desk: Desk, shop: Shop, wish: AtOnce) -> ChangedAtOn
     """
     if not wish.preview:
         if known := await _by_key(desk.database, shop, wish):
-            return await _same(desk.database, shop, known, wish)
+            return await _again(desk.database, shop, known, wish)
         await desk.gate.require()
     for _ in range(READ_AGAIN):
         if done := await _tried(desk, shop, wish):
@@ -176,7 +177,7 @@ async def _tried(desk: Desk, shop: Shop, wish: AtOnce) -> ChangedAtOnce | None:
     if begun := await _begin(desk, shop, planned, place, wish):
         return await _charge(desk, shop, planned, begun, wish)
     known = await _by_key(database, shop, wish)
-    return await _same(database, shop, known, wish) if known is not None else None
+    return await _again(database, shop, known, wish) if known is not None else None
 
 
 def _changed(planned: PlanAtOnce) -> Changed:
@@ -338,6 +339,12 @@ async def _known(
     """The difference that was begun under a caller's key, or by an attempt."""
     asked = {"merchant_id": shop.merchant_id, "live": shop.live, "request_key": request_key, "attempt_id": attempt_id}
     return record_if_any(_Known, await queries.find_difference(database, **asked))
+
+
+async def _again(database: Database, shop: Shop, known: _Known, wish: AtOnce) -> ChangedAtOnce:
+    """What became of a wish that was sent before. Raises: as `_same`."""
+    done = await _same(database, shop, known, wish)
+    return replace(done, difference=replace(done.difference, again=True))
 
 
 async def _same(database: Database, shop: Shop, known: _Known, wish: AtOnce) -> ChangedAtOnce:

@@ -15,6 +15,7 @@ from paydesk.domain.accounts.access_needs import ConfirmationNeeded
 from paydesk.domain.accounts.audit import Action, record
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.accounts.sessions import Session, is_recent, require
+from paydesk.domain.billing.charging_differences import AtOnce, ChangedAtOnce, change_and_charge
 from paydesk.domain.business.payments_for_team import find_payment_for_team
 from paydesk.domain.chargebacks.for_api import find_chargeback
 from paydesk.domain.chargebacks.giving_evidence import give_evidence
@@ -23,6 +24,7 @@ from paydesk.domain.deliveries.confirming import Confirmed, confirm
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.refundable import OverLimit, RefundLimits
 from paydesk.domain.payments.refunding import Refund, refund
+from paydesk.domain.subscriptions.changes import ChangeType
 from paydesk.domain.subscriptions.changing import Changed
 from paydesk.domain.subscriptions.ending import cancel
 from paydesk.domain.subscriptions.lifecycle import Subscription
@@ -110,6 +112,21 @@ async def change_subscription(
         action = Action.subscription_changed
         await record(database, session.actor, action, now=now, shop=shop, subject=subject, details=details)
     return changed
+
+
+async def charge_difference(desk: Desk, session: Session, wish: AtOnce, *, now: datetime) -> ChangedAtOnce:
+    """Have a subscription be of another plan now, and charge the difference. Moves money.
+
+    Raises: Forbidden; as `change_and_charge` does.
+    """
+    shop = require(session, Permission.cancel_subscription)
+    done = await change_and_charge(desk, shop, wish)
+    difference = done.difference
+    if (done.changed.moved or difference.is_open) and not difference.again:
+        details = {"at_once": str(ChangeType.PLAN), "charged": str(difference.amount)}
+        action, subject = Action.subscription_changed, f"subscription {wish.subscription_id}"
+        await record(desk.database, session.actor, action, now=now, shop=shop, subject=subject, details=details)
+    return done
 
 
 def _change_in_audit(changed: Changed) -> dict[str, str]:

@@ -1,6 +1,6 @@
 -- name: find_payment(merchant_id, live, id)^
 -- A payment with what was bought, how its money is divided, and when the parts of it become available.
-select w.*, d.exp_month, d.exp_year, d.holder, d.wallet, coalesce(c.description, i.description, '') as description, p.captured_at, p.ship_by,
+select w.*, d.exp_month, d.exp_year, d.holder, d.wallet, coalesce(c.description, i.description, v.name, '') as description, p.captured_at, p.ship_by,
        p.settled_at, p.reserve_released_at, p.refunding, p.charged_back, m.kind as moving, f.fees_returned,
        p.captured_at + make_interval(days => s.settlement_days) as settles_at,
        p.captured_at + make_interval(days => s.reserve_days) as reserve_due_at
@@ -12,6 +12,9 @@ select w.*, d.exp_month, d.exp_year, d.holder, d.wallet, coalesce(c.description,
   left join checkout c on c.merchant_id = p.merchant_id and c.live = p.live and c.id = p.checkout_id
   left join instrument_charge i
     on i.merchant_id = p.merchant_id and i.live = p.live and i.attempt_id = p.attempt_id
+  left join subscription_difference g
+    on g.merchant_id = p.merchant_id and g.live = p.live and g.attempt_id = p.attempt_id
+  left join package_version v on v.merchant_id = g.merchant_id and v.live = g.live and v.id = g.package_version_id
   left join movement m on m.merchant_id = p.merchant_id and m.live = p.live and m.id = p.moving_id
  where w.merchant_id = :merchant_id and w.live = :live and w.id = :id;
 

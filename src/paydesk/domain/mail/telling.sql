@@ -153,6 +153,13 @@ with place as materialized (
          select description
            from instrument_charge
           where p.checkout_id is null and not p.renewal and merchant_id = p.merchant_id and attempt_id = p.attempt_id
+          union all
+         select coalesce(v.list_name, v.name)
+           from subscription_difference g
+           join package_version v
+             on v.merchant_id = g.merchant_id and v.live = g.live and v.id = g.package_version_id
+          where p.checkout_id is null and not p.renewal and g.merchant_id = p.merchant_id
+            and g.attempt_id = p.attempt_id
           limit 1
      ) i on true
       left join lateral (

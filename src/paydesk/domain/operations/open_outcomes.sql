@@ -6,12 +6,15 @@ select w.*, m.name as merchant_name
   from (
       select a.merchant_id, a.live, a.id, a.payment_id,
              case when a.state = 'voiding' then 'undoing'
-                  when p.renewal then 'renewal' when i.attempt_id is not null then 'charge' else 'payment' end as kind,
+                  when p.renewal then 'renewal' when i.attempt_id is not null or d.attempt_id is not null then 'charge'
+                  else 'payment' end as kind,
              a.amount, a.currency, a.acquirer, a.not_after - interval '1 minute' as since, a.lookups, a.lookup_at,
              a.alerted_at
         from payment_attempt a
         left join payment p on p.merchant_id = a.merchant_id and p.live = a.live and p.id = a.payment_id
         left join instrument_charge i on i.merchant_id = a.merchant_id and i.live = a.live and i.attempt_id = a.id
+        left join subscription_difference d
+          on d.merchant_id = a.merchant_id and d.live = a.live and d.attempt_id = a.id
        where a.lookup_at is not null and a.state in ('processing', 'voiding')
        union all
       select v.merchant_id, v.live, v.id, v.payment_id, v.kind, v.amount, v.currency, v.acquirer,

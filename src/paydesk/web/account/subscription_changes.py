@@ -4,6 +4,8 @@ and back.
 
 from __future__ import annotations
 
+import secrets
+from dataclasses import replace
 from datetime import UTC, date, datetime, time
 from functools import partial
 from zoneinfo import ZoneInfo
@@ -12,23 +14,31 @@ from starlette.responses import Response
 
 from paydesk.core.errors import Malformed
 from paydesk.domain.accounts.roles import Permission
+from paydesk.domain.billing.charging_differences import AtOnce, ChangedAtOnce, change_and_charge
+from paydesk.domain.billing.charging_saved import NotCharged
 from paydesk.domain.business import acting
 from paydesk.domain.business.subscriptions_for_team import (
     SubscriptionForTeam,
     find_subscription_for_team,
     list_packages,
 )
+from paydesk.domain.merchants.idempotent_calls import check_request_key
 from paydesk.domain.subscriptions.changing import Changed, cancel_later, pause, resume, undo
 from paydesk.domain.subscriptions.changing_plans import Plan, change_plan
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.web.account.face import FACE
 from paydesk.web.account.subscription_words import price_words
 from paydesk.web.console.guards import Section, field_errors
+from paydesk.web.console.problems import sentence
 from paydesk.web.console.visit import Visit
 
 section = Section(FACE)
 _ONE = "/account/{merchant_id}/subscriptions/{subscription_id}"
 _NEEDS = Permission.cancel_subscription
+_CHARGE = "charge"
+"""When its plan is to change: now, and the difference is charged."""
+_REQUEST_KEY = 16
+_LONGEST_KEY = 64
 _MOST_PACKAGES = 200
 """How many packages there are to choose from, the newest."""
 
@@ -120,8 +130,9 @@ async def _plan_page(
     planned: Subscription | None = None,
     errors: dict[str, str] | None = None,
     status: int = 200,
+    charging: ChangedAtOnce | None = None,
 ) -> Response:
-    """The form, or what would come of it: `planned`, to be agreed to."""
+    """The form, or what would come of it: `planned`, to be agreed to, with what is charged now."""
     terms = seen.subscription.package.terms
     listed = await list_packages(visit.database, visit.shop, most=_MOST_PACKAGES)
     offered = [one.package for one in listed if one.package.terms.currency == terms.currency]
@@ -134,11 +145,18 @@ async def _plan_page(
         packages=[(one.version_id, f"{one.terms.name}, {price_words(visit, one.terms)}") for one in offered],
         typed={name: visit.form.text(name, 40) for name in ("version", "price", "period", "when")},
         at_once=_at_once(visit),
+        difference=_difference(visit, charging) if charging else None,
+        # What was declined is another wish when it is sent again.
+        request_key=(visit.form.text("request_key", _LONGEST_KEY) if planned else "") or _fresh_key(),
         planned=planned,
         charged=_charged(visit, planned) if planned else {},
         plan=price_words(visit, planned.as_charged_next.package.terms) if planned else "",
         errors=errors or {},
     )
+
+
+def _fresh_key() -> str:
+    return secrets.token_urlsafe(_REQUEST_KEY)
 
 
 @section.action(f"{_ONE}/change", needs=_NEEDS)
@@ -150,6 +168,8 @@ async def change_its_plan(visit: Visit) -> Response:
     )
     wish = partial(change_plan, plan=plan, by="merchant", at_once=_at_once(visit))
     try:
+        if visit.form.text("when", 40) == _CHARGE:
+            return await _charge_difference(visit, seen, plan)
         if not form.text("agreed", 1):
             changed = await _previewed(visit, wish)
             if not changed.moved:
@@ -161,6 +181,39 @@ async def change_its_plan(visit: Visit) -> Response:
     get = visit.texts.get
     said = get("It is of the other plan now.") if _at_once(visit) else get("Its next period is of the other plan.")
     return visit.go(_page(visit), said)
+
+
+async def _charge_difference(visit: Visit, seen: SubscriptionForTeam, plan: Plan) -> Response:
+    """Show what another plan charges now, and charge it once, however often that is agreed to."""
+    get, desk, is_agreed = visit.texts.get, visit.services.desk, bool(visit.form.text("agreed", 1))
+    key = check_request_key(visit.form.text("request_key", _LONGEST_KEY), "request_key")
+    at_once = AtOnce(seen.subscription.id, plan, by="merchant", now=await visit.shop_now())
+    if not is_agreed:
+        previewed = await change_and_charge(desk, visit.shop, replace(at_once, preview=True))
+        if not previewed.changed.moved:
+            return visit.go(_page(visit), get("That is its plan already."), "info")
+        return await _plan_page(visit, seen, previewed.changed.subscription, charging=previewed)
+    visit.require_recent()
+    wish = replace(at_once, request_key=f"account {key}")
+    try:
+        done = await acting.charge_difference(desk, visit.session, wish, now=visit.now)
+    except NotCharged as error:
+        return await _plan_page(visit, seen, None, {"": sentence(error.message)}, error.status)
+    said = get("It is of the other plan now.")
+    if done.difference.is_open:
+        said = get("The bank has not answered yet. The plan changes once it is paid.")
+    return visit.go(_page(visit), said)
+
+
+def _difference(visit: Visit, charging: ChangedAtOnce) -> dict[str, str]:
+    """What is charged now, and what is left to the next charges, for a sentence."""
+    currency, due = charging.changed.subscription.package.terms.currency, charging.difference
+    proration = charging.changed.proration
+    return {
+        "now": visit.money(due.amount, currency) if due.amount else "",
+        "counts": visit.money(due.taken_up, currency) if due.taken_up else "",
+        "later": visit.money(proration.amount, currency) if proration is not None else "",
+    }
 
 
 def _at_once(visit: Visit) -> bool:
