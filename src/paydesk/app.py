@@ -230,6 +230,7 @@ def console_services(settings: Settings, desk: Desk, gate: Gate) -> ConsoleServi
         **_of_every_door(settings, desk),
         gate=gate,
         iban_wait=settings.iban_wait,
+        payout_account=settings.payout_account,
         sender=partial(sender_for_a_call, settings, desk),
         outbound_allow=settings.outbound_networks(),
     )

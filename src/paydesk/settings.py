@@ -26,6 +26,7 @@ from pydantic_settings import (
 )
 
 from paydesk.announcing import announced_ports, is_held
+from paydesk.core.bank_accounts import BankAccount, set_account
 from paydesk.core.errors import SetupError
 from paydesk.named_addresses import Network, check_acquirers_own, check_public, networks_in
 from paydesk.secret_files import SUFFIX, WithSecretFiles, is_open_to_all, paths_of
@@ -166,6 +167,8 @@ class Settings(BaseSettings):
     iban_wait_days: int = Field(
         3, ge=0, le=60, description="Days that payouts wait when a merchant's new bank account was accepted."
     )
+    payout_name: str = Field("", max_length=70, description="Holder of your bank account that merchants are paid from.")
+    payout_iban: str = Field("", description="Its IBAN; files of SEPA transfers (console, Payouts) need both.")
     pingback_timeout: float = Field(15.0, gt=0, le=60, description="Seconds that a merchant's server has to answer.")
     pingbacks_in_flight: int = Field(
         768,
@@ -290,6 +293,11 @@ class Settings(BaseSettings):
         return timedelta(days=self.iban_wait_days)
 
     @property
+    def payout_account(self) -> BankAccount | None:
+        """The bank account that merchants are paid from. Raises: SetupError."""
+        return set_account(f"{PREFIX}PAYOUT", self.payout_name, self.payout_iban)
+
+    @property
     def sandbox_address(self) -> str:
         """The sandbox's public address without a trailing slash."""
         return (self.sandbox_base_url or f"{self.address}/sandbox").rstrip("/")
@@ -380,6 +388,7 @@ def _check(settings: Settings) -> None:
         settings.copy_networks,
         settings.proxy_networks,
         settings.other_host_names,
+        lambda: settings.payout_account,
     ):
         read()
     check_public(f"{PREFIX}BASE_URL", settings.address)

@@ -182,6 +182,7 @@ async def ids(open_page: OpenPage, running: Running) -> dict[str, Any]:
         "key_id": await first_id(page, running, f"{shop}/developers", "keys"),
         "chargeback_id": running.command("chargeback", "list", str(merchant_id))[0]["id"],
         "person_id": 1,
+        "file_id": 1,
         "token": "nothing",
         "path": "nowhere",
     }

@@ -30,20 +30,21 @@ def seller(desk: Desk, owner: Visitor) -> Seller:
     return seller_of(desk, owner)
 
 
-async def payable(seller: Seller, *, live: bool) -> str:
-    """Make 100.00 USD available on a side of a merchant; the form for its payout."""
+async def payable(seller: Seller, *, live: bool, currency: str = "USD") -> str:
+    """Make 100.00 of a currency available on a side of a merchant; the form for its payout."""
     payment_id = await seller.sell()
     for account, amount in (("available", "-100.0049"), ("acquirer", "100.0049")):
         await seller.database.execute(
             "insert into ledger_entry (merchant_id, live, posting_id, kind, payment_id, account, currency, amount, at)"
-            " values ($1, $2, 1, 'settlement', $3, $4, 'USD', $5, now())",
+            " values ($1, $2, 1, 'settlement', $3, $4, $6, $5, now())",
             seller.shop.merchant_id,
             live,
             payment_id,
             account,
             Decimal(amount),
+            currency,
         )
-    return f"/operator/payouts/{seller.shop.merchant_id}?currency=USD&side={'live' if live else 'test'}"
+    return f"/operator/payouts/{seller.shop.merchant_id}?currency={currency}&side={'live' if live else 'test'}"
 
 
 @pytest.fixture
@@ -71,6 +72,7 @@ PAGES = (
     "alarms",
     "payouts",
     "payouts/past",
+    "payouts/files",
     "chargebacks",
     "outcomes",
     "acquirers",

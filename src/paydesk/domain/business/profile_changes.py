@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from paydesk.core.bank_accounts import parse_iban
 from paydesk.core.errors import Conflict, Malformed
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any
@@ -19,7 +20,7 @@ from paydesk.domain.accounts.notices import warn_owners
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.accounts.sessions import Session, require, require_recent
 from paydesk.domain.business import profiles
-from paydesk.domain.business.profile_details import Details, DetailsRow, parse_iban, parse_reason, unsaid
+from paydesk.domain.business.profile_details import Details, DetailsRow, parse_reason, unsaid
 from paydesk.domain.business.profiles import Profile, ProfileStatus, find_profile, record_profile
 from paydesk.domain.mail.kinds import MailKind
 from paydesk.domain.mail.notifying import tell_owners

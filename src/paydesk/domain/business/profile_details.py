@@ -8,9 +8,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from stdnum import iban as iban_numbers
-from stdnum.exceptions import ValidationError
-
 from paydesk.core.email_addresses import parse_email
 from paydesk.core.errors import Malformed
 from paydesk.core.urls import check_url
@@ -146,14 +143,6 @@ _PARSERS: dict[str, Callable[[str], str]] = {
     "privacy_url": _secure,
     "country": _country,
 }
-
-
-def parse_iban(text: str) -> str:
-    """An IBAN without its spaces. Raises: Malformed."""
-    try:
-        return str(iban_numbers.validate(text))
-    except ValidationError:
-        raise Malformed("this is no IBAN: check its letters and digits", "iban") from None
 
 
 def unsaid(details: Details) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from paydesk.adapters.vault import Sealed, Vault
+from paydesk.core.bank_accounts import parse_iban
 from paydesk.core.errors import Conflict, Malformed, NotFound
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any, records_of
@@ -23,7 +24,6 @@ from paydesk.domain.business.profile_details import (
     Details,
     DetailsRow,
     parse_despite,
-    parse_iban,
     unsaid,
 )
 from paydesk.domain.mail.kinds import MailKind

@@ -10,6 +10,7 @@ from datetime import datetime
 from decimal import Decimal
 
 from paydesk.adapters.vault import Vault
+from paydesk.core.errors import Conflict
 from paydesk.core.paging import EARLIEST, LARGEST_ID, LATEST, Page, Place
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
@@ -21,6 +22,7 @@ from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.merchants.test_clock import shop_time
 
 queries = load_statements(__package__ or "", "payouts.sql")
+files = load_statements(__package__ or "", "payout_files.sql")
 
 _BATCH = 1000
 
@@ -102,19 +104,24 @@ async def payable(
     return await records_of(Payable, rows)
 
 
-async def pay_out(database: Database, actor: Actor, shop: Shop, sent: Sent, *, now: datetime) -> Payout:
+async def pay_out(
+    database: Database, actor: Actor, shop: Shop, sent: Sent, *, now: datetime, by_file: int | None = None
+) -> Payout:
     """Record that money was sent to a merchant, and who says so. Moves no money itself.
 
-    `now` is real time (UTC). The line in the audit log is the operator's and stands in the
-    merchant's too, with the reason for a payout that did not wait.
+    `now` is real time (UTC), `by_file` the payout file that has sent it, if one has. The line in
+    the audit log is the operator's and stands in the merchant's too, with the reason for a payout
+    that did not wait.
 
-    Raises: as `record_payout_on`; Unsure if nobody can say whether it was recorded.
+    Raises: as `record_payout_on`; Conflict if another file may have sent the merchant's money;
+        Unsure if nobody can say whether it was recorded.
     """
     shop_now = await shop_time(database, shop, real_now=now)
 
     async def write(connection: Connection) -> Payout:
         payout = await record_payout_on(connection, shop, sent, now=shop_now)
         if not payout.again:
+            await _require_no_other_file(connection, shop, sent.currency, by_file)
             details: dict[str, object] = {
                 "amount": str(sent.amount),
                 "currency": sent.currency,
@@ -126,6 +133,16 @@ async def pay_out(database: Database, actor: Actor, shop: Shop, sent: Sent, *, n
         return payout
 
     return await record_sent(database, write)
+
+
+async def _require_no_other_file(connection: Connection, shop: Shop, currency: str, by_file: int | None) -> None:
+    """Raises: Conflict."""
+    file_id = await files.open_file_of(connection, merchant_id=shop.merchant_id, currency=currency)
+    if shop.live and file_id is not None and file_id != by_file:
+        raise Conflict(
+            f"money of merchant {shop.merchant_id} in {currency} is in payout file {file_id}: record that file, or "
+            "drop it if it was not sent, at /operator/payouts/files"
+        )
 
 
 async def read_bank_account(

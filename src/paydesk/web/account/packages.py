@@ -79,4 +79,4 @@ def _form(visit: Visit, typed: TypedPackage, errors: dict[str, str] | None = Non
 
 def _typed(visit: Visit) -> TypedPackage:
     texts = {name: visit.form.text(name, 1000 if name in {"name", "sku_id"} else 40) for name in FIELDS}
-    return TypedPackage(**texts | {"currency": texts["currency"].upper()})
+    return TypedPackage(**texts | {"currency": texts.get("currency", "").upper()})

@@ -11,6 +11,7 @@ from typing import ClassVar
 from starlette.requests import Request
 
 from paydesk.adapters.outbound import Network
+from paydesk.core.bank_accounts import BankAccount
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.access_needs import Client, Gate
 from paydesk.domain.pingbacks.sending import PingbackSender
@@ -23,14 +24,16 @@ from paydesk.web.visits import client_address
 class ConsoleServices(DoorServices):
     """What a console's routes need besides what every door's do.
 
-    `iban_wait` is how long payouts to a newly accepted bank account wait; `sender` makes a sender
-    of pingbacks for one request, which reaches `outbound_allow` besides the public internet.
+    `iban_wait` is how long payouts to a newly accepted bank account wait, `payout_account` the
+    operator's own that they are sent from, if it is set; `sender` makes a sender of pingbacks for
+    one request, which reaches `outbound_allow` besides the public internet.
     """
 
     door: ClassVar[str] = "console"
 
     gate: Gate
     iban_wait: timedelta
+    payout_account: BankAccount | None
     sender: Callable[[], AbstractAsyncContextManager[PingbackSender]]
     outbound_allow: tuple[Network, ...]
 

@@ -1,0 +1,147 @@
+"""Files of transfers for the operator's bank, made, taken, recorded and dropped."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+from xml.etree import ElementTree
+
+import httpx
+import pytest
+from tests import breaking, set_back
+from tests.web.account.conftest import Visitor, fields_of, leads_to, text_of
+from tests.web.account.selling import Seller, seller_of
+from tests.web.operator.test_operations import payable, payouts_of, post
+
+from paydesk.adapters.vault import Vault
+from paydesk.core.clock import utc_now
+from paydesk.database.pool import Database
+from paydesk.domain.accounts.audit import COMMAND_LINE
+from paydesk.domain.business.profiles import PURPOSE
+from paydesk.domain.operations.merchants import resume_merchant, suspend_merchant
+from paydesk.domain.payments.desk import Desk
+from paydesk.settings import Settings
+
+FILES = "/operator/payouts/files"
+IBAN = "NL91ABNA0417164300"
+
+
+@pytest.fixture
+def settings(settings: Settings) -> Settings:
+    """Those of a deployment that names its own account."""
+    return settings.model_copy(update={"payout_name": "Desk Ltd", "payout_iban": "DE89370400440532013000"})
+
+
+@pytest.fixture
+async def seller(desk: Desk, owner: Visitor, database: Database, vault: Vault) -> Seller:
+    """A merchant with 100.00 CHF on its live side, and an accepted bank account."""
+    seller = seller_of(desk, owner)
+    merchant_id = seller.shop.merchant_id
+    await payable(seller, live=True, currency="CHF")
+    sealed = vault.seal(IBAN.encode(), purpose=PURPOSE, merchant_id=merchant_id, row_id=merchant_id)
+    account = {"account_holder": "Corner Shop Ltd", "iban_sealed": sealed.blob, "vault_key_id": sealed.key_id}
+    await set_back.profile(database, merchant_id, "accepted", **account, iban_last4="4300", decided_at=utc_now())
+    return seller
+
+
+async def make(operator: Visitor, currency: str = "CHF") -> str:
+    """Press the button for a currency; the file's page."""
+    page = await operator.see(FILES)
+    hidden = fields_of(page.text, FILES)
+    return leads_to(
+        await operator.web.post(
+            FILES, data={**hidden, "request": hidden["request"][:32] + currency, "currency": currency}
+        )
+    )
+
+
+async def press(operator: Visitor, page: str, what: str) -> httpx.Response:
+    hidden = fields_of((await operator.see(page)).text, f"{page}/{what}")
+    return await operator.web.post(f"{page}/{what}", data=hidden)
+
+
+async def test_what_is_available_is_sent_taken_and_recorded_once(operator: Visitor, seller: Seller) -> None:
+    assert "1 merchant" in text_of(await operator.see(FILES))
+    page = await make(operator)
+    assert "CHF" not in text_of(await operator.see(FILES)).partition("Files Amount")[0], "it is in a file"
+    taken = await press(operator, page, "csv")
+    rows = list(csv.reader(taken.text.splitlines()))
+    merchant_id, file_id = seller.shop.merchant_id, page.rpartition("/")[2]
+    assert rows[1] == [f"PAYOUT-{file_id}-{merchant_id}", "Corner Shop Ltd", IBAN, "100.00", "CHF"]
+    assert "attachment" in taken.headers["content-disposition"]
+    assert (await press(operator, page, "csv")).content == taken.content
+    assert await seller.audited("bank_account_read") == ["bank account"] * 2
+    assert await payouts_of(seller) == []
+    hidden = fields_of((await operator.see(page)).text, f"{page}/record")
+    answers = await asyncio.gather(*(operator.web.post(f"{page}/record", data=hidden) for _ in range(3)))
+    assert {answer.status_code for answer in answers} == {303}
+    assert await payouts_of(seller) == [("100.00", f"PAYOUT-{file_id}-{merchant_id}")]
+    shown = text_of(await operator.see(page))
+    assert "Recorded" in shown
+    assert "drop it" not in shown
+    assert (await operator.web.post(f"{page}/csv", data=hidden)).status_code == 409
+    assert (await operator.web.post(f"{page}/drop", data=hidden)).status_code == 409
+
+
+async def test_money_is_in_one_file_at_a_time(operator: Visitor, seller: Seller, database: Database) -> None:
+    page = await make(operator)
+    hidden = fields_of((await operator.see(page)).text, f"{page}/drop")
+    again = await operator.web.post(FILES, data={**hidden, "request": "another", "currency": "CHF"})
+    assert again.status_code == 409
+    by_hand = f"/operator/payouts/{seller.shop.merchant_id}?currency=CHF"
+    refused = await post(operator, by_hand, amount="100.00", reference="T-1")
+    assert refused.status_code == 409
+    assert "is in payout file" in text_of(refused)
+    for _ in range(2):
+        assert (await operator.web.post(f"{page}/drop", data=hidden)).status_code == 303
+    assert (await operator.web.post(f"{page}/csv", data=hidden)).status_code == 409
+    assert (await operator.web.post(f"{page}/record", data=hidden)).status_code == 409
+    assert (await make(operator)) != page
+
+
+async def test_a_form_that_comes_twice_makes_one_file(operator: Visitor, seller: Seller) -> None:
+    hidden = fields_of((await operator.see(FILES)).text, FILES)
+    both = [await operator.web.post(FILES, data={**hidden, "currency": "CHF"}) for _ in range(2)]
+    assert leads_to(both[0]) == leads_to(both[1])
+    stranger = await operator.web.post(FILES, data={**hidden, "currency": "CHF", "amount": "1"})
+    assert stranger.status_code == 400
+
+
+async def test_a_file_for_an_account_that_has_changed_is_not_sent(
+    operator: Visitor, seller: Seller, database: Database
+) -> None:
+    page = await make(operator)
+    await breaking.say(database, "business_profile", {"merchant_id": seller.shop.merchant_id}, decided_at=utc_now())
+    refused = await press(operator, page, "csv")
+    assert refused.status_code == 409
+    assert "is not the one any more" in text_of(refused)
+    assert await seller.audited("bank_account_read") == []
+    assert "Another bank account since" in text_of(await operator.see(page))
+    assert (await press(operator, page, "drop")).status_code == 303
+
+
+async def test_what_can_not_be_recorded_says_why_and_may_be_later(
+    operator: Visitor, seller: Seller, database: Database
+) -> None:
+    page = await make(operator)
+    await suspend_merchant(database, COMMAND_LINE, seller.shop.merchant_id, reason="looked at", now=utc_now())
+    refused = await press(operator, page, "record")
+    assert refused.status_code == 409
+    assert "is suspended" in text_of(refused)
+    await resume_merchant(database, COMMAND_LINE, seller.shop.merchant_id, now=utc_now())
+    assert (await press(operator, page, "record")).status_code == 303
+    assert len(await payouts_of(seller)) == 1
+
+
+async def test_euros_are_written_for_sepa_once_our_account_is_known(operator: Visitor, seller: Seller) -> None:
+    await payable(seller, live=True, currency="EUR")
+    page = await make(operator, "EUR")
+    assert "SEPA file" in text_of(await operator.see(page))
+    taken = await press(operator, page, "sepa")
+    assert taken.headers["content-type"] == "application/xml"
+    names = {"": "urn:iso:std:iso:20022:tech:xsd:pain.001.001.09"}
+    file = ElementTree.fromstring(taken.text)
+    assert IBAN in [one.text for one in file.iterfind(".//CdtrAcct/Id/IBAN", names)]
+    other = await make(operator)
+    hidden = fields_of((await operator.see(other)).text, f"{other}/csv")
+    assert (await operator.web.post(f"{other}/sepa", data=hidden)).status_code == 409
