@@ -41,6 +41,7 @@ GROUPS = {
     "mail": ("mail", "app"),
     "alarm": ("alarms", "app"),
     "subscription": ("subscriptions", "app"),
+    "package": ("packages", "app"),
     "clock": ("test_clock", "app"),
     "chargeback": ("chargebacks", "app"),
     "ledger": ("ledger", "ledger"),

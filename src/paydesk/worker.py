@@ -53,6 +53,7 @@ from paydesk.domain.sealing.hiding_links import hide_left_links
 from paydesk.domain.shoppers.instruments import remove_unneeded
 from paydesk.domain.shoppers.sessions import forget_past
 from paydesk.domain.subscriptions.folding import fold_movements
+from paydesk.domain.subscriptions.moving import run_moves
 from paydesk.equipment import (
     accounts_open,
     holds_without_standby,
@@ -116,6 +117,7 @@ async def work(
                 tasks.create_task(run_deadlines(desk, stop), name="deadlines")
                 tasks.create_task(run_settling(database, stop), name="settling")
                 tasks.create_task(run_closing(database, stop), name="closing")
+                tasks.create_task(run_moves(database, stop), name="moves of subscriptions")
                 if mailer is None:
                     log.warning(f"mails wait: {PREFIX}SMTP_URL is not set, or this is a copy that may not reach it")
                 else:

@@ -36,6 +36,7 @@ from paydesk.commands import (
     mail,
     merchants,
     operators,
+    packages,
     pingbacks,
     proceeds,
     profiles,
@@ -98,6 +99,7 @@ def _commands() -> typer.Typer:
     app.add_typer(alarms.app, name="alarm")
     app.add_typer(mail.app, name="mail")
     app.add_typer(subscriptions.app, name="subscription")
+    app.add_typer(packages.app, name="package")
     app.add_typer(test_clock.app, name="clock")
     app.add_typer(chargebacks.app, name="chargeback")
     app.add_typer(ledger.ledger, name="ledger")

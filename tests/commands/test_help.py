@@ -14,13 +14,14 @@ from paydesk.commands import (
     mail,
     merchants,
     operators,
+    packages,
     pingbacks,
     vault,
 )
 
 APPS = (
     acquirers.app, alarms.app, card_guard.app, customers.app, fees.app, mail.app, merchants.app, operators.app,
-    pingbacks.app, vault.app,
+    packages.app, pingbacks.app, vault.app,
 )  # fmt: skip
 
 

@@ -81,6 +81,10 @@ WORDS: dict[str, str] = {
     "subscription resume": "{subscription}",
     "subscription undo": "{subscription}",
     "subscription cancel": "{subscription}",
+    "package list": "{merchant}",
+    "package move": "{merchant} --from 1 --to 9007199254740991",
+    "package moves": "{merchant}",
+    "package take-back": "{merchant} 9007199254740991",
     "clock show": "{merchant}",
     "clock advance": "{merchant} 1d",
     "chargeback list": "{merchant}",
@@ -116,6 +120,7 @@ REFUSED = {
     "alarm accept", "alarm settle", "chargeback lose", "chargeback reckon", "undo", "mail resend", "merchant go-live",
     "merchant guard lift",
     "payout account", "payout record", "pingback resend", "proceeds correct", "profile accept", "profile refuse",
+    "package move", "package take-back",
 }  # fmt: skip
 """Those that find nothing to do here: then stdout is empty."""
 

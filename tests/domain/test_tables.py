@@ -91,6 +91,7 @@ WRITERS: dict[str, str] = {
     # Shipping begins captures, lateness voids; operators have one looked up; mails mark it.
     "movement": "deliveries mail operations payments privacy test_clock",
     "operator_entry": "proceeds",
+    "package_move": "subscriptions test_clock",  # goes with the test side
     "package_version": "payments subscriptions test_clock",  # a paid order makes use of it
     # Renewals begin one; chargebacks, settling and deliveries change it; operators adopt it.
     "payment": "billing chargebacks deliveries ledger operations payments privacy subscriptions test_clock",

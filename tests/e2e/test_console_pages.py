@@ -132,6 +132,20 @@ async def first_id(page: Page, running: Running, listed: str, name: str) -> str:
     return found[1]
 
 
+async def make_move(page: Page, running: Running, shop: str) -> str:
+    """The id of a move of subscriptions to another version, which the owner makes."""
+    packages = f"{shop}/subscriptions/packages"
+    package = f"{packages}/{await first_id(page, running, packages, 'packages')}"
+    await page.goto(f"{running.address}{package}/version")
+    await page.get_by_label("Price of a period").fill("31.00")
+    await page.get_by_role("button", name="Make the version").click()
+    await page.goto(f"{running.address}{package}/move")
+    await page.get_by_role("button", name="See what comes of it").click()
+    await page.get_by_role("button", name="Move them").click()
+    await page.wait_for_url("**/moves/*")
+    return page.url.rpartition("/")[2]
+
+
 async def make_link(page: Page, running: Running, shop: str) -> str:
     """The id of a payment link that the owner makes."""
     await page.goto(f"{running.address}{shop}/links/new")
@@ -178,6 +192,7 @@ async def ids(open_page: OpenPage, running: Running) -> dict[str, Any]:
         "subscription_id": await first_id(page, running, f"{shop}/subscriptions", "subscriptions"),
         "package_id": await first_id(page, running, f"{shop}/subscriptions/packages", "packages"),
         "link_id": await make_link(page, running, shop),
+        "move_id": await make_move(page, running, shop),
         "pingback_id": await first_id(page, running, f"{shop}/pingbacks", "pingbacks"),
         "key_id": await first_id(page, running, f"{shop}/developers", "keys"),
         "chargeback_id": running.command("chargeback", "list", str(merchant_id))[0]["id"],

@@ -23,7 +23,8 @@ IN_ORDER = (
     "instrument_charges", "saved_instruments", "shoppers",
     "payment_attempts", "payments", "payment_link_sales", "payment_links", "coupon_uses",
     "coupons", "picture_sources", "item_pictures",
-    "subscriptions", "mrr_days", "checkouts", "customers", "cards", "package_versions", "subscription_packages",
+    "package_moves", "subscriptions", "mrr_days", "checkouts", "customers", "cards",
+    "package_versions", "subscription_packages",
 )  # fmt: skip
 """What is deleted, each before what it refers to;
 a charge in flight finds its attempt gone and records nothing."""

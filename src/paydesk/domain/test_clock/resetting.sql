@@ -127,6 +127,11 @@ delete from payment
  where merchant_id = :merchant_id and live = false
    and id in (select id from payment where merchant_id = :merchant_id and live = false limit :most);
 
+-- name: delete_package_moves(merchant_id, most)!
+delete from package_move
+ where merchant_id = :merchant_id and live = false
+   and id in (select id from package_move where merchant_id = :merchant_id and live = false limit :most);
+
 -- name: delete_subscriptions(merchant_id, most)!
 -- With the changes of their cards.
 delete from subscription

@@ -9,6 +9,7 @@ from babel.units import format_unit
 from paydesk.core.periods import Period
 from paydesk.domain.subscriptions.changes import ChangeType
 from paydesk.domain.subscriptions.lifecycle import Subscription
+from paydesk.domain.subscriptions.moving import MoveState, Stays
 from paydesk.domain.subscriptions.states import SubscriptionState
 from paydesk.domain.subscriptions.subscription_terms import Terms
 from paydesk.web.account.payment_words import Badge
@@ -29,6 +30,26 @@ _CANCELLERS: Mapping[str, str] = {
     "retries": mark("because every retry failed"),
     "chargeback": mark("because of a chargeback"),
 }
+
+MOVE_STATES: Mapping[MoveState, Badge] = {
+    MoveState.MOVING: (mark("Under way"), "blue"),
+    MoveState.MOVED: (mark("All planned"), "green"),
+    MoveState.TAKING_BACK: (mark("Being taken back"), "yellow"),
+    MoveState.TAKEN_BACK: (mark("Taken back"), "secondary"),
+}
+
+STAYS: Mapping[Stays, str] = {
+    Stays.ENDED: mark("ended"),
+    Stays.COUPON: mark("with a coupon, until it is used up"),
+    Stays.CHARGING: mark("due, or being charged just now"),
+    Stays.PAUSED: mark("paused"),
+    Stays.CHANGING: mark("waiting for another change, or their end"),
+    Stays.FAILING: mark("with a failing charge"),
+    Stays.LAST_PERIOD: mark("not charged again"),
+    Stays.LIMIT: mark("with as many payments as the other version has in all"),
+    Stays.TOO_SLOW: mark("paid by what takes longer than its periods allow"),
+}
+"""Which subscriptions a move leaves alone."""
 
 _EACH: Mapping[str, str] = {"day": mark("day"), "week": mark("week"), "month": mark("month"), "year": mark("year")}
 """How a price's period is called if it is a single one."""
@@ -75,6 +96,9 @@ def period_words(visit: Visit, period: Period) -> str:
 
 def price_words(visit: Visit, terms: Terms) -> str:
     """What is paid how often: `10.00 USD / month`, `10.00 USD / 2 weeks`."""
-    period = terms.period
-    often = visit.texts.get(_EACH[period.unit]) if period.length == 1 else period_words(visit, period)
-    return f"{visit.money(terms.price, terms.currency)} / {often}"
+    return f"{visit.money(terms.price, terms.currency)} / {often_words(visit, terms.period)}"
+
+
+def often_words(visit: Visit, period: Period) -> str:
+    """How often a price is paid: `month`, `2 weeks`."""
+    return visit.texts.get(_EACH[period.unit]) if period.length == 1 else period_words(visit, period)

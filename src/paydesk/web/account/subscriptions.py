@@ -26,6 +26,7 @@ from paydesk.domain.business.subscriptions_for_team import (
     search_subscriptions,
 )
 from paydesk.domain.subscriptions.balances import find_balance
+from paydesk.domain.subscriptions.moving import list_moves
 from paydesk.domain.subscriptions.states import SubscriptionState
 from paydesk.web.account import payment_words, subscription_words
 from paydesk.web.account.face import FACE
@@ -190,6 +191,8 @@ async def _package_page(visit: Visit, error: str = "", status: int = 200) -> Res
         newest=versions[0].package,
         price_of=partial(subscription_words.price_words, visit),
         period_words=partial(subscription_words.period_words, visit),
+        moves=await list_moves(visit.database, visit.shop, versions[0].package.id),
+        move_states=subscription_words.MOVE_STATES,
     )
 
 
