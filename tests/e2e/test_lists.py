@@ -31,18 +31,23 @@ SIDEWAYS = """
 """What is wider than its place and does not end in dots."""
 
 
-async def lists(page: Page, running: Running) -> list[str]:
-    """The addresses of the shop's lists, each with a row or more."""
+LINKED = ("payments", "subscriptions", "subscriptions/packages", "pingbacks")
+"""Lists of what has a page of its own."""
+OTHERS = ("settings/team", "settings/audit")
+
+
+async def lists(page: Page, running: Running, names: tuple[str, ...]) -> list[str]:
+    """The addresses of some of the shop's lists."""
     await page.goto(f"{running.address}/account")
     shop = page.url.rpartition("/")[0]
-    return [f"{shop}/{name}" for name in ("payments", "subscriptions")]
+    return [f"{shop}/{name}" for name in names]
 
 
 async def test_a_list_is_two_lines_a_row_on_a_phone(open_page: OpenPage, running: Running) -> None:
     await buy(open_page, running, "House espresso")
     await buy(open_page, running, "Coffee club")
     page = await owners_page(open_page, running)
-    for address in await lists(page, running):
+    for address in [*await lists(page, running, LINKED + OTHERS), f"{running.address}/account/security"]:
         await page.goto(address)
         for width in PHONES:
             await page.set_viewport_size({"width": width, "height": 800})
@@ -53,13 +58,14 @@ async def test_a_list_is_two_lines_a_row_on_a_phone(open_page: OpenPage, running
 
 
 async def test_a_row_is_a_link_wherever_it_is_pressed(open_page: OpenPage, running: Running) -> None:
-    await buy(open_page, running, "House espresso")
+    await buy(open_page, running, "Coffee club")
     page = await owners_page(open_page, running)
-    for address in await lists(page, running):
+    for address in await lists(page, running, LINKED):
         await page.goto(address)
         row = page.locator(".rows tbody tr").last
         leads_to = await row.locator("a.whole-row").get_attribute("href")
         # In the middle of the row, on a cell that has no link of its own.
+        await row.scroll_into_view_if_needed()
         box = await row.bounding_box()
         assert box is not None
         await page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
@@ -74,7 +80,7 @@ async def test_a_reference_is_copied_whole(open_page: OpenPage, running: Running
     await buy(open_page, running, "House espresso")
     page = await owners_page(open_page, running)
     await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    await page.goto((await lists(page, running))[0])
+    await page.goto((await lists(page, running, LINKED))[0])
     copy = page.get_by_role("button", name="Copy: Order").first
     await copy.click()
     assert await page.evaluate("navigator.clipboard.readText()") == await copy.get_attribute("data-copy")

@@ -45,16 +45,16 @@ async def test_a_package_is_made_and_gets_another_version_for_new_customers(owne
     new = f"{packages(owner)}/new"
     page = leads_to(await send(owner, new))
     assert re.fullmatch(rf"{packages(owner)}/\d+", page)
-    assert "newest Tea club €9.50 / 2 weeks €0.00 / 10 days 12 0" in await versions(owner, page)
-    assert "Tea club tea" in await versions(owner, packages(owner))
+    assert re.search(r"€9\.50 / 2 weeks \d+ newest Tea club €0\.00 / 10 days 12 0", await versions(owner, page))
+    assert re.search(r"€9\.50 / 2 weeks , Tea club Tea club 0 1 [\w ,]+ tea", await versions(owner, packages(owner)))
     form = (await owner.see(f"{page}/version")).text
     for name, value in (("name", "Tea club"), ("price", "9.5"), ("currency", "EUR"), ("payments", "12")):
         assert re.search(rf'name="{name}"[^>]* value="{value}"', form), name
     assert 'name="sku_id"' not in form
     assert leads_to(await send(owner, f"{page}/version", price="12", trial_length="", sku_id="other")) == page
     shown = await versions(owner, page)
-    assert "newest Tea club €12.00 / 2 weeks none 12 0" in shown
-    assert "Tea club €9.50 / 2 weeks €0.00 / 10 days 12 0" in shown
+    assert re.search(r"€12\.00 / 2 weeks \d+ newest Tea club none 12 0", shown)
+    assert re.search(r"€9\.50 / 2 weeks \d+ Tea club €0\.00 / 10 days 12 0", shown)
     assert "SKU tea" in shown
 
 
@@ -74,7 +74,7 @@ async def test_what_runs_keeps_its_version(owner: Visitor, seller: Seller) -> No
     listed = (await owner.see(packages(owner))).text
     page = re.findall(r'href="([^"]+/packages/\d+)"', listed)[0]
     await send(owner, f"{page}/version", name="Coffee club", currency="USD", price="15", period_length="1")
-    assert "Coffee club 10.00 USD / month none ∞ 1" in await versions(owner, page)
+    assert re.search(r"10.00 USD / month \d+ Coffee club none ∞ 1", await versions(owner, page))
 
 
 @pytest.mark.parametrize(

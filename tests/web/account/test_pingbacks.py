@@ -108,7 +108,7 @@ async def test_why_a_pingback_failed_is_said_in_plain_words(
     owner: Visitor, failed: MakeFailed, attempt: dict[str, Any], short: str, advice: str
 ) -> None:
     pingback_id = await failed(**attempt)
-    row = re.search(rf'/pingbacks/{pingback_id}".*?</tr>', (await owner.see(url(owner))).text, re.S)
+    row = re.search(rf'<tr>(?:(?!<tr>).)*/pingbacks/{pingback_id}".*?</tr>', (await owner.see(url(owner))).text, re.S)
     assert row is not None
     assert short in row[0]
     shown = text_of(await owner.see(url(owner, f"/{pingback_id}")))

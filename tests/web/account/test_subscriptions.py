@@ -119,12 +119,12 @@ async def test_packages_are_shown_with_their_versions(owner: Visitor, seller: Se
     await subscribe(seller, "S-2")
     await subscribe(seller, "S-3", terms=replace(MONTHLY, price=Decimal("12.00")))
     packages = await owner.see(url(owner, "/packages"))
-    assert "Coffee club club 12.00 USD / month 2 3" in text_of(packages).replace("\u00a0", " ")
+    assert "12.00 USD / month , Coffee club Coffee club 3 2" in text_of(packages).replace("\u00a0", " ")
     link = re.search(r'href="([^"]+/packages/\d+)"', packages.text)
     assert link is not None
     versions = text_of(await owner.see(link[1])).replace("\u00a0", " ")
-    assert "newest Coffee club 12.00 USD / month none ∞ 1" in versions
-    assert "Coffee club 10.00 USD / month none ∞ 2" in versions
+    assert re.search(r"12\.00 USD / month \d+ newest Coffee club none ∞ 1", versions)
+    assert re.search(r"10\.00 USD / month \d+ Coffee club none ∞ 2", versions)
 
 
 async def test_a_version_is_offered_on_customers_pages_and_taken_back(
