@@ -41,11 +41,12 @@ class Account:
         of_key = {
             name
             for name, one in seen["payments"].items()
-            if one["status"] == "paid" and (one["metadata"] or {}).get("paydesk_key") == key
+            if one["status"] in {"paid", "authorized"} and (one["metadata"] or {}).get("paydesk_key") == key
         }
         back = (one for one in seen["refunds"].values() if one["paymentId"] in of_key)
         lost = sum(float(one["amount"]["value"]) for one in back if one["status"] not in {"failed", "canceled"})
-        return sum(float(seen["payments"][name]["amount"]["value"]) for name in of_key) - lost
+        paid = (seen["payments"][name].get("amountCaptured") or seen["payments"][name]["amount"] for name in of_key)
+        return sum(float(one["value"]) for one in paid) - lost
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from enum import Enum
 from typing import Any, Literal, NotRequired, Required, Union, get_args, get_origin, get_type_hints
 from unittest.mock import patch
 
+from mollie.captures import Captures
 from mollie.chargebacks_sdk import ChargebacksSDK
 from mollie.customers import Customers
 from mollie.mandates import Mandates
@@ -24,7 +25,7 @@ from mollie.refunds_sdk import RefundsSDK
 from pydantic import BaseModel
 from typing_extensions import TypeAliasType
 
-_DOORS = (PaymentsSDK, RefundsSDK, ChargebacksSDK, Customers, Mandates)
+_DOORS = (PaymentsSDK, RefundsSDK, ChargebacksSDK, Captures, Customers, Mandates)
 
 
 @contextmanager

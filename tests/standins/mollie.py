@@ -7,8 +7,9 @@ closed; `/control` is for tests.
 
 Source: docs.mollie.com/reference (create-payment, get-payment, cancel-payment, list-payments,
     create-refund, list-refunds, list-all-refunds, list-chargebacks, list-all-chargebacks,
+    create-capture, list-captures, release-authorization,
     get-current-profile, api-idempotency, pagination, handling-errors, webhooks);
-    docs.mollie.com/docs (refunds, handling-payment-status).
+    docs.mollie.com/docs (refunds, handling-payment-status, place-a-hold-for-a-payment).
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ _CARD["cardExpiryDate"] = "2031-12-31"
 _DETAILS: dict[str, dict[str, Any]] = {"creditcard": _CARD, "ideal": {"consumerName": "A Lovelace"}, "paypal": {}}
 
 _ACCOUNT = {"consumerName": "A Lovelace", "consumerAccount": "NL55INGB0000000000", "consumerBic": "INGBNL2A"}
+_HOLD = timedelta(days=7)
 _GIVES_DEBITS = {"bancontact", "belfius", "eps", "ideal", "kbc", "mybank"}
 
 Said = tuple[int, Any]
@@ -68,6 +70,7 @@ class Mollie:
     payments: dict[str, dict[str, Any]] = field(default_factory=dict)
     refunds: dict[str, dict[str, Any]] = field(default_factory=dict)
     chargebacks: dict[str, dict[str, Any]] = field(default_factory=dict)
+    captures: dict[str, dict[str, Any]] = field(default_factory=dict)
     customers: dict[str, dict[str, Any]] = field(default_factory=dict)
     mandates: dict[str, dict[str, Any]] = field(default_factory=dict)
     answers: dict[str, tuple[datetime, int, Any]] = field(default_factory=dict)
@@ -76,6 +79,8 @@ class Mollie:
     told: list[tuple[str, str]] = field(default_factory=list)
     active: list[str] = field(default_factory=lambda: list(_ACTIVE))
     refund_status: str = "pending"
+    capture_status: str = "succeeded"
+    releases: bool = True
     recurring_status: str = "paid"
     failure_reason: str = "insufficient_funds"
     part: int = 250
@@ -104,8 +109,9 @@ class Mollie:
         match method, parts:
             case "POST", ["payments"]:
                 return self._create(asked)
-            case "POST", ["payments", name, "refunds"] if name in self.payments:
-                return self._refund(name, asked)
+            case "POST", ["payments", name, what] if name in self.payments:
+                act = {"refunds": self._refund, "captures": self._capture, "release-authorization": self._release}
+                return act[what](name, asked)
             case "POST", ["customers"]:
                 return self._create_customer(asked)
             case "GET", ["customers", _, "mandates", name] if name in self.mandates:
@@ -119,7 +125,7 @@ class Mollie:
                 return 200, self.shown(name)
             case "GET", ["payments", name, "chargebacks", chargeback] if chargeback in self.chargebacks:
                 return 200, {**self.chargebacks[chargeback], "paymentId": name}
-            case "GET", [*_, kind] if kind in {"payments", "refunds", "chargebacks"}:
+            case "GET", [*_, kind] if kind in {"payments", "refunds", "chargebacks", "captures"}:
                 return self._list(kind, parts[1] if len(parts) == 3 else "", query)
         return _MISSING
 
@@ -158,6 +164,7 @@ class Mollie:
             "redirectUrl": asked.get("redirectUrl"),
             "webhookUrl": asked.get("webhookUrl"),
             "locale": asked.get("locale"),
+            "captureMode": asked.get("captureMode"),
             "billingAddress": asked.get("billingAddress", {}),
             **({"customerId": asked["customerId"]} if "customerId" in asked else {}),
         }
@@ -272,6 +279,46 @@ class Mollie:
         self._move(self.payments[name], "canceled", canceledAt=self._written(self.now))
         return 200, self.shown(name)
 
+    def _capture(self, name: str, asked: dict[str, Any]) -> Said:
+        """Take what is held: a card's once."""
+        payment = self.shown(name)
+        if payment["status"] != "authorized" or float(payment["amountCaptured"]["value"]):
+            return _wrong("The payment has no funds to capture")
+        amount = asked.get("amount") or payment["amount"]
+        if (wrong := self._wrong_amount(amount)) is not None:
+            return wrong
+        if float(amount["value"]) > float(payment["amount"]["value"]):
+            return _wrong("The amount is higher than the authorized amount")
+        made = f"cpt_{len(self.captures) + 1:010}"
+        own = f"{self.base_url}/v2/payments/{name}"
+        self.captures[made] = {
+            "resource": "capture",
+            "id": made,
+            "mode": "test",
+            "amount": amount,
+            "description": asked.get("description", ""),
+            "metadata": asked.get("metadata"),
+            "paymentId": name,
+            "status": "pending",
+            "createdAt": self._written(self.now),
+            "_links": {
+                "self": {"href": f"{own}/captures/{made}", "type": "application/hal+json"},
+                "payment": {"href": own, "type": "application/hal+json"},
+                "documentation": {"href": "https://docs.mollie.com/reference/create-capture", "type": "text/html"},
+            },
+        }
+        if self.capture_status != "pending":
+            self.decide_capture(made, self.capture_status)
+        return 201, self.captures[made]
+
+    def _release(self, name: str, _asked: dict[str, Any]) -> Said:
+        """Take the wish to let go of what is held, and do so if the bank does."""
+        if self.shown(name)["status"] != "authorized":
+            return _wrong("The payment is not authorized")
+        if self.releases:
+            self.let_go(name)
+        return 202, None
+
     def _refund(self, name: str, asked: dict[str, Any]) -> Said:
         payment = self.shown(name)
         if payment["status"] != "paid":
@@ -301,7 +348,7 @@ class Mollie:
 
     def _list(self, kind: str, of: str, query: dict[str, str]) -> Said:
         """A part of a list, the newest first; `from` is the first of it."""
-        names = list(reversed({"payments": self.payments, "refunds": self.refunds}.get(kind, self.chargebacks)))
+        names = list(reversed(self._all(kind)))
         names = [name for name in names if not of or self._of(kind, name) == of]
         if "from" in query and query["from"] not in names:
             return _problem(400, "Bad Request", "Invalid cursor value")
@@ -321,13 +368,17 @@ class Mollie:
             },
         }
 
+    def _all(self, kind: str) -> dict[str, dict[str, Any]]:
+        found: dict[str, dict[str, Any]] = getattr(self, kind)
+        return found
+
     def _of(self, kind: str, name: str) -> str:
-        return str((self.refunds if kind == "refunds" else self.chargebacks)[name]["paymentId"])
+        return str(self._all(kind)[name]["paymentId"])
 
     def _listed(self, kind: str, name: str, query: dict[str, str]) -> dict[str, Any]:
         if kind == "payments":
             return self.shown(name)
-        one = (self.refunds if kind == "refunds" else self.chargebacks)[name]
+        one = self._all(kind)[name]
         if query.get("embed") == "payment":
             return one | {"_embedded": {"payment": self.shown(one["paymentId"])}}
         return one
@@ -347,12 +398,33 @@ class Mollie:
         if self.shown(name)["status"] != "open":
             return False
         more: dict[str, Any] = {"method": method, "details": {**_DETAILS.get(method, {}), **details}}
+        if status == "paid" and self.payments[name]["captureMode"] == "manual":
+            nothing = {**self.payments[name]["amount"], "value": "0.00"}
+            status, until = "authorized", self._written(self.now + _HOLD)
+            more |= {"authorizedAt": self._written(self.now), "captureBefore": until, "amountCaptured": nothing}
         if status == "paid":
             more["paidAt"] = self._written(self.now)
             if self.payments[name]["sequenceType"] == "first":
                 self._give_mandate(self.payments[name], method)
         self._move(self.payments[name], status, **more)
         return True
+
+    def decide_capture(self, made: str, status: str) -> None:
+        """A capture succeeds or fails; once all is taken the payment is paid."""
+        capture = self.captures[made]
+        capture["status"] = status
+        payment = self.payments[capture["paymentId"]]
+        if status == "succeeded":
+            payment["amountCaptured"] = capture["amount"]
+            if capture["amount"] == payment["amount"]:
+                self._move(payment, "paid", paidAt=self._written(self.now))
+
+    def let_go(self, name: str) -> None:
+        """The bank lets go of what is still held."""
+        payment = self.payments[name]
+        taken = float(payment["amountCaptured"]["value"])
+        ended = {"paidAt": self._written(self.now)} if taken else {"canceledAt": self._written(self.now)}
+        self._move(payment, "paid" if taken else "canceled", **ended)
 
     def settle(self, name: str, status: str, reason: str = "") -> None:
         """A payment that was pending is paid or failed, for the `reason` of its bank."""
@@ -425,7 +497,7 @@ class Mollie:
 
     def see(self) -> dict[str, Any]:
         """All that there is."""
-        names = ("refunds", "chargebacks", "asked", "told")
+        names = ("refunds", "chargebacks", "captures", "asked", "told")
         return {"payments": {name: self.shown(name) for name in self.payments}} | {
             name: getattr(self, name) for name in names
         }
@@ -495,8 +567,8 @@ class Door:
                         await answer.read()
 
     def _json(self, said: Said) -> web.Response:
-        if said[0] == 204:
-            return web.Response(status=204)
+        if said[1] is None:
+            return web.Response(status=said[0])
         return web.Response(status=said[0], text=json.dumps(said[1]), content_type="application/hal+json")
 
 

@@ -11,6 +11,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 from mollie.models import (
+    CaptureResponseTypedDict,
     CustomerResponseTypedDict,
     EntityChargebackTypedDict,
     ErrorResponseData,
@@ -81,6 +82,19 @@ def test_what_it_keeps_has_declared_fields_only(account: Account) -> None:
     assert wrong(mandate, MandateResponseTypedDict) == []
     later = {"sequenceType": "recurring", "customerId": customer["id"], "mandateId": paid["mandateId"]}
     assert wrong(ask(account, "payments", PAYMENT | later), PaymentResponseTypedDict) == []
+
+
+def test_what_it_holds_has_declared_fields_only(account: Account) -> None:
+    made = ask(account, "payments", PAYMENT | {"captureMode": "manual"})
+    account.do("pay", made["id"])
+    held = ask(account, f"payments/{made['id']}")
+    assert (held["status"], wrong(held, PaymentResponseTypedDict)) == ("authorized", [])
+    part = {"amount": {"currency": "EUR", "value": "4.00"}, "metadata": {"a": "b"}}
+    assert wrong(ask(account, f"payments/{made['id']}/captures", part), CaptureResponseTypedDict) == []
+    listed = ask(account, f"payments/{made['id']}/captures")["_embedded"]["captures"]
+    assert [one["amount"]["value"] for one in listed] == ["4.00"]
+    account.do("let_go", made["id"])
+    assert ask(account, f"payments/{made['id']}")["status"] == "paid"
 
 
 def test_a_key_gets_the_first_answer_for_an_hour_whatever_is_asked(account: Account) -> None:

@@ -296,9 +296,8 @@ class TestPaying:
         assert window.taken(wanted.key) == 0
 
 
-@pytest.mark.parametrize("window", ["in process", "remote", "stripe"], indirect=True)
 class TestHolding:
-    """Where an acquirer holds money (`hold_period`)."""
+    """Every acquirer here holds money (`hold_period`)."""
 
     async def held(self, window: Window) -> tuple[PageRequest, Page]:
         """A page whose money is only to be held, and that is paid."""

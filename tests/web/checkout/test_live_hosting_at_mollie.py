@@ -18,19 +18,20 @@ from pydantic import SecretStr
 from tests import set_back
 from tests.conftest import accept_waiting, submit_profile
 from tests.proving import check
-from tests.shopfront import open_page, ships
+from tests.shopfront import open_page, ship, ships
 from tests.standins.account import Account, running
 from tests.standins.json_parameters import checked
 from tests.web.checkout.test_hosting import leads_to, page_in, press_continue
 from tests.web.checkout.test_paying import SHOP
 
-from paydesk.adapters.acquirers.mollie import pages
+from paydesk.adapters.acquirers.mollie import MollieAcquirer, pages
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.billing.charging import BillingRun
 from paydesk.domain.merchants.merchant import Merchant, go_live, shop_of
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.janitor import settle_due
+from paydesk.domain.payments.movements import finish_movements
 from paydesk.domain.payments.refunding import refund
 from paydesk.equipment import live_acquirer
 from paydesk.settings import Settings
@@ -300,8 +301,62 @@ async def test_a_payment_that_has_expired_there_lets_the_customer_go_on(
     assert leads_to(await press_continue(live_web, path)) != first
 
 
-async def test_shipped_goods_are_refused_with_words_for_the_merchant(
-    live_web: httpx.AsyncClient, signed_form: SignedForm, database: Database, merchant: Merchant
+@pytest.mark.parametrize("goods", ["shipped", "shipped, decided later", "let go", "let go later"])
+async def test_shipped_goods_are_held_there_until_the_shipment_or_the_end_of_the_hold(
+    live_web: httpx.AsyncClient,
+    live_desk: Desk,
+    signed_form: SignedForm,
+    database: Database,
+    merchant: Merchant,
+    mollie: Account,
+    goods: str,
+) -> None:
+    shop = shop_of(merchant, live=True)
+    await ships(database, shop)
+    path = await open_page(live_web, signed_form())
+    name = page_in(leads_to(await press_continue(live_web, path)))
+    assert mollie.do("pay", name)
+    assert leads_to(await live_web.get(f"{path}/result")) == SHOP
+    (held,) = await attempts(database, merchant)
+    assert (held["state"], taken(mollie, name)) == ("authorized", "0.00")
+    if goods.startswith("shipped"):
+        mollie.do("set", capture_status="succeeded" if goods == "shipped" else "pending")
+        await ship(live_desk, shop, held["id"])
+        for made in mollie.see()["captures"]:
+            mollie.do("decide_capture", made, "succeeded")
+        await finish_movements(live_desk, now=utc_now() + timedelta(minutes=2))
+        await refund(live_desk, shop, held["id"], Decimal(4), requested_by="api", now=utc_now())
+    else:
+        mollie.do("set", releases=goods == "let go")
+        await refund(live_desk, shop, held["id"], None, requested_by="api", now=utc_now())
+    if goods == "let go later":
+        assert [one["state"] for one in await attempts(database, merchant)] == ["authorized"], "it was only asked for"
+        mollie.do("let_go", name)
+        await finish_movements(live_desk, now=utc_now() + timedelta(minutes=2))
+    assert taken(mollie, name) == ("10.00" if goods.startswith("shipped") else "0.00")
+    assert [one["state"] for one in await attempts(database, merchant)] == [
+        "partially_refunded" if goods.startswith("shipped") else "voided"
+    ]
+    await assert_clean(database, merchant)
+
+
+def taken(mollie: Account, name: str) -> str:
+    """What a payment that was held has taken."""
+    return str(mollie.see()["payments"][name]["amountCaptured"]["value"])
+
+
+@pytest.fixture
+def _holds_too_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is held there ends before an order has to be shipped."""
+    monkeypatch.setattr(MollieAcquirer, "hold_period", timedelta(days=6))
+
+
+@pytest.mark.usefixtures("_holds_too_short")
+async def test_shipped_goods_are_refused_with_words_for_the_merchant_where_none_are_held(
+    live_web: httpx.AsyncClient,
+    signed_form: SignedForm,
+    database: Database,
+    merchant: Merchant,
 ) -> None:
     await ships(database, shop_of(merchant, live=True))
     headers = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}

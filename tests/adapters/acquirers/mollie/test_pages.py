@@ -164,9 +164,9 @@ async def test_a_state_that_nobody_knows_is_no_answer(till: Till) -> None:
 
 async def test_what_it_does_not_take_is_said_and_refused(till: Till) -> None:
     can = till.acquirer.capabilities
-    assert (can.cards, can.pages, can.stored, till.acquirer.hold_period) == (False, True, True, timedelta(0))
-    with pytest.raises(AcquirerRefused, match="nothing is held"):
-        await till.acquirer.open_page(till.wanted(capture=False))
+    assert (can.cards, can.pages, can.stored, till.acquirer.hold_period) == (False, True, True, timedelta(7))
+    with pytest.raises(AcquirerRefused, match="taken at once at Mollie"):
+        await till.acquirer.open_page(till.wanted(capture=False, keep=True))
     assert created(till) == []
 
 

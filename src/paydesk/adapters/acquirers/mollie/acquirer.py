@@ -1,8 +1,8 @@
 """Mollie as an acquirer: customers pay on its page, and each page is a payment of Mollie's with our
 key in its metadata.
 
-No card number goes through us; nothing is held, or taken by a method whose money is not sure for
-days. Cards that were paid with on its page are kept at Mollie, and charged by its mandates.
+No card number goes through us; nothing is taken by a method whose money is not sure for days.
+Cards that were paid with on its page are kept at Mollie, and charged by its mandates.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from paydesk.adapters.acquirers.mollie.balance import MollieBalance
 from paydesk.adapters.acquirers.mollie.calls import Calls
 from paydesk.adapters.acquirers.mollie.disputes import Disputes
 from paydesk.adapters.acquirers.mollie.failed_refunds import FailedRefunds
+from paydesk.adapters.acquirers.mollie.holding import Holds
 from paydesk.adapters.acquirers.mollie.kept import BEFORE, Kept
 from paydesk.adapters.acquirers.mollie.listing import Listing
 from paydesk.adapters.acquirers.mollie.looking import Looking
@@ -49,8 +50,7 @@ class MollieAcquirer:
     """Asks Mollie, or what stands in for it at `api_base`."""
 
     name: str = "mollie"
-    hold_period: timedelta = timedelta(0)
-    """Nothing is held at Mollie yet, so that no goods are sold there that are shipped."""
+    hold_period: timedelta = timedelta(days=7)
     key_lifetime: timedelta = KEY_KEPT
     keeps_cards: bool = False
 
@@ -82,7 +82,8 @@ class MollieAcquirer:
         self._looking: Final = Looking(self._calls, now)
         self._kept: Final = Kept(self._calls, self._looking, now)
         self._pages: Final = Pages(self._calls, self._looking, self._kept, now)
-        self._movements: Final = Movements(self._calls, self._looking, self._kept)
+        self._holds: Final = Holds(self._calls, self._looking)
+        self._movements: Final = Movements(self._calls, self._looking, self._kept, self._holds)
         self._disputes: Final = Disputes(self._calls, self._looking, now)
         self._failed_refunds: Final = FailedRefunds(self._calls, now)
         self._listing: Final = Listing(self._calls)
@@ -136,11 +137,17 @@ class MollieAcquirer:
         raise NoticeRefused("Mollie signs no notification: its address has a token of ours")
 
     async def capture(self, key: str, reference: str, amount: Decimal, currency: str) -> None:
-        """Never: nothing is held. Moves no money. Raises: AcquirerRefused."""
-        raise AcquirerRefused("nothing is held at Mollie: its payments are captured at once")
+        """Take what is held, or a part of it. Moves money.
+
+        Raises: AcquirerRefused, KeyUsed, OutcomeUnknown.
+        """
+        await self._holds.capture(key, reference, amount, currency)
 
     async def void(self, key: str, of_key: str) -> Release:
-        """End what is open. Moves no money. Raises: AcquirerRefused, OutcomeUnknown."""
+        """Let go of what is held, or end what is open. Moves money.
+
+        Raises: AcquirerRefused, OutcomeUnknown.
+        """
         return await self._movements.void(key, of_key)
 
     async def undo(self, key: str, of_key: str) -> Finding | UnderWay:
@@ -176,9 +183,7 @@ class MollieAcquirer:
         if payment is None:
             return None
         finding = finding_of(payment, voided=await self._looking.is_voided(payment))
-        return Earlier(
-            finding, payment.amount.amount, payment.amount.currency, payment.capture_mode != "manual", payment.mark
-        )
+        return Earlier(finding, payment.amount.amount, payment.amount.currency, not payment.may_be_held, payment.mark)
 
     async def find_movement(self, key: str, of_key: str, reference: str) -> MovementFinding:
         """What became of a refund or an undoing. Moves no money. Raises: OutcomeUnknown."""

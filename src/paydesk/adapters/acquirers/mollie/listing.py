@@ -57,12 +57,13 @@ def _purchase(payment: Payment) -> ListedPurchase:
         at=payment.at,
         amount=payment.amount.amount,
         currency=payment.amount.currency,
-        state=_STATES.get(payment.status, PurchaseState.OPEN),
+        state=PurchaseState.AUTHORIZED if payment.is_held else _STATES.get(payment.status, PurchaseState.OPEN),
         captured=payment.captured,
         refunded=payment.refunded,
         mark=payment.mark,
         last4=instrument.last4,
-        instrument=instrument if payment.status == "paid" else None,
+        instrument=instrument if payment.status == "paid" or payment.is_held else None,
+        hold_until=payment.hold_until,
     )
 
 

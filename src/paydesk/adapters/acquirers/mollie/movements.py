@@ -33,6 +33,7 @@ from paydesk.adapters.acquirers.interface import (
 )
 from paydesk.adapters.acquirers.mollie.amounts import plain, value_of
 from paydesk.adapters.acquirers.mollie.calls import Calls, header_of
+from paydesk.adapters.acquirers.mollie.holding import Holds
 from paydesk.adapters.acquirers.mollie.kept import Kept
 from paydesk.adapters.acquirers.mollie.looking import Looking
 from paydesk.adapters.acquirers.mollie.objects import KEY, NUMBER, VOID, Payment, Refund, finding_of, written
@@ -44,9 +45,10 @@ MOST_REFUNDS: Final = 3
 class Movements:
     """What may be done to a payment afterwards."""
 
-    def __init__(self, calls: Calls, looking: Looking, kept: Kept) -> None:
+    def __init__(self, calls: Calls, looking: Looking, kept: Kept, holds: Holds) -> None:
         self._calls: Final = calls
         self._kept: Final = kept
+        self._holds: Final = holds
         self._looking: Final = looking
 
     async def refund(self, key: str, reference: str, amount: Decimal, currency: str, number: int = 0) -> str:
@@ -69,13 +71,19 @@ class Movements:
         return _made(await self._give_back(payment, key, amount, {KEY: key} | called)).id
 
     async def void(self, key: str, of_key: str) -> Release:
-        """End what is open; what is taken stays taken. Moves no money.
+        """End what is open, or let go of what is held; what is taken stays taken. Moves money.
 
-        Raises: AcquirerRefused, OutcomeUnknown.
+        UnderWay until Mollie has let go. Raises: AcquirerRefused, OutcomeUnknown.
         """
         ended = await self._end(of_key)
+        if isinstance(ended, Payment) and ended.is_held:
+            ended = await self._holds.release(ended, key)
+            if ended.is_held:
+                return UnderWay()
         if not isinstance(ended, Payment):
             return ended
+        if ended.may_be_held and ended.status != "paid":
+            return Voided()
         if not ended.captured:
             return await self._give_all_back(ended, key)
         return Voided() if await self._looking.is_voided(ended) else Captured(ended.id, ended.captured)
@@ -83,11 +91,14 @@ class Movements:
     async def undo(self, key: str, of_key: str) -> Finding | UnderWay:
         """Undo a payment: end what is open, give back what is taken. Moves money.
 
-        UnderWay until Mollie has refunded it; asked again, a refund that failed is made anew.
-
-        Raises: AcquirerRefused, OutcomeUnknown.
+        UnderWay until Mollie has refunded it, or let go; asked again, a refund that failed is made
+        anew. Raises: AcquirerRefused, OutcomeUnknown.
         """
         ended = await self._end(of_key)
+        if isinstance(ended, Payment) and ended.is_held:
+            ended = await self._holds.release(ended, key)
+            if ended.status != "paid":
+                return UnderWay() if ended.is_held else Voided()
         return await self._give_all_back(ended, key) if isinstance(ended, Payment) else ended
 
     async def end_challenge(self, of_key: str) -> Finding:
@@ -108,6 +119,8 @@ class Movements:
             return NothingHeld()
         if payment.status == "paid" and not payment.captured:
             return Moved(payment.id) if await self._looking.is_voided(payment) else NothingHeld()
+        if (captured := await self._holds.find(key, payment)) is not None:
+            return captured
         refund = _under(key, await self._looking.refunds(payment))
         if refund is None:
             return NothingHeld()
@@ -119,7 +132,7 @@ class Movements:
 
     async def _end(self, of_key: str) -> Finding | Payment:
         """End a payment that is open, and say what is true of it then; the payment itself if it is
-        paid.
+        paid, or its money is held.
 
         Raises: OutcomeUnknown, also for one that Mollie has not, or can't end.
         """
@@ -131,6 +144,8 @@ class Movements:
             payment = await self._looking.payment(payment.id) or payment
         if payment.is_open:
             raise Undecided(f"Mollie can't end {payment.id} now")
+        if payment.is_held:
+            return payment
         if payment.status != "paid":
             return finding_of(payment, voided=False)
         is_gone = not payment.captured and await self._looking.is_voided(payment)

@@ -118,6 +118,7 @@ class Payment(msgspec.Struct, frozen=True, rename="camel"):
     details: Details | None = None
     is_cancelable: bool | None = None
     capture_mode: str | None = None
+    capture_before: str | None = None
     sequence_type: str | None = None
     customer_id: str | None = None
     mandate_id: str | None = None
@@ -167,8 +168,25 @@ class Payment(msgspec.Struct, frozen=True, rename="camel"):
         return self.sequence_type == "recurring" and self.method == DEBIT
 
     @property
+    def may_be_held(self) -> bool:
+        """Whether its money is taken by a capture of ours alone."""
+        return self.capture_mode == "manual"
+
+    @property
+    def is_held(self) -> bool:
+        """Whether its money is only held, all of it or what is left."""
+        return self.may_be_held and self.status == "authorized"
+
+    @property
+    def hold_until(self) -> datetime | None:
+        """When the hold ends, None if nothing is held or Mollie does not say."""
+        return moment(self.capture_before) if self.is_held and self.capture_before else None
+
+    @property
     def captured(self) -> Decimal:
         """What was taken."""
+        if self.is_held:
+            return self.amount_captured.amount if self.amount_captured else Decimal(0)
         if self.status != "paid":
             return Decimal(0)
         return (self.amount_captured or self.amount).amount
@@ -181,7 +199,7 @@ class Payment(msgspec.Struct, frozen=True, rename="camel"):
     @property
     def is_open(self) -> bool:
         """Whether its customer may still pay, or has done so and the money is not sure yet."""
-        return self.status in {"open", "pending", "authorized"}
+        return self.status in {"open", "pending", "authorized"} and not self.is_held
 
 
 class Named(msgspec.Struct, frozen=True):
@@ -232,6 +250,20 @@ class Refund(msgspec.Struct, frozen=True, rename="camel"):
         return self.status == "refunded"
 
 
+class Capture(msgspec.Struct, frozen=True):
+    """What was taken, or is to be, of what a payment holds."""
+
+    id: str
+    status: str
+    amount: Amount | None = None
+    metadata: object = None
+
+    @property
+    def key(self) -> str:
+        """Our idempotency key, empty for a capture that is none of ours."""
+        return written(self.metadata, KEY)
+
+
 class Reason(msgspec.Struct, frozen=True):
     """Why a customer's bank wants money back, in its words."""
 
@@ -257,6 +289,7 @@ class Embedded(msgspec.Struct, frozen=True):
     payments: list[Payment] = []
     refunds: list[Refund] = []
     chargebacks: list[Chargeback] = []
+    captures: list[Capture] = []
     payment: Payment | None = None
 
 
@@ -297,6 +330,8 @@ def finding_of(payment: Payment, *, voided: bool) -> Finding:
             return Pending(payment.id, payment.at + DEBIT_TAKES)
         case "open" if payment.sequence_type != "recurring":
             return Challenged(payment.id, payment.url)
+        case "authorized" if payment.is_held:
+            return Approved(payment.id, until=payment.until, hold_until=payment.hold_until)
         case "paid":
             return Voided() if voided else Approved(payment.id, until=payment.until)
         case "canceled" | "expired":

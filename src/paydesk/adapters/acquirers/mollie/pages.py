@@ -67,6 +67,11 @@ PROMPT: Final = (
 account has them.
 """
 
+HELD: Final = ("creditcard", "mobilepay", "vipps")
+"""Methods of these whose money may be held until the goods are shipped; a card is not kept by such
+a page.
+"""
+
 BANKS: Final = frozenset(
     {"bancontact", "belfius", "bizum", "blik", "eps", "ideal", "kbc", "mybank", "przelewy24", "twint", "wero"}
 )
@@ -131,8 +136,8 @@ class Pages:
         self._require_life(wanted)
         if wanted.amount == 0 and not wanted.keep:
             raise AcquirerRefused("a page without an amount is for keeping an instrument")
-        if not wanted.capture:
-            raise AcquirerRefused("nothing is held at Mollie: its payments are captured at once")
+        if not wanted.capture and wanted.keep:
+            raise AcquirerRefused("what is to be charged again is taken at once at Mollie, and not held")
         asked = _asked(wanted)
         digest = digest_of(asked)
         payment = await self._made_before(wanted) or await self._make(wanted, asked, digest)
@@ -179,7 +184,7 @@ class Pages:
         """Ask for a payment. Raises: AcquirerRefused, OutcomeUnknown."""
         # Not part of the digest: its token is another one once our secret key is.
         told = {"webhook_url": wanted.notify_url} if tells(wanted.notify_url) else {}
-        keeps = wanted.keep or wanted.keep_card
+        keeps = wanted.capture and (wanted.keep or wanted.keep_card)
         kept = {"customer_id": await self._kept.customer(wanted)} if keeps else {}
         create = partial(
             self._calls.sdk.payments.create_async,
@@ -209,7 +214,7 @@ class Pages:
 
 def page_of(payment: Payment) -> Page:
     """A payment as a page. Raises: OutcomeUnknown if it can't be read as one."""
-    state = _STATES.get(payment.status)
+    state = PageState.PAID if payment.is_held else _STATES.get(payment.status)
     if state is None:
         raise Undecided(f"Mollie's payment {payment.id} is {payment.status[:40]}")
     is_paid = state is PageState.PAID
@@ -222,6 +227,7 @@ def page_of(payment: Payment) -> Page:
         url=payment.url if state is PageState.OPEN else "",
         payment=payment.id if is_paid else "",
         instrument=instrument_of(payment) if is_paid else None,
+        hold_until=payment.hold_until,
     )
 
 
@@ -258,7 +264,9 @@ def _asked(wanted: PageRequest) -> dict[str, object]:
         "redirect_url": wanted.return_url,
         "method": list(PROMPT),
     }
-    if wanted.keep or wanted.keep_card:
+    if not wanted.capture:
+        asked |= {"capture_mode": "manual", "method": list(HELD)}
+    elif wanted.keep or wanted.keep_card:
         methods: tuple[str, ...] = METHODS if wanted.amount else METHODS_FOR_NOTHING
         if wanted.slow and wanted.amount and wanted.currency == DEBITED_IN:
             methods += KEPT_AS_DEBITS
