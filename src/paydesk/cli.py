@@ -42,6 +42,7 @@ GROUPS = {
     "alarm": ("alarms", "app"),
     "subscription": ("subscriptions", "app"),
     "package": ("packages", "app"),
+    "coupon": ("coupons", "app"),
     "clock": ("test_clock", "app"),
     "chargeback": ("chargebacks", "app"),
     "ledger": ("ledger", "ledger"),

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from paydesk_client.calls import Calls
 from paydesk_client.checkouts import Checkouts
+from paydesk_client.coupons import Coupons
 from paydesk_client.deliveries import Deliveries
 from paydesk_client.payment_form import PaymentForm
 from paydesk_client.payments import Payments
@@ -73,6 +74,10 @@ class Gateway:
     def checkouts(self) -> Checkouts:
         """Make checkouts without a form."""
         return Checkouts(Calls(self.api_url, self.private_key, self.timeout))
+
+    def coupons(self) -> Coupons:
+        """Make coupons, and switch them off."""
+        return Coupons(Calls(self.api_url, self.private_key, self.timeout))
 
     def payments(self) -> Payments:
         """Give money back, and charge saved cards."""

@@ -29,6 +29,7 @@ from paydesk.commands import (
     alarms,
     chargebacks,
     checking,
+    coupons,
     customers,
     fees,
     holding,
@@ -100,6 +101,7 @@ def _commands() -> typer.Typer:
     app.add_typer(mail.app, name="mail")
     app.add_typer(subscriptions.app, name="subscription")
     app.add_typer(packages.app, name="package")
+    app.add_typer(coupons.app, name="coupon")
     app.add_typer(test_clock.app, name="clock")
     app.add_typer(chargebacks.app, name="chargeback")
     app.add_typer(ledger.ledger, name="ledger")

@@ -9,6 +9,7 @@ from paydesk.commands import (
     acquirers,
     alarms,
     card_guard,
+    coupons,
     customers,
     fees,
     mail,
@@ -20,8 +21,8 @@ from paydesk.commands import (
 )
 
 APPS = (
-    acquirers.app, alarms.app, card_guard.app, customers.app, fees.app, mail.app, merchants.app, operators.app,
-    packages.app, pingbacks.app, vault.app,
+    acquirers.app, alarms.app, card_guard.app, coupons.app, customers.app, fees.app, mail.app, merchants.app,
+    operators.app, packages.app, pingbacks.app, vault.app,
 )  # fmt: skip
 
 

@@ -81,6 +81,9 @@ WORDS: dict[str, str] = {
     "subscription resume": "{subscription}",
     "subscription undo": "{subscription}",
     "subscription cancel": "{subscription}",
+    "coupon list": "{merchant}",
+    "coupon add": "{merchant} SPRING --percent 10",
+    "coupon switch-off": "{merchant} 9007199254740991",
     "package list": "{merchant}",
     "package move": "{merchant} --from 1 --to 9007199254740991",
     "package moves": "{merchant}",
@@ -120,7 +123,7 @@ REFUSED = {
     "alarm accept", "alarm settle", "chargeback lose", "chargeback reckon", "undo", "mail resend", "merchant go-live",
     "merchant guard lift",
     "payout account", "payout record", "pingback resend", "proceeds correct", "profile accept", "profile refuse",
-    "package move", "package take-back",
+    "coupon switch-off", "package move", "package take-back",
 }  # fmt: skip
 """Those that find nothing to do here: then stdout is empty."""
 

@@ -10,7 +10,7 @@ from paydesk.database.pool import Database
 from paydesk.database.records import record_of
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.accounts.access_needs import Gate
-from paydesk.domain.accounts.audit import Action, record
+from paydesk.domain.accounts.audit import Action, Actor, record
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.accounts.sessions import Session, require
 from paydesk.domain.coupons import keeping
@@ -50,7 +50,7 @@ async def save_coupon_settings(
             types_coupons=chosen.types_coupons,
             signs_coupons=chosen.signs_coupons,
         )
-        await _note(connection, session, shop, "coupons", asdict(chosen), now=now)
+        await _note(connection, session.actor, shop, "coupons", asdict(chosen), now=now)
 
 
 async def make_coupon(gate: Gate, session: Session, shop: Shop, terms: CouponTerms, *, now: datetime) -> Coupon:
@@ -59,11 +59,16 @@ async def make_coupon(gate: Gate, session: Session, shop: Shop, terms: CouponTer
     Raises: Forbidden; Conflict if its code is another's, or there are too many.
     """
     require(session, Permission.manage_settings)
-    async with gate.database.acquire() as connection, connection.transaction():
+    return await make_coupon_by(gate.database, session.actor, shop, terms, now=now)
+
+
+async def make_coupon_by(database: Database, actor: Actor, shop: Shop, terms: CouponTerms, *, now: datetime) -> Coupon:
+    """The same by whoever may."""
+    async with database.acquire() as connection, connection.transaction():
         made = await keeping.make_coupon(connection, shop, terms, now=now)
         off = f"{terms.percent} %" if terms.percent is not None else f"{terms.amount} {terms.currency}"
         told = {"what": "made", "code": made.code, "off": off}
-        await _note(connection, session, shop, f"coupon {made.id}", told, now=now)
+        await _note(connection, actor, shop, f"coupon {made.id}", told, now=now)
     return made
 
 
@@ -73,16 +78,23 @@ async def switch_coupon(gate: Gate, session: Session, shop: Shop, coupon_id: int
     Raises: Forbidden; NotFound.
     """
     require(session, Permission.manage_settings)
-    async with gate.database.acquire() as connection, connection.transaction():
+    return await switch_coupon_by(gate.database, session.actor, shop, coupon_id, on=on, now=now)
+
+
+async def switch_coupon_by(
+    database: Database, actor: Actor, shop: Shop, coupon_id: int, *, on: bool, now: datetime
+) -> Coupon:
+    """The same by whoever may."""
+    async with database.acquire() as connection, connection.transaction():
         switched = await keeping.switch_coupon(connection, shop, coupon_id, on=on)
         told = {"what": "on" if on else "off", "code": switched.code}
-        await _note(connection, session, shop, f"coupon {coupon_id}", told, now=now)
+        await _note(connection, actor, shop, f"coupon {coupon_id}", told, now=now)
     return switched
 
 
 async def _note(
     connection: Connection,
-    session: Session,
+    actor: Actor,
     shop: Shop,
     subject: str,
     details: Mapping[str, object],
@@ -92,7 +104,7 @@ async def _note(
     """Write it into the audit log."""
     await record(
         connection,
-        session.actor,
+        actor,
         Action.settings_changed,
         now=now,
         merchant_id=shop.merchant_id,
