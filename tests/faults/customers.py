@@ -31,10 +31,14 @@ LEFT_THERE = "the bank's page, left"
 """The same, but they come back without paying, and try what is next."""
 GONE_FROM_THERE = "the bank's page, gone"
 """They pay there with a wallet, but don't come back for now."""
+MISTYPED = "the bank's page, left to mend the address"
+"""They come back without paying, give another e-mail address, and go on to another page."""
+KEPT_OPEN = "the bank's page, left open for another"
+"""The same, but they pay on both pages in the end."""
 TRANSFER = "the bank's page, by transfer"
 FAILING_TRANSFER = "the bank's page, by a transfer that fails"
 """Both take days; whose transfer has failed tries what is next."""
-THERE = (AT_THE_BANKS, LEFT_THERE, GONE_FROM_THERE, TRANSFER, FAILING_TRANSFER)
+THERE = (AT_THE_BANKS, LEFT_THERE, GONE_FROM_THERE, MISTYPED, KEPT_OPEN, TRANSFER, FAILING_TRANSFER)
 _WAYS = {TRANSFER: "transfer", FAILING_TRANSFER: "failing_transfer"}
 
 THANKS = "https://shop.example/thanks"
@@ -42,7 +46,9 @@ CLUB = {"recurring_name": "Sock club", "recurring_sku_id": "club", "recurring_pe
 MOST_STEPS = 25
 LOOKS = 4
 """How often the waiting page asks for the result before the customer goes away for a while."""
-_PAY = re.compile(r'<form method="post" action="([^"]+/pay)"')
+_PAY = re.compile(r'<form method="post" action="([^"]+/)(?:pay|continue)"')
+_THEIRS = re.compile("/simulator/pay/|/c/pay/|/checkout/select-method/")
+"""Pages to pay on: the simulated bank's, Stripe's and Mollie's."""
 _PAID = (
     "This order is paid",
     "This order was paid",
@@ -97,6 +103,8 @@ class Customer:
     plan: Plan
     gateway: Gateway
     web: aiohttp.ClientSession
+    v1: bool = True
+    """Whether the shop may use version 1, which live needs https."""
     is_paid: bool = False
     wrong: list[str] = field(default_factory=list)
     trail: deque[str] = field(default_factory=lambda: deque(maxlen=30))
@@ -104,6 +112,7 @@ class Customer:
     _link: str = ""
     _declined: int = 0
     _decided: int = 0
+    _left_open: list[str] = field(default_factory=list)
 
     async def visit(self) -> bool:
         """Go on with the order as far as it goes;
@@ -113,7 +122,7 @@ class Customer:
         try:
             if not self._link:
                 self._link = await self._order()
-            await self._browse(self._link)
+            await self.browse(self._link)
         except Later:
             pass
         return self.is_paid
@@ -133,7 +142,7 @@ class Customer:
                 "description": "A pair of socks",
                 "email": "ada@example.com",
                 "success_url": f"{THANKS}?order={self.order}",
-                "sign_version": "v2" if int(self.amount[-1]) % 2 else "v1",
+                "sign_version": "v1" if self.v1 and int(self.amount[-1]) % 2 == 0 else "v2",
                 **(CLUB if self.plan.joins else {}),
             }
         )
@@ -142,15 +151,29 @@ class Customer:
             raise self._unexpected(form.action, status)
         return place
 
-    async def _browse(self, url: str) -> None:
+    async def to_their_page(self, email: str) -> str:
+        """Go on to the acquirer's page with an e-mail address, whatever else is open; where it
+        leads to. Raises: Later.
+        """
+        if not self._link:
+            self._link = await self._order()
+        status, place, page = await self._ask("GET", self._link)
+        form = _PAY.search(page)
+        if status == 303 or form is None:
+            return place if status == 303 else self._link
+        fields = {"email": email, **({"agree": "en"} if self.plan.joins else {})}
+        status, place, _ = await self._ask("POST", urljoin(self._link, f"{unescape(form[1])}continue"), fields)
+        return place if status == 303 else self._link
+
+    async def browse(self, url: str) -> None:
         """Follow links and fill in forms until the order is paid or there is nothing to do
-        but wait.
+        but wait. Raises: Later.
         """
         for _ in range(MOST_STEPS):
             if url.startswith(THANKS):
                 self.is_paid = True
                 return
-            if "/simulator/pay/" in url:
+            if _THEIRS.search(url):
                 url = await self._pay_there(url)
                 continue
             if "/simulator/challenge/" in url:
@@ -173,14 +196,13 @@ class Customer:
         raise Later
 
     async def _pay(self, url: str) -> str:
-        """Fill in the form and press the button, some people twice;
+        """Fill in the form of a page and press its button, some people twice;
         returns where the browser is sent.
         """
         card = self.plan.cards[min(self._declined, len(self.plan.cards) - 1)]
-        if card in THERE:
-            url = f"{url.removesuffix('/pay')}/continue"
+        url += "continue" if card in THERE else "pay"
         fields = {
-            "email": "ada@example.com",
+            "email": "adda@example.com" if card in (MISTYPED, KEPT_OPEN) else "ada@example.com",
             "number": card,
             "expiry": "12 / 39",
             "cvc": "123",
@@ -206,10 +228,13 @@ class Customer:
     async def _pay_there(self, url: str) -> str:
         """Pay on the bank's own page, or leave it; returns the way back."""
         wish = self.plan.cards[min(self._declined, len(self.plan.cards) - 1)]
-        if wish == LEFT_THERE:
+        if wish in (LEFT_THERE, MISTYPED, KEPT_OPEN):
             self._declined += 1
+            self._left_open += [url] if wish == KEPT_OPEN else []
             return self._link
-        status, place, _ = await self._ask("POST", url, {"way": _WAYS.get(wish, "wallet")})
+        for left_open in self._left_open:
+            await self._ask("POST", left_open, _paying(left_open, wish))
+        status, place, _ = await self._ask("POST", url, _paying(url, wish))
         if wish == GONE_FROM_THERE:
             raise Later
         if wish == FAILING_TRANSFER and status == 303:
@@ -270,6 +295,13 @@ class Customer:
     def _unexpected(self, url: str, status: int) -> Later:
         self.wrong.append(f"{self.order}: {url.partition('/checkout/')[0]} … {url[-12:]} answered {status}")
         return Later()
+
+
+def _paying(page: str, wish: str) -> dict[str, str]:
+    """What a customer fills in on a page of the bank's, as its bank asks."""
+    if "/c/pay/" in page:
+        return {"number": APPROVED}
+    return {"way": _WAYS.get(wish, "wallet" if "/simulator/" in page else "creditcard")}
 
 
 class Crowd:

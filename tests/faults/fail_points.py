@@ -26,6 +26,7 @@ BANK = (
     "charge_stored",
     "capture",
     "void",
+    "undo",
     "end_challenge",
     "refund",
     "find",

@@ -169,7 +169,7 @@ async def _ship(stage: Stage, order: Order) -> None:
 
 _SAVE = """
 with paid as (
-    select a.merchant_id, a.live, a.id, a.card_id
+    select a.merchant_id, a.live, a.id, a.card_id, a.acquirer
       from payment p
       join payment_attempt a on a.merchant_id = p.merchant_id and a.id = p.attempt_id
      where p.merchant_order_id = $1
@@ -184,7 +184,7 @@ with paid as (
 )
 insert into saved_instrument (merchant_id, live, shopper_id, card_id, attempt_id, acquirer, charge_wording,
                               charge_agreed_at, charge_limit, charge_currency, created_at, used_at)
-select paid.merchant_id, paid.live, known.id, paid.card_id, paid.id, 'simulator', 'agreed', now(), 1000000, 'USD',
+select paid.merchant_id, paid.live, known.id, paid.card_id, paid.id, paid.acquirer, 'agreed', now(), 1000000, 'USD',
        now(), now()
   from paid cross join known
 returning id
@@ -261,6 +261,11 @@ async def _have_lost_the_answer(stage: Stage, order: Order) -> None:
         await asyncio.sleep(_PAUSE)
     paying.cancel()
     await asyncio.gather(paying, return_exceptions=True)
+    await postpone_look(stage, order)
+
+
+async def postpone_look(stage: Stage, order: Order) -> None:
+    """Nobody looks for a while what became of an attempt."""
     await value_of(stage, _LOOK_UP_ATTEMPT, order, _NOT_YET)
 
 
@@ -274,7 +279,8 @@ async def _have_asked(stage: Stage, order: Order) -> None:
     await value_of(stage, _LOOK_UP_MOVEMENT, order, _NOT_YET)
 
 
-async def _look_up(stage: Stage, order: Order) -> None:
+async def look_up(stage: Stage, order: Order) -> None:
+    """Somebody is to look now what became of an attempt."""
     await value_of(stage, _LOOK_UP_ATTEMPT, order, _LONG_AGO)
 
 
@@ -289,7 +295,7 @@ async def _forget(stage: Stage, order: Order) -> None:
 PAYS = Deed("pays", pay)
 GIVES_BACK = Deed("gives back", _give_back, have_paid)
 SHIPS = Deed("ships", _ship, have_paid)
-IS_LOOKED_UP = Deed("is looked up", _look_up, _have_lost_the_answer)
+IS_LOOKED_UP = Deed("is looked up", look_up, _have_lost_the_answer)
 IS_FINISHED = Deed("is finished", _finish, _have_asked)
 IS_FORGOTTEN = Deed("is forgotten", _forget, have_paid)
 IS_TOLD = Deed("is told", pay)

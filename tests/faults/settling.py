@@ -19,6 +19,7 @@ from paydesk.adapters.outbound import OutboundClient
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database, connected
 from paydesk.domain.acquirers.opening import OpenAcquirers
+from paydesk.domain.billing import charging
 from paydesk.domain.billing.card_lookups import settle_card_changes
 from paydesk.domain.chargebacks.reading_acquirers import read_disputes
 from paydesk.domain.deliveries.deadlines import act_on_due
@@ -28,7 +29,8 @@ from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.movements import finish_movements
 from paydesk.domain.pingbacks.schedule import MOST_ATTEMPTS, RESEND_INTERVAL
 from paydesk.domain.pingbacks.sending import PingbackSender
-from paydesk.equipment import payment_desk, sender_settings, vault_of
+from paydesk.domain.subscriptions.retry_times import UNREACHED_PAUSES
+from paydesk.equipment import live_acquirer, payment_desk, sender_settings, vault_of
 from paydesk.settings import Settings
 
 ROUNDS = 8
@@ -85,6 +87,15 @@ class Hereafter:
         while await finish_movements(self.desk, now=utc_now() + ahead):
             await _end_leases(self.database)
 
+    async def charge_again(self) -> None:
+        """Charge renewals that turned out never to have reached the bank, until none is left."""
+        ahead = 2 * KEYS_ARE_VOID + UNREACHED_PAUSES[-1]
+        for _ in range(ROUNDS):
+            await self.ask_the_bank(KEYS_ARE_VOID)
+            with patch.object(charging, "utc_now", lambda: utc_now() + ahead):
+                if not await charging.BillingRun(self.desk).charge_due():
+                    return
+
     async def read_on(self, ahead: timedelta) -> None:
         """Read what the bank says of disputes, and ask for the card changes that are open."""
         await _end_leases(self.database)
@@ -125,7 +136,9 @@ async def _let_time_pass(stage: Stage, hides_for: float) -> None:
             if not stage.crowd.unpaid:
                 break
         await asyncio.sleep(hides_for)
+        await later.charge_again()
         for hours in LATER:
+            await stage.let_pass(hours)
             await later.ask_the_bank(KEYS_ARE_VOID + timedelta(hours=hours))
         await later.resend()
         async with asyncio.timeout(PATIENCE):
@@ -136,17 +149,18 @@ async def _let_time_pass(stage: Stage, hides_for: float) -> None:
         for hours in LATER:
             await later.finish_movements(KEYS_ARE_VOID + timedelta(hours=hours))
         await later.resend()
+    await stage.let_pass(0)
 
 
 @asynccontextmanager
 async def hereafter(settings: Settings) -> AsyncIterator[Hereafter]:
     """A worker of our own, as the settings say."""
     vault = vault_of(settings)
-    bank = RemoteSimulator(settings.simulator_url)
+    bank, live = RemoteSimulator(settings.simulator_url), live_acquirer(settings)
     outbound = OutboundClient(allow=settings.outbound_networks(), timeout=settings.pingback_timeout)
     try:
         async with connected(settings.database_url) as database:
-            desk = payment_desk(settings, database, vault, bank)
+            desk = payment_desk(settings, database, vault, bank, live)
             added = desk.acquirers
             assert isinstance(added, OpenAcquirers)
             await added.look(database)
@@ -154,6 +168,8 @@ async def hereafter(settings: Settings) -> AsyncIterator[Hereafter]:
             await added.close()
     finally:
         await bank.close()
+        if live is not None:
+            await live.close()
         await outbound.close()
 
 

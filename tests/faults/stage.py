@@ -15,10 +15,13 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import aiohttp
+from pydantic import SecretStr
+from tests.conftest import accept_waiting, submit_profile
 from tests.faults.clerk import Clerk
 from tests.faults.customers import Crowd, Customer, Plan
 from tests.faults.fail_points import FailPoints
 from tests.faults.keeping import Staff, Task, Wish
+from tests.faults.live_banks import LiveBank, live_bank, live_settings
 from tests.faults.merchant import Receiver
 from tests.faults.planting import BUGS, PROCESSES
 from tests.faults.supervising import Outage
@@ -31,7 +34,7 @@ from paydesk.database.cluster import PORT
 from paydesk.database.embedded import EmbeddedServer
 from paydesk.database.migrating import migrate
 from paydesk.database.pool import connected
-from paydesk.domain.merchants.merchant import change_merchant, create_merchant
+from paydesk.domain.merchants.merchant import change_merchant, create_merchant, go_live
 from paydesk.equipment import vault_of
 from paydesk.settings import Settings, load_settings
 from paydesk_client import Gateway
@@ -94,6 +97,8 @@ class Cast:
     """Seconds until the bank knows what it did."""
     stands_by: bool = False
     """Whether commits wait for a second server."""
+    live: str = ""
+    """The live acquirer that takes all payments, instead of the simulated bank."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +123,13 @@ class Stage:
     browser: aiohttp.ClientSession
     clerk: Clerk
     standby: EmbeddedServer | None = None
+    live: LiveBank | None = None
     outages: list[Outage] = field(default_factory=list)
+
+    async def let_pass(self, hours: float) -> None:
+        """It is so many hours later at the live acquirer, if there is one."""
+        if self.live is not None:
+            await self.live.do("let_pass", hours)
 
     @property
     def postgres(self) -> EmbeddedServer:
@@ -130,7 +141,8 @@ class Stage:
         """The customer of an order, who may come from now on; the staff know what to do with it."""
         gateway = self.receiver.gateways[order.shop]
         number = len(self.staff.tasks)
-        customer = Customer(order.name, f"{number + 1}.{number % 100:02}", order.plan, gateway, self.browser)
+        amount, v1 = f"{number + 1}.{number % 100:02}", self.live is None
+        customer = Customer(order.name, amount, order.plan, gateway, self.browser, v1)
         self.staff.tasks[order.name] = Task(order.wish, Decimal(customer.amount), gateway)
         self.crowd.customers.append(customer)
         return customer
@@ -180,8 +192,10 @@ async def staged(folder: Path, cast: Cast, seed: int = 0, database_url: str = ""
             database_url = both(own, standby) if standby else own.url
         receiver = Receiver(random.Random(seed + 1), slow_for=PINGBACK_TIMEOUT + 1, moody=cast.unreliable)
         hears_at = await stack.enter_async_context(receiver.listening())
-        bank_port = free_port()
-        settings = stage_settings(folder, database_url, f"http://127.0.0.1:{bank_port}")
+        bank_port, port = free_port(), free_port()
+        live = await _live_bank(stack, cast, f"http://127.0.0.1:{port}")
+        more = live_settings(live.name, live.account.base_url) if live else {}
+        settings = stage_settings(folder, database_url, f"http://127.0.0.1:{bank_port}", port=port, **more)
         points = FailPoints(folder / "points")
         env = environment(as_environment(settings)) | points.env | planted_env(cast) | {"TMPDIR": str(folder)}
         receiver.gateways = await _open_shops(settings, hears_at)
@@ -205,7 +219,12 @@ async def staged(folder: Path, cast: Cast, seed: int = 0, database_url: str = ""
         await eventually(lambda: len(web.ready) == cast.web_workers, "the web service answers", web.tail)
         crowd = Crowd([])
         played = (settings, env, cast, own, web, workers, receiver, staff, crowd, points, record, browser, clerk)
-        yield Stage(*played, standby)
+        yield Stage(*played, standby, live)
+
+
+async def _live_bank(stack: AsyncExitStack, cast: Cast, service: str) -> LiveBank | None:
+    """The live acquirer of the cast, which tells a service of payments; it ends with the stack."""
+    return await stack.enter_async_context(live_bank(cast.live, service)) if cast.live else None
 
 
 async def _servers(stack: AsyncExitStack, folder: Path, cast: Cast) -> tuple[EmbeddedServer, EmbeddedServer | None]:
@@ -249,13 +268,12 @@ async def bank_open(address: str) -> None:
             await asyncio.sleep(0.05)
 
 
-def stage_settings(folder: Path, database_url: str, bank_url: str) -> Settings:
+def stage_settings(folder: Path, database_url: str, bank_url: str, port: int = 0, **more: Any) -> Settings:
     """The settings of a deployment in which nobody is refused for coming often."""
-    port = free_port()
     return load_settings(
         data_dir=folder / "data",
         database_url=database_url,
-        port=port,
+        port=port or free_port(),
         metrics_port=0,
         secret_key=generate_secret(),
         vault_keys=generate_key_setting(),
@@ -264,14 +282,17 @@ def stage_settings(folder: Path, database_url: str, bank_url: str) -> Settings:
         slow_methods=True,
         pingback_timeout=PINGBACK_TIMEOUT,
         **UNLIMITED,
+        **more,
     )
 
 
 def as_environment(settings: Settings) -> dict[str, object]:
     """What was set, as it is written in an environment."""
     given = {name: getattr(settings, name) for name in settings.model_fields_set}
-    secrets = {name: given[name].get_secret_value() for name in ("secret_key", "vault_keys")}
-    return {name.upper(): value for name, value in (given | secrets).items()}
+    open_words = {
+        name: value.get_secret_value() if isinstance(value, SecretStr) else value for name, value in given.items()
+    }
+    return {name.upper(): value for name, value in open_words.items()}
 
 
 async def _open_shops(settings: Settings, hears_at: str) -> dict[str, Gateway]:
@@ -291,6 +312,11 @@ async def _open_shops(settings: Settings, hears_at: str) -> dict[str, Gateway]:
                 shipped_goods=shipped_goods,
                 now=utc_now(),
             )
-            await change_merchant(database, merchant.id, slow_methods=True)
+            if settings.live_acquirer:
+                await submit_profile(database, merchant.id)
+                await accept_waiting(database, merchant.id)
+                await go_live(database, merchant.id, now=utc_now())
+            else:
+                await change_merchant(database, merchant.id, slow_methods=True)
             gateways[name] = Gateway(merchant.public_key, merchant.private_key, base_url=settings.address)
     return gateways

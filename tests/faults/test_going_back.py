@@ -55,8 +55,8 @@ class Returning(Customer):
         """Come to the payment page, and look at it."""
         self._link = await self._order()
 
-    async def _browse(self, url: str) -> None:
-        await Customer._browse(self, self.bank_page or url)
+    async def browse(self, url: str) -> None:
+        await Customer.browse(self, self.bank_page or url)
 
     async def _confirm(self, url: str) -> str:
         if self.hesitates:

@@ -73,12 +73,13 @@ async def test_the_orphans_of_a_web_service_end_by_themselves_and_lose_nothing(t
 
 
 async def check(stage: Stage) -> str:
-    """What `paydesk check` says if it is not content."""
+    """What `paydesk check` says if it is not content; a live acquirer's lists are compared, too."""
     checking = await asyncio.create_subprocess_exec(
         *PAYDESK,
         "check",
         "--simulator-record",
         str(stage.record),
+        *(["--live"] if stage.live is not None else []),
         env=stage.env,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,

@@ -64,6 +64,7 @@ async def _hear(stage: Stage, database: Database, records: Sequence[Path]) -> Te
     }
     ours = {row["idempotency_key"] for row in await database.fetch("select idempotency_key from movement")}
     operations = [done for record in records for done in Record(record).operations()]
+    operations += await stage.live.operations() if stage.live is not None else []
     bank = standings(operations)
     taken: dict[str, list[Decimal]] = {}
     for key, purchase in bank.items():

@@ -50,10 +50,10 @@ class Account:
 
 
 @contextmanager
-def running(module: str) -> Iterator[Account]:
+def running(module: str, *words: str) -> Iterator[Account]:
     """A stand-in in a process of its own, on a free port of loopback."""
     started = subprocess.Popen(
-        [sys.executable, "-m", module], cwd=_HERE, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", module, *words], cwd=_HERE, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     assert started.stdin is not None
     assert started.stdout is not None

@@ -23,10 +23,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, urlsplit
 
 import aiohttp
 from aiohttp import web
+from tests.standins.taking_time import Pace
 
 _KEYS_KEPT = timedelta(hours=1)
 _LIFE = 15 * 60.0
@@ -62,7 +63,7 @@ class Mollie:
     """An account: its payments, with their refunds and chargebacks, each as it is answered.
 
     `loses` as many answers as it is told to, once it has acted; `profiles` are those of keys that
-    belong to another profile of the account's.
+    belong to another profile of the account's; `via` is who carries notifications, if not the net.
     """
 
     base_url: str = ""
@@ -86,6 +87,7 @@ class Mollie:
     part: int = 250
     life: float = _LIFE
     loses: int = 0
+    via: str = ""
     profiles: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -459,6 +461,13 @@ class Mollie:
         """A refund goes on, fails, or is canceled in the dashboard."""
         self.refunds[name]["status"] = status
 
+    def let_pass(self, hours: float) -> None:
+        """It is so many hours later than it is: who was to be refunded has the money."""
+        self.time = datetime.now(UTC) + timedelta(hours=hours) if hours else None
+        for refund in self.refunds.values():
+            if refund["status"] == "pending":
+                refund["status"] = "refunded"
+
     def set(self, **values: Any) -> None:
         """Change what the stand-in is like: its time, how many answers it loses, …"""
         for name, value in values.items():
@@ -518,11 +527,15 @@ class Door:
 
     def __init__(self, mollie: Mollie) -> None:
         self.mollie = mollie
+        self.pace = Pace()
 
     async def respond(self, request: web.Request) -> web.Response:
         """Answer a request of the library's, of a customer's browser, or of a test."""
         if request.path == "/control":
             asked = await request.json()
+            if asked["do"] == "take_time":
+                self.pace.become(*asked["with"])
+                return web.json_response(None)
             made = getattr(self.mollie, asked["do"])(*asked.get("with", []), **asked.get("by", {}))
             await self._tell()
             return web.json_response(made)
@@ -533,7 +546,9 @@ class Door:
         if request.path == "/v2/profiles/me":
             return self._json(self.mollie.profile(request.headers["Authorization"].removeprefix("Bearer ")))
         key, body = request.headers.get("Idempotency-Key", ""), (await request.read()).decode()
+        await self.pace.take()
         said = self.mollie.answer(request.method, request.path, dict(request.query), key, body)
+        await self.pace.take()
         if self.mollie.loses and request.method == "POST":
             self.mollie.loses -= 1
             assert request.transport is not None
@@ -561,9 +576,11 @@ class Door:
         told, self.mollie.told = self.mollie.told, []
         async with aiohttp.ClientSession() as client:
             for url, name in told:
+                at = urlsplit(url)
+                carried = f"{self.mollie.via}{at.path}?{at.query}" if self.mollie.via else url
                 # Mollie would try again ten times.
                 with suppress(aiohttp.ClientError):
-                    async with client.post(url, data={"id": name}) as answer:
+                    async with client.post(carried, data={"id": name}) as answer:
                         await answer.read()
 
     def _json(self, said: Said) -> web.Response:

@@ -31,11 +31,17 @@ from aiohttp import web
 from stripe.params import CustomerCreateParams, PaymentIntentCreateParams, RefundCreateParams
 from stripe.params.checkout import SessionCreateParams, SessionListParams
 from tests.standins.parameters import nested, problems
+from tests.standins.taking_time import Pace
 
 _SHORTEST, _LONGEST = 30 * 60, 24 * 3600
 _KEY_REUSED = {
     "type": "idempotency_error",
     "message": "Keys for idempotent requests can only be used with the same parameters they were first used with.",
+}
+_KEY_IN_USE = {
+    "type": "invalid_request_error",
+    "code": "idempotency_key_in_use",
+    "message": "There is currently another in-progress request using this Idempotent Key.",
 }
 _MISSING = 404, {"error": {"type": "invalid_request_error", "message": "No such object"}}
 _OWN = {"payment_metadata", "capture_method", "keeps", "of_cards", "usage", "excluded"}
@@ -54,9 +60,10 @@ _LISTS = {"/v1/checkout/sessions": SessionListParams}
 @dataclass
 class StripeCheckout:
     """Sessions, their payments and refunds; `loses` as many answers as it is told to, once it has
-    acted, and `stuck` sessions can't be expired. Of kept methods, those in `asking` want to see
-    their customer, and those in `failing` are declined; `off_session` are the payments that were
-    made without them. One that `forgets` knows no key again.
+    acted, and `stuck` sessions can't be expired, nor any while all customers are `busy` with their
+    banks. Of kept methods, those in `asking` want to see their customer, and those in `failing` are
+    declined; `off_session` are the payments that were made without them. One that `forgets` knows
+    no key again.
     `accounts` are those of secret keys that belong to another account; a restricted one may not
     ask for it, unless it is named there.
     """
@@ -77,14 +84,22 @@ class StripeCheckout:
     stuck: set[str] = field(default_factory=set)
     asked: list[tuple[str, str, bytes]] = field(default_factory=list)
     loses: int = 0
+    busy: bool = False
+    pace: Pace = field(default_factory=Pace)
     forgets: bool = False
     accounts: dict[str, str] = field(default_factory=dict)
 
     async def respond(self, request: web.Request) -> web.Response:
         """Answer one request of the library's."""
         body = await request.read()
-        self.asked.append((request.path, request.headers.get("Idempotency-Key", ""), body))
-        status, said = self._answer(request, body)
+        key = request.headers.get("Idempotency-Key", "")
+        self.asked.append((request.path, key, body))
+        if self.pace.is_in_hand(key):
+            return web.json_response({"error": _KEY_IN_USE}, status=409)
+        with self.pace.in_hand(key):
+            await self.pace.take()
+            status, said = self._answer(request, body)
+            await self.pace.take()
         if self.loses and request.method == "POST":
             self.loses -= 1
             assert request.transport is not None
@@ -246,7 +261,7 @@ class StripeCheckout:
 
     def _expire(self, name: str) -> tuple[int, Any]:
         session = self._of_now(name)
-        if session["status"] != "open" or name in self.stuck:
+        if session["status"] != "open" or name in self.stuck or self.busy:
             return _refused("This Session is not in an expireable state.")
         session |= {"status": "expired", "url": None}
         return 200, self._shown(session)

@@ -121,9 +121,10 @@ async def _serve(port: int, tells: str, secret: str, *, forgets: bool) -> None:
     await asyncio.Event().wait()
 
 
-def application(pages: Pages) -> web.Application:
-    """The stand-in with its pages."""
+def application(pages: Pages, *more: web.RouteDef) -> web.Application:
+    """The stand-in with its pages, and with more routes than Stripe has."""
     standin, app = pages.standin, web.Application()
+    app.router.add_routes(more)
     app.router.add_get("/c/pay/{name}", pages.show)
     app.router.add_post("/c/pay/{name}", pages.pay)
     app.router.add_get("/3ds/{name}", pages.ask)

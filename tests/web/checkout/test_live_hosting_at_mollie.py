@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 from pydantic import SecretStr
+from structlog.testing import capture_logs
 from tests import set_back
 from tests.conftest import accept_waiting, submit_profile
 from tests.proving import check
@@ -29,6 +30,7 @@ from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.billing.charging import BillingRun
 from paydesk.domain.merchants.merchant import Merchant, go_live, shop_of
+from paydesk.domain.payments import older_pages
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.janitor import settle_due
 from paydesk.domain.payments.movements import finish_movements
@@ -191,6 +193,36 @@ async def test_one_that_nobody_comes_back_to_is_looked_at_until_its_own_end(
     await given_back(mollie, live_desk, now + timedelta(minutes=30))
     (left, _) = await attempts(database, merchant)
     assert (left["attempt"], mollie.taken(left["key"])) == ("voided", 0)
+
+
+async def test_what_can_not_be_written_down_as_given_back_is_the_janitors_and_no_error(
+    live_web: httpx.AsyncClient,
+    live_desk: Desk,
+    signed_form: SignedForm,
+    database: Database,
+    merchant: Merchant,
+    mollie: Account,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path = await open_page(live_web, signed_form())
+    first = page_in(leads_to(await press_continue(live_web, path)))
+    second = page_in(leads_to(await press_continue(live_web, path, "mended@example.com")))
+    assert mollie.do("pay", second)
+    assert mollie.do("pay", first)
+
+    async def away(*_: object, **__: object) -> None:
+        raise ConnectionRefusedError
+
+    with monkeypatch.context() as broken, capture_logs() as said:
+        broken.setattr(older_pages, "undo", away)
+        await live_web.get(f"{path}/result")
+        await live_web.get(path)
+    assert "an older page waits, the database is away" in {one["event"] for one in said}
+    assert [one for one in said if one["log_level"] == "error"] == []
+    (left, paid) = await attempts(database, merchant)
+    assert (mollie.taken(left["key"]), mollie.taken(paid["key"])) == (10, 10)
+    await settle_due(live_desk, now=utc_now() + timedelta(minutes=20))
+    assert (mollie.taken(left["key"]), mollie.taken(paid["key"])) == (0, 10)
 
 
 async def given_back(mollie: Account, desk: Desk, now: datetime) -> None:

@@ -15,7 +15,7 @@ from paydesk.adapters.acquirers.interface import (
     Approved,
     OutcomeUnknown,
 )
-from paydesk.database.pool import Database
+from paydesk.database.pool import AWAY, Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.payments.asking_pages import OpenedPage, find_page
@@ -60,6 +60,9 @@ async def give_back_older(desk: Desk, checkout: Checkout, *, real_now: datetime)
                 given_back = True
         except OutcomeUnknown:
             continue
+        except AWAY as error:
+            why = type(error).__name__
+            log.warning("an older page waits, the database is away", attempt_id=page.attempt_id, why=why)
         except Exception:
             # An older page is the janitor's to mend, and no reason to show this customer an error.
             log.exception("an older page can't be looked at", attempt_id=page.attempt_id)
