@@ -21,6 +21,7 @@ from typing import Any
 
 from aiohttp import web
 from stripe.params import BalanceTransactionListParams, PayoutListParams
+from tests.standins.declared import undeclared
 from tests.standins.parameters import nested, problems
 
 LISTS = {"/v1/balance_transactions": BalanceTransactionListParams, "/v1/payouts": PayoutListParams}
@@ -216,6 +217,7 @@ class StripeBalance:
         return {"object": "list", "data": young[:most], "has_more": len(young) > most}
 
     def _json(self, status: int, said: Any) -> web.Response:
+        self.wrong += undeclared(said)
         return web.Response(status=status, text=json.dumps(said), content_type="application/json")
 
 

@@ -30,6 +30,7 @@ from urllib.parse import parse_qsl
 from aiohttp import web
 from stripe.params import CustomerCreateParams, PaymentIntentCreateParams, RefundCreateParams
 from stripe.params.checkout import SessionCreateParams, SessionListParams
+from tests.standins.declared import undeclared
 from tests.standins.parameters import nested, problems
 from tests.standins.taking_time import Pace
 
@@ -113,6 +114,7 @@ class StripeCheckout:
             first, status, said = self.answers[key]
             return (status, said) if first == asked else (400, {"error": _KEY_REUSED})
         status, said = self._act(request, nested(parse_qsl(body.decode(), keep_blank_values=True)))
+        self.wrong += undeclared(said)
         if request.method == "POST" and key and status == 200 and not self.forgets:
             self.answers[key] = asked, status, json.loads(json.dumps(said))
         return status, said
@@ -480,6 +482,7 @@ class StripeCheckout:
         """The event of a session that is complete, as Stripe sends it to a webhook endpoint."""
         about = {"object": self._shown(self.sessions[name])}
         told = {"id": f"evt_{name}", "object": "event", "type": "checkout.session.completed", "data": about}
+        self.wrong += undeclared(told)
         return json.dumps(told).encode()
 
 

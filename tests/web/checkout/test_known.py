@@ -20,13 +20,14 @@ from tests.web.checkout.coming_back import ADA, ask, come_known, mails_of, said
 
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.adapters.vault import Vault
+from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.mail.queueing import open_facts
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.shoppers import counting
 from paydesk.domain.shoppers.counting import CODES_A_DAY, CODES_OF_CLIENT
-from paydesk.domain.shoppers.proving import MOST_TRIES
+from paydesk.domain.shoppers.proving import MOST_TRIES, ask_for_code
 
 SignedForm = Callable[..., dict[str, Any]]
 OpenWeb = Callable[..., Awaitable[httpx.AsyncClient]]
@@ -224,6 +225,25 @@ async def test_who_asks_too_often_is_told_to_wait(
     assert [answer.status_code for answer in answers] == [303] * CODES_OF_CLIENT + [429]
     assert "Too many codes" in said(answers[-1])
     assert await mails_of(database, shop) == CODES_OF_CLIENT
+
+
+@pytest.mark.usefixtures("saving")
+async def test_a_shop_that_has_sent_too_many_codes_sends_no_more_and_another_one_does(
+    web: httpx.AsyncClient,
+    signed_form: SignedForm,
+    database: Database,
+    vault: Vault,
+    shop: Shop,
+    other_shop: Shop,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(counting, "_MERCHANT", counting.CodeLimit("merchant", 2, timedelta(hours=1)))
+    path = await open_page(web, signed_form())
+    answers = [await ask(web, path, f"customer-{number}@example.com") for number in range(3)]
+    assert [answer.status_code for answer in answers] == [303, 303, 429]
+    assert await mails_of(database, shop) == 2
+    await ask_for_code(database, vault, other_shop, ADA, mail_to=ADA, client="192.0.2.9", language="en", now=utc_now())
+    assert await mails_of(database, other_shop) == 1
 
 
 @pytest.mark.usefixtures("saving")
