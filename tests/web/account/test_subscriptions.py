@@ -259,7 +259,9 @@ async def test_the_difference_is_charged_now_once_where_that_is_chosen(owner: Vi
     agreed = {**fields_of(seen.text, f"{page}/change"), "agreed": "1"}
     answers = [await owner.web.post(f"{page}/change", data=agreed) for _ in range(2)]
     assert [leads_to(answer) for answer in answers] == [page] * 2
-    assert "30.00 USD / month" in text_of(await owner.see(page))
+    shown = text_of(await owner.see(page))
+    assert "30.00 USD / month" in shown
+    assert "20.00 USD" in shown.split("Charged for another plan")[-1]
     assert await seller.audited("subscription_changed") == [f"subscription {one}"]
     paid = "select count(*) from payment where merchant_id = $1 and merchant_order_id like '%:plan-%'"
     assert await seller.database.fetchval(paid, seller.shop.merchant_id) == 1

@@ -20,6 +20,7 @@ from paydesk.domain.business.search_for_team import id_in
 from paydesk.domain.merchants.customer_links import Link
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.for_api import SeenCard
+from paydesk.domain.payments.states import PaymentState
 from paydesk.domain.subscriptions.for_api import SeenSubscription, SubscriptionFilter, list_subscriptions
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.prorating import charges_with
@@ -54,6 +55,18 @@ class SubscriptionForTeam:
     last4: str
     exp_month: int
     exp_year: int
+
+
+@dataclass(frozen=True, slots=True)
+class DifferenceForTeam:
+    """The payment (`id`) of what another plan cost for the rest of a period."""
+
+    id: int
+    state: PaymentState
+    amount: Decimal
+    currency: str
+    at: datetime
+    plan: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +212,14 @@ async def find_subscription_for_team(database: Database, shop: Shop, subscriptio
         exp_month=row.exp_month,
         exp_year=row.exp_year,
     )
+
+
+async def list_differences(
+    database: Database, shop: Shop, subscription_id: int, most: int = 12
+) -> list[DifferenceForTeam]:
+    """What was charged at once for other plans of a subscription, newest first."""
+    names = {"merchant_id": shop.merchant_id, "live": shop.live, "subscription_id": subscription_id}
+    return await records_of(DifferenceForTeam, queries.list_differences(database, **names, most=most))
 
 
 def charges_ahead(

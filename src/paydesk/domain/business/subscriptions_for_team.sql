@@ -54,6 +54,17 @@ select w.*, d.brand, d.last4, d.exp_month, d.exp_year, d.holder, u.first_name, u
   join customer u on u.merchant_id = w.merchant_id and u.live = w.live and u.id = w.customer_id
  where w.merchant_id = :merchant_id and w.live = :live and w.id = :id;
 
+-- name: list_differences(merchant_id, live, subscription_id, most)
+-- What was charged at once for other plans, newest first: each try that its order's payment stands for.
+select p.id, p.state, p.amount, p.currency, d.at, v.name as plan
+  from subscription_difference d
+  join payment_attempt a on a.merchant_id = d.merchant_id and a.live = d.live and a.id = d.attempt_id
+  join payment p on p.merchant_id = a.merchant_id and p.live = a.live and p.id = a.payment_id and p.attempt_id = a.id
+  join package_version v on v.merchant_id = d.merchant_id and v.live = d.live and v.id = d.package_version_id
+ where d.merchant_id = :merchant_id and d.live = :live and d.subscription_id = :subscription_id
+ order by d.attempt_id desc
+ limit :most;
+
 -- name: list_packages(merchant_id, live, before, most)
 -- Packages, newest first, each with its newest version; :before is the id to go on below.
 select k.created_at, v.versions, t.*
