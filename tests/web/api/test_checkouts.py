@@ -15,6 +15,7 @@ import pytest
 from PIL import Image
 from tests import breaking
 from tests.conftest import CountRows, OpenWeb
+from tests.domain.coupons.test_coupons import coupon
 from tests.servers import answering
 from tests.shopfront import press_pay
 from tests.till import Till
@@ -430,3 +431,59 @@ class TestPictures:
             assert (await web.get(other)).status_code == 404, other
         await reset_test_side(desk.database, merchant.id)
         assert (await web.get(address)).status_code == 404
+
+
+CLUB = {"recurring_name": "Coffee club", "recurring_sku_id": "club", "recurring_period": "1m"}
+
+
+@pytest.fixture
+async def coupons_signed(customers: Till) -> None:
+    await breaking.say(customers.database, "merchant", {"id": customers.shop.merchant_id}, signs_coupons=True)
+    await coupon(customers, percent="50", most_uses="1")
+
+
+@pytest.mark.usefixtures("coupons_signed")
+async def test_a_subscription_has_its_coupon_off(
+    web: httpx.AsyncClient, body: dict[str, Any], headers: dict[str, str], customers: Till
+) -> None:
+    asked = {**body, **CLUB, "recurring_coupon": "half"}
+    first, second = [await web.post(PATH, json=asked, headers=headers) for _ in range(2)]
+    assert first.json() == second.json()
+    assert first.json()["data"]["amount"] == 5
+    page = await page_of(web, first)
+    assert (await press_pay(web, page, agree="en")).status_code == 303
+    assert [row["amount"] for row in await customers.payments()] == [5]
+    paid = (await web.post(PATH, json=asked, headers=headers)).json()["data"]
+    assert (paid["id"], paid["status"]) == (first.json()["data"]["id"], "paid")
+    # Used up, it takes nothing off any more.
+    late = await web.post(
+        PATH, json={**asked, "merchant_order_id": "A-8"}, headers={**headers, "Idempotency-Key": "checkout-2"}
+    )
+    assert (late.status_code, late.json()["data"]["amount"]) == (200, 10)
+
+
+@pytest.mark.usefixtures("coupons_signed")
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({**CLUB, "recurring_coupon": "none-such"}, "there is no coupon"),
+        ({**CLUB, "recurring_coupon": "no code"}, "letters from A to Z"),
+        ({"recurring_coupon": "half"}, "coupons are for subscriptions"),
+        ({**CLUB, "recurring_coupon": 5}, "must be a text"),
+    ],
+)
+async def test_a_coupon_that_is_none_for_it_is_refused_and_makes_nothing(
+    web: httpx.AsyncClient, body: dict[str, Any], headers: dict[str, str], customers: Till, more: Any, why: str
+) -> None:
+    answer = await web.post(PATH, json={**body, **more}, headers=headers)
+    assert (answer.status_code, why in answer.json()["message"]) == (400, True)
+    assert await customers.rows("checkout") == []
+
+
+async def test_a_coupon_needs_the_switch_of_the_account(
+    web: httpx.AsyncClient, body: dict[str, Any], headers: dict[str, str], customers: Till
+) -> None:
+    await coupon(customers)
+    answer = await web.post(PATH, json={**body, **CLUB, "recurring_coupon": "half"}, headers=headers)
+    assert (answer.status_code, "switched on" in answer.json()["message"]) == (409, True)
+    assert await customers.rows("checkout") == []

@@ -7,7 +7,8 @@ from decimal import Decimal
 
 import httpx
 import pytest
-from tests import breaking
+from tests import breaking, set_back
+from tests.changing import change
 from tests.domain.coupons.test_coupons import coupon
 from tests.shopfront import MONTHLY, press_pay
 from tests.till import Till
@@ -21,7 +22,8 @@ from paydesk.web.minute_budgets import MinuteBudget
 
 @pytest.fixture
 async def till(desk: Desk, shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Till:
-    monkeypatch.setattr(coupons, "_tries", MinuteBudget(everybody=100, each=10))
+    monkeypatch.setattr(coupons, "_presses", MinuteBudget(everybody=100, each=60))
+    await set_back.no_codes_counted(desk.database)
     await breaking.say(desk.database, "merchant", {"id": shop.merchant_id}, types_coupons=True)
     return Till(desk, shop)
 
@@ -103,10 +105,25 @@ async def test_who_has_used_it_is_told_so(web: httpx.AsyncClient, till: Till) ->
     assert len(await till.payments()) == 1
 
 
-async def test_codes_are_not_found_by_guessing(web: httpx.AsyncClient, till: Till) -> None:
+async def test_codes_are_not_found_by_guessing_whatever_process_answers(
+    web: httpx.AsyncClient, till: Till, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change(monkeypatch, "paydesk.domain.coupons.guessing", "TRIES_OF_CLIENT", 3)
+    await coupon(till)
     page = await page_of(till)
-    answers = [(await apply(web, page, f"guess-{number}")).status_code for number in range(11)]
-    assert answers == [409] * 10 + [429]
+    assert [(await apply(web, page, f"guess-{number}")).status_code for number in range(3)] == [409] * 3
+    monkeypatch.setattr(coupons, "_presses", MinuteBudget(everybody=100, each=60))
+    refused = await apply(web, page)
+    assert (refused.status_code, refused.headers["retry-after"]) == (429, "60")
+    assert (await web.get(page)).status_code == 200
+
+
+async def test_one_process_reads_so_many_presses(
+    web: httpx.AsyncClient, till: Till, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(coupons, "_presses", MinuteBudget(everybody=100, each=1))
+    page = await page_of(till)
+    assert [(await apply(web, page)).status_code for _ in range(2)] == [409, 429]
 
 
 async def test_nothing_is_typed_where_the_account_does_not_allow_it(web: httpx.AsyncClient, till: Till) -> None:

@@ -16,9 +16,11 @@ from paydesk.database.statements import load_statements
 from paydesk.domain.coupons.coupons import CouponRefused, discounted, read_code
 from paydesk.domain.coupons.keeping import find_by_code
 from paydesk.domain.merchants.customer_links import Link, LinkTo
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.checkouts import Checkout, find_checkout
 from paydesk.domain.payments.requests import COUPON
 from paydesk.domain.subscriptions.discounting import agree_discounted
+from paydesk.domain.subscriptions.subscription_terms import Terms
 
 queries = load_statements(__package__ or "")
 
@@ -54,6 +56,22 @@ async def apply_coupon(database: Database, checkout: Checkout, code: str) -> Lin
         first_amount=reduced.first_amount,
     )
     return Link(LinkTo.CHECKOUT, shop, int(row_id), digest.hex())
+
+
+async def check_coupon(database: Database, shop: Shop, terms: Terms | None, code: str) -> None:
+    """Whether a coupon is one for such a subscription, before there is a checkout of it.
+
+    Raises: Malformed, naming the form's field.
+    """
+    try:
+        if terms is None:
+            raise CouponRefused("elsewhere", "coupons are for subscriptions")
+        coupon = await find_by_code(database, shop, read_code(code, COUPON))
+        if coupon is None:
+            raise CouponRefused("unknown", f"there is no coupon {code[:40]}")
+        discounted(terms.undiscounted, coupon)
+    except CouponRefused as refused:
+        raise Malformed(f"{COUPON}: {refused}", COUPON) from refused
 
 
 async def apply_signed(database: Database, link: Link, code: str, real_now: datetime) -> Link | None:

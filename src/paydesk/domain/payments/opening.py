@@ -26,7 +26,15 @@ from paydesk.domain.payments.fetching_pictures import Fetched, fetch_pictures
 from paydesk.domain.payments.line_items import FIELD as LINE_ITEMS
 from paydesk.domain.payments.line_items import AskedItem, read_line_items, stored
 from paydesk.domain.payments.receiving import refuse_beyond_pages, refuse_live
-from paydesk.domain.payments.requests import PREFILLS, RECURRING_FIELDS, CheckoutRequest, prefill, read_request
+from paydesk.domain.payments.requests import (
+    COUPON,
+    PREFILLS,
+    RECURRING_FIELDS,
+    CheckoutRequest,
+    prefill,
+    read_coupon,
+    read_request,
+)
 from paydesk.domain.payments.storing import open_checkout
 
 queries = load_statements(__package__ or "", "opening.sql")
@@ -42,6 +50,7 @@ TEXTS = (
     "country",
     *PREFILLS,
     *RECURRING_FIELDS,
+    COUPON,
     "later_charges",
     "later_charges_limit",
     "sign_version",
@@ -62,6 +71,11 @@ class Asked:
     form: Mapping[str, str]
     request: CheckoutRequest
     items: tuple[AskedItem, ...]
+
+    @property
+    def coupon(self) -> str:
+        """The coupon that it brings, empty without one."""
+        return read_coupon(self.form)
 
 
 def read_asked(fields: Mapping[str, object]) -> Asked:

@@ -53,13 +53,13 @@ async def count_code(
     """
     side = "live" if shop.live else "test"
     for limit, whom in ((_CLIENT, client), (_MERCHANT, f"{shop.merchant_id} {side}")):
-        if not await _counted(connection, vault, limit, whom, now=now):
+        if not await counted(connection, vault, limit, whom, now=now):
             raise TooManyCodes
     limit = _ADDRESS if shop.live else _TEST_ADDRESS
-    return await _counted(connection, vault, limit, f"{side} {mail_to.lower()}", now=now)
+    return await counted(connection, vault, limit, f"{side} {mail_to.lower()}", now=now)
 
 
-async def _counted(connection: Connection, vault: Vault, limit: CodeLimit, whom: str, *, now: datetime) -> bool:
+async def counted(connection: Connection, vault: Vault, limit: CodeLimit, whom: str, *, now: datetime) -> bool:
     """Whether one more is within a limit, which is counted then."""
     subject = vault.fingerprint(f"{limit.what} {whom}", purpose="shopper count")
     times = await queries.count(connection, subject=subject, most=limit.most, until=now + limit.span, now=now)

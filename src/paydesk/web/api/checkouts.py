@@ -13,17 +13,19 @@ from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import Response
 
-from paydesk.core.errors import Malformed
+from paydesk.core.errors import Conflict, Malformed
 from paydesk.core.money import plain_number
 from paydesk.core.shrinking import LARGEST
 from paydesk.domain.billing.charging_saved import LIMITED
+from paydesk.domain.business.coupons_for_team import find_coupon_settings
+from paydesk.domain.coupons.applying import apply_signed, check_coupon
 from paydesk.domain.merchants.callers import Caller
 from paydesk.domain.payments import opening
 from paydesk.domain.payments.checkouts import Checkout, Standing, find_own_checkout
 from paydesk.domain.payments.fetching_pictures import Fetched
 from paydesk.domain.payments.line_items import FIELD as LINE_ITEMS
 from paydesk.domain.payments.line_items import LARGEST_QUANTITY, LONGEST_NAME, LONGEST_URL, MOST_ITEMS, LineItem
-from paydesk.domain.payments.requests import LONGEST, PREFILLS
+from paydesk.domain.payments.requests import COUPON, LONGEST, PREFILLS
 from paydesk.web.api.answers import answer, described
 from paydesk.web.api.bodies import JSON_TYPE, media_type, read_strictly
 from paydesk.web.api.idempotency import NAME, ByIdempotencyKey, Passing
@@ -49,6 +51,8 @@ _WORDS: Mapping[str, str] = {
     "recurring_period": "How often: `30d`, `2w`, `1m` or `1y`.",
     "recurring_trial_period": "A first period of another length.",
     "recurring_trial_amount": "What that costs; without, nothing.",
+    COUPON: "A coupon, where the account lets forms bring one; `amount` in the answer has it off, unless it can't be "
+    "used now.",
     "recurring_duration": "How many payments, such as `12`, or how long, such as `1y`; without, until it is cancelled.",
     "later_charges": "What you ask to be allowed to charge later.",
     "later_charges_limit": f"The most of that within {LIMITED.days} days.",
@@ -171,13 +175,34 @@ async def _open(request: Request, caller: Caller, services: ApiServices, key: st
     if media_type(request) != JSON_TYPE:
         raise Malformed(f"send the body as {JSON_TYPE}, and name it in the header Content-Type")
     asked = opening.read_asked(await read_strictly(request, *opening.FIELDS) or {})
+    if asked.coupon:
+        await _require_coupon(services, caller, asked)
     async with services.pictures() as outbound:
         checkout, pictures = await opening.open_asked(
             services.desk, outbound, caller, asked, request_key=key, real_now=services.now()
         )
+    if asked.coupon:
+        checkout = await _reduced(services, caller, checkout, asked.coupon)
     # Its address is a key to it and rests nowhere: who asks again is answered from the checkout.
     problems = [pictures.get(one.picture_url, Fetched()).problem for one in asked.items]
     return answer(OneCheckout(True, _shape(services, checkout, problems)), Passing)
+
+
+async def _require_coupon(services: ApiServices, caller: Caller, asked: opening.Asked) -> None:
+    """Raises: Malformed if the coupon is none for this; Conflict if the account doesn't take it."""
+    database = services.desk.database
+    if not (await find_coupon_settings(database, caller.shop.merchant_id)).signs_coupons:
+        raise Conflict(f"{COUPON} is not switched on; allow coupons in forms under Coupons in your account")
+    await check_coupon(database, caller.shop, asked.request.terms, asked.coupon)
+
+
+async def _reduced(services: ApiServices, caller: Caller, checkout: Checkout, code: str) -> Checkout:
+    """The checkout at the price that a coupon leaves; as it is if that can't be used now."""
+    database, now = services.desk.database, services.now()
+    link = await apply_signed(database, checkout.link, code, now)
+    if link is None or link.row_id is None:
+        return checkout
+    return await find_own_checkout(database, caller.shop, link.row_id, now=now)
 
 
 @router.get(

@@ -11,6 +11,7 @@ from starlette.routing import Route
 from paydesk.core.errors import TooMany
 from paydesk.domain.coupons.applying import apply_coupon, is_used_up
 from paydesk.domain.coupons.coupons import CouponRefused
+from paydesk.domain.coupons.guessing import count_try
 from paydesk.domain.payments.checkouts import Standing
 from paydesk.domain.payments.receiving import read_form
 from paydesk.web.checkout import pages
@@ -22,8 +23,8 @@ from paydesk.web.visits import base_path, client_address, read_form_body
 
 LARGEST_BODY = 4 * 1024
 
-_tries = MinuteBudget(everybody=3_000, each=20)
-"""So that nobody finds a code by guessing."""
+_presses = MinuteBudget(everybody=3_000, each=60)
+"""What is read at all by this process; how many codes may be tried, all of them count together."""
 
 _NOTICES = {"unknown": "coupon_unknown", "over": "coupon_over"}
 
@@ -35,8 +36,9 @@ async def submit(request: Request) -> Response:
     checkout = visit.checkout
     if not checkout.takes_coupons or checkout.standing not in (Standing.OPEN, Standing.COUPON_OVER):
         return visit.go(visit.path)
-    if not _tries.take(address, now=now):
+    if not _presses.take(address, now=now):
         raise TooMany("too many coupons from this address; wait a minute", retry_after=60 - now.second)
+    await count_try(services.desk.database, services.desk.vault, checkout.shop, address, now=now)
     code = read_form(await read_form_body(request, LARGEST_BODY)).get("code")
     try:
         link = await apply_coupon(services.desk.database, checkout, code if isinstance(code, str) else "")
