@@ -8,7 +8,8 @@ import asyncio
 import json
 import secrets
 from collections.abc import Awaitable, Callable
-from datetime import timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Any
 
 import asyncpg
@@ -27,7 +28,8 @@ from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.shoppers import counting
 from paydesk.domain.shoppers.counting import CODES_A_DAY, CODES_OF_CLIENT
-from paydesk.domain.shoppers.proving import MOST_TRIES, ask_for_code
+from paydesk.domain.shoppers.proving import MOST_TRIES, ask_for_code, prove
+from paydesk.domain.shoppers.sessions import Shopper, find_shopper
 
 SignedForm = Callable[..., dict[str, Any]]
 OpenWeb = Callable[..., Awaitable[httpx.AsyncClient]]
@@ -271,6 +273,32 @@ async def test_the_cookies_are_the_shops_own_and_out_of_reach_of_scripts(
     assert "HttpOnly" in cookie
     assert "SameSite=lax" in cookie
     assert f"Max-Age={30 * 24 * 3600}" in cookie
+
+
+@pytest.mark.parametrize(
+    ("remember", "known_for"), [(True, timedelta(days=30)), (False, timedelta(hours=1))], ids=["remembered", "not"]
+)
+async def test_a_browser_is_known_at_one_shop_alone_and_for_thirty_days_at_most(
+    database: Database, vault: Vault, shop: Shop, other_shop: Shop, remember: bool, known_for: timedelta
+) -> None:
+    now = utc_now()
+    asked = await ask_for_code(database, vault, shop, ADA, mail_to=ADA, client="192.0.2.8", language="en", now=now)
+    code = await mailed_code(database, vault, shop)
+    session = await prove(database, vault, shop, asked.browser, code, remember=remember, now=now)
+    assert session is not None
+
+    async def found(at: Shop, when: datetime, token: str = session.token, *, renew: bool = False) -> Shopper | None:
+        return await find_shopper(database, vault, at, token, renew=renew, now=when)
+
+    assert await found(shop, now + known_for - timedelta(seconds=1)) is not None
+    assert await found(other_shop, now) is None
+    assert await found(replace(shop, live=not shop.live), now) is None
+    renewed = await found(shop, now + timedelta(minutes=11), renew=True)
+    assert renewed is not None
+    assert renewed.fresh is not None
+    later = now + known_for - timedelta(seconds=1)
+    assert await found(shop, later, renewed.fresh.token) is not None
+    assert await found(shop, now + known_for, renewed.fresh.token) is None, "another token makes it no longer"
 
 
 @pytest.mark.usefixtures("saving")

@@ -109,6 +109,31 @@ async def test_a_guest_who_forges_the_tick_keeps_nothing(
 
 
 @pytest.mark.usefixtures("saving")
+async def test_a_guest_with_a_known_address_changes_nothing_of_its_customer_and_their_words_are_the_payments(
+    web: httpx.AsyncClient, signed_form: SignedForm, database: Database, vault: Vault, shop: Shop
+) -> None:
+    path = await open_page(web, signed_form())
+    await come_known(web, path, database, vault, shop)
+    await press_pay(web, path, save="en")
+    kept = "select * from shopper u left join saved_instrument s on s.shopper_id = u.id where u.merchant_id = $1"
+    before = await database.fetch(kept, shop.merchant_id)
+    web.cookies.clear()
+    again = await open_page(web, signed_form(merchant_order_id="a guest's"))
+    await press_pay(web, again, email="ADA@example.com", holder="Somebody Else", save="en", charge="en")
+    assert await database.fetch(kept, shop.merchant_id) == before
+    assert len(before) == 1
+    payers = await database.fetch(
+        "select c.email, k.holder from payment p join customer c on c.id = p.customer_id"
+        " join card k on k.id = p.card_id where p.merchant_id = $1 order by p.id",
+        shop.merchant_id,
+    )
+    assert [tuple(one) for one in payers] == [
+        ("ada@example.com", "Ada King Lovelace"),
+        ("ADA@example.com", "Somebody Else"),
+    ]
+
+
+@pytest.mark.usefixtures("saving")
 async def test_a_declined_card_is_not_kept(
     web: httpx.AsyncClient, signed_form: SignedForm, database: Database, vault: Vault, shop: Shop
 ) -> None:
