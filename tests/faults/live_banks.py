@@ -103,15 +103,23 @@ def _of_stripe(seen: Mapping[str, Any]) -> Iterator[Operation]:
 
 
 def _of_mollie(seen: Mapping[str, Any]) -> Iterator[Operation]:
-    """What a Mollie account did with the payments of ours."""
+    """What a Mollie account did with the payments of ours; it does not tell by which key it has let
+    go of what it held.
+    """
     for name, payment in seen["payments"].items():
-        if payment["status"] != "paid":
+        key, amount = payment["metadata"][_KEY], Decimal(payment["amount"]["value"])
+        was_held = "authorizedAt" in payment
+        if payment["status"] != "paid" and not was_held:
             continue
-        key, taken = payment["metadata"][_KEY], Decimal(payment["amount"]["value"])
-        yield _purchase(key, taken, capture=True)
+        yield _purchase(key, amount, capture=not was_held)
+        for capture in seen["captures"].values():
+            if capture["paymentId"] == name and capture["status"] == "succeeded":
+                yield _moved(Kind.CAPTURE, capture["metadata"][_KEY], key, Decimal(capture["amount"]["value"]))
+        if payment["status"] == "canceled":
+            yield _moved(Kind.VOID, None, key, amount)
         for refund in seen["refunds"].values():
             if refund["paymentId"] == name and refund["status"] not in _GONE:
-                yield _given_back(refund["metadata"], key, Decimal(refund["amount"]["value"]), of=taken)
+                yield _given_back(refund["metadata"], key, Decimal(refund["amount"]["value"]), of=amount)
 
 
 def _lies_of_stripe(seen: Mapping[str, Any]) -> Iterator[Letter]:

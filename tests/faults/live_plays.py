@@ -195,7 +195,17 @@ HELD = (
     _play(GIVES_BACK, "after bank.void", CANCELLED),
     _play(GIVES_BACK, "after movements.record_movements", CANCELLED),
 )
-"""Money that is only held, which Mollie does not do: `serve` stops."""
+"""Money that is only held: `serve` stops."""
+
+UNDECIDED = tuple(
+    replace(one, order=replace(one.order, name=f"{one.order.name}-undecided"))
+    for one in (
+        _play(SHIPS, "before bank.capture", SHIPPED),
+        _play(GIVES_BACK, "before bank.void", CANCELLED),
+        _play(GIVES_BACK, "after bank.void", CANCELLED),
+    )
+)
+"""The same at Mollie, where it decides both some time after it was asked."""
 
 HELD_LATER = (
     _play(IS_FORGOTTEN, "before bank.void", FORGOTTEN),
@@ -207,8 +217,7 @@ HELD_LATER = (
 
 def plays_of(live: str) -> tuple[tuple[Play, ...], tuple[Play, ...]]:
     """The plays at a live acquirer: before the workers are at work, and beside them."""
-    held, later = (HELD, HELD_LATER) if live == "stripe" else ((), ())
-    return OF_THE_PAGE + OF_MOVEMENTS + NOTIFIED[live] + held, OF_THE_WORKERS + later
+    return OF_THE_PAGE + OF_MOVEMENTS + NOTIFIED[live] + HELD, OF_THE_WORKERS + HELD_LATER
 
 
 @asynccontextmanager

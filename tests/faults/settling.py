@@ -147,6 +147,7 @@ async def _let_time_pass(stage: Stage, hides_for: float) -> None:
                 await asyncio.sleep(0.2)
         await asyncio.sleep(hides_for)
         for hours in LATER:
+            await stage.let_pass(hours)
             await later.finish_movements(KEYS_ARE_VOID + timedelta(hours=hours))
         await later.resend()
     await stage.let_pass(0)

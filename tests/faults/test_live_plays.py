@@ -1,5 +1,6 @@
 """Whatever dies at whichever point while customers pay at Stripe or Mollie: by the acquirer's own
-record each order is paid once, what was paid twice is given back, and the shop is told once.
+record each order is paid once, what was paid twice is given back, and the shop hears of one
+payment.
 
 The acquirers are stand-ins of ours, in processes of their own.
 """
@@ -22,6 +23,7 @@ from tests.faults.live_plays import (
     OF_TWO_PAGES,
     PAYS_BOTH,
     THERE,
+    UNDECIDED,
     plays_of,
     unending_pages,
 )
@@ -81,6 +83,7 @@ def told(stage: Stage) -> set[str]:
 @pytest.mark.parametrize("fate", Fate, ids=lambda fate: fate.name.lower())
 async def test_nothing_is_lost_or_doubled_whatever_happens_at_a_point(tmp_path: Path, live: str, fate: Fate) -> None:
     async with staged(tmp_path, Cast(live=live, forks=FORKS)) as stage:
+        assert stage.live is not None
         at_the_door, in_background = plays_of(live)
         await perform(stage, at_the_door, fate)
         await settle(stage)
@@ -89,6 +92,9 @@ async def test_nothing_is_lost_or_doubled_whatever_happens_at_a_point(tmp_path: 
                 await perform(stage, in_background[first : first + FORKS], fate)
             async with unending_pages(stage):
                 await perform(stage, OF_TWO_PAGES, fate)
+        if live == "mollie":
+            await stage.live.do("set", capture_status="pending", releases=False)
+            await perform(stage, UNDECIDED, fate)
         await settle(stage)
         await assert_nothing_lost_or_doubled(stage)
         assert await stage.web.stop() == 0
@@ -178,7 +184,7 @@ async def test_notifications_that_are_lost_late_doubled_replayed_or_forged_chang
 @pytest.mark.parametrize("live", NAMES)
 def test_each_play_has_an_order_of_its_own(live: str) -> None:
     at_the_door, in_background = plays_of(live)
-    names = [one.order.name for one in at_the_door + in_background + OF_TWO_PAGES]
+    names = [one.order.name for one in at_the_door + in_background + OF_TWO_PAGES + UNDECIDED]
     assert len(names) == len(set(names))
 
 

@@ -73,11 +73,12 @@ async def _hear(stage: Stage, database: Database, records: Sequence[Path]) -> Te
     given_back: dict[str, list[Decimal]] = {}
     stray_movements = []
     # An approval that turns up late is undone under a key that follows from its purchase's.
-    known = ours | {f"{key}:void" for key in orders}
+    # Of one that let go of what it held an acquirer may not tell the key.
+    known = ours | {f"{key}:void" for key in orders} | {None}
     for done in operations:
         if done.kind in (Kind.CAPTURE, Kind.REFUND, Kind.VOID) and done.key not in known:
             stray_movements.append(f"{done.kind} of {done.amount}")
-        if done.kind is Kind.REFUND or (done.kind is Kind.VOID and done.key in ours):
+        if done.kind is Kind.REFUND or (done.kind is Kind.VOID and done.key in ours | {None}):
             given_back.setdefault(orders.get(done.of_key or "", "what we forgot"), []).append(done.amount)
     payments = await database.fetch("select id, merchant_order_id, state from payment")
     told, told_back = _told(stage.receiver.accepted)

@@ -82,6 +82,7 @@ class Mollie:
     refund_status: str = "pending"
     capture_status: str = "succeeded"
     releases: bool = True
+    releasing: set[str] = field(default_factory=set)
     recurring_status: str = "paid"
     failure_reason: str = "insufficient_funds"
     part: int = 250
@@ -317,6 +318,7 @@ class Mollie:
         """Take the wish to let go of what is held, and do so if the bank does."""
         if self.shown(name)["status"] != "authorized":
             return _wrong("The payment is not authorized")
+        self.releasing.add(name)
         if self.releases:
             self.let_go(name)
         return 202, None
@@ -462,11 +464,19 @@ class Mollie:
         self.refunds[name]["status"] = status
 
     def let_pass(self, hours: float) -> None:
-        """It is so many hours later than it is: who was to be refunded has the money."""
+        """It is so many hours later than it is: who was to be refunded has the money, captures are
+        decided, and what was to be let go of is.
+        """
         self.time = datetime.now(UTC) + timedelta(hours=hours) if hours else None
         for refund in self.refunds.values():
             if refund["status"] == "pending":
                 refund["status"] = "refunded"
+        for name, capture in self.captures.items():
+            if capture["status"] == "pending":
+                self.decide_capture(name, "succeeded")
+        for name in self.releasing:
+            if self.payments[name]["status"] == "authorized":
+                self.let_go(name)
 
     def set(self, **values: Any) -> None:
         """Change what the stand-in is like: its time, how many answers it loses, …"""
