@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from tests import breaking
-from tests.banks import ObedientBank, answering
+from tests.banks import ObedientBank, answering, ending_in
 from tests.domain.operations.books import Books
 from tests.domain.subscriptions.test_changing_plans import DAY, PRO, TRIAL, amounts, due, renewed, to
 from tests.domain.subscriptions.test_prorating import THIRTY_DAYS, balance, prorated
@@ -317,6 +317,33 @@ async def test_a_request_that_is_refused_is_a_decline(subscriber: Till, obedient
         await charged(till, begun, request_key="key-1")
     assert not (await charged(till, begun, request_key="key-2")).difference.is_open
     assert await wrong(till) == []
+
+
+@pytest.mark.parametrize("said", [{"charged": Decimal("13.34")}, {"amount": Decimal(14)}])
+async def test_the_check_finds_a_difference_that_was_not_charged_so(subscriber: Till, said: dict[str, Decimal]) -> None:
+    begun = await subscriber.subscribe(THIRTY_DAYS)
+    await charged(subscriber, begun)
+    await breaking.say(subscriber.database, "subscription_difference", {"subscription_id": begun.id}, **said)
+    assert any("subscription_difference" in problem for problem in await subscriber.problems())
+
+
+async def test_the_check_finds_a_subscription_that_waits_for_no_difference(subscriber: Till) -> None:
+    begun = await subscriber.subscribe(THIRTY_DAYS)
+    bank = subscriber.desk.acquirer_for(live=False)
+    lost = answering(bank, charge_stored=ending_in(OutcomeUnknown("the question was lost")))
+    await charged(subscriber.at(lost), begun)
+    assert await subscriber.problems() == []
+    await breaking.say(subscriber.database, "subscription", {"id": begun.id}, charging_attempt_id=None)
+    assert any("subscription_difference" in problem for problem in await subscriber.problems())
+
+
+async def test_another_order_of_its_name_is_left_alone(subscriber: Till, charges: Any) -> None:
+    begun = await subscriber.subscribe(THIRTY_DAYS)
+    await subscriber.sell("club-1:plan-1")
+    done = await charged(subscriber, begun)
+    assert done.difference.amount == Decimal("13.33")
+    assert [row[0] for row in orders(await subscriber.payments())] == ["club-1", "club-1:plan-1", "club-1:plan-2"]
+    assert await subscriber.problems() == []
 
 
 async def forget_difference(till: Books, begun: Subscription, payment_id: int) -> None:

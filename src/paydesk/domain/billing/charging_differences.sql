@@ -6,7 +6,9 @@ select o.merchant_order_id, p.amount as forgotten, p.id as payment_id, p.attempt
   from subscription s
  cross join lateral (
      select s.init_merchant_order_id || ':plan-' || n as merchant_order_id
-       from generate_series(1, 100000) n
+       from generate_series(1, 100 + (select count(*)
+                                       from subscription_difference d
+                                      where d.merchant_id = s.merchant_id and d.subscription_id = s.id)) n
       where not exists (
           select
             from payment p
