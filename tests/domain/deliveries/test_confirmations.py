@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.domain.deliveries.conftest import SHIPPED
 
 from paydesk.core.errors import Malformed
-from paydesk.domain.deliveries.confirmations import ADDRESS_FIELDS, LONGEST, read_delivery, read_order
+from paydesk.domain.deliveries.confirmations import ADDRESS_FIELDS, LONGEST, all_wrong, read_delivery, read_order
 from paydesk.domain.deliveries.delivery_status import (
     DELIVERY_TRANSITIONS,
     TAKES_MONEY,
@@ -204,6 +204,26 @@ def test_whatever_comes_is_read_or_refused(fields: Any) -> None:
     for read in (read_order, read_delivery):
         with suppress(Malformed):
             read({**SHIPPED, **fields})
+
+
+@given(st.dictionaries(st.sampled_from([*SHIPPED, *LONGEST, "refundable"]), VALUES))
+def test_all_that_is_wrong_begins_with_what_is_refused_first(fields: Any) -> None:
+    wrong = all_wrong({**SHIPPED, **fields})
+    names = [error.fields[0] for error in wrong]
+    assert len(set(names)) == len(names)
+    if wrong:
+        with pytest.raises(Malformed, match=re.escape(wrong[0].message)):
+            read_delivery({**SHIPPED, **fields})
+    else:
+        read_delivery({**SHIPPED, **fields})
+
+
+def test_each_field_that_is_wrong_is_named_once() -> None:
+    said = {"status": "eaten", "carrier_type": "x" * 101, "carrier_tracking_url": "parcels", "details": "a\x01b"}
+    names = [error.fields[0] for error in all_wrong(said)]
+    assert names == ["status", "carrier_type", "carrier_tracking_url", "details"]
+    missing = [error.fields[0] for error in all_wrong({"status": "order_shipped"})]
+    assert missing == ["carrier_tracking_id", "carrier_type"]
 
 
 class TestStates:

@@ -55,6 +55,26 @@ async def test_a_long_list_is_read_page_by_page(
     assert seen == [f"n-{number}" for number in range(5)]
 
 
+async def test_all_that_is_wrong_is_said_at_once_and_in_words(owner: Visitor, seller: Seller) -> None:
+    answer = await confirm(
+        owner,
+        await seller.sell("A-1"),
+        carrier_type="",
+        carrier_tracking_id="",
+        carrier_tracking_url="parcels",
+        details="a\x01b",
+    )
+    assert answer.status_code == 400
+    assert re.findall(r'id="e-(\w+)" role="alert"', answer.text) == [
+        "carrier_type", "carrier_tracking_id", "carrier_tracking_url", "details"
+    ]  # fmt: skip
+    said = text_of(answer)
+    assert "Tracking id is missing: Shipped needs the parcel's number" in said
+    assert "Carrier is missing: Shipped needs the carrier's name" in said
+    assert "order_shipped" not in said.replace('value="order_shipped"', "")
+    assert "carrier_" not in said
+
+
 async def test_a_confirmed_shipment_takes_the_money(owner: Visitor, seller: Seller) -> None:
     payment_id = await seller.sell("A-1")
     assert leads_to(await confirm(owner, payment_id)) == f"{owner.merchant_path}/payments/{payment_id}"

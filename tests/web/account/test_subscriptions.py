@@ -74,11 +74,32 @@ async def test_the_page_shows_the_terms_and_the_charges_ahead(owner: Visitor, se
     limited = replace(MONTHLY, limit=4)
     shown = await owner.see(url(owner, f"/{await subscribe(seller, terms=limited)}"))
     text = text_of(shown).replace("\u00a0", " ")
-    assert re.findall(r"Period (\d+)", text.split("Coming charges")[-1].split("Payments so far")[0]) == ["2", "3", "4"]
+    assert re.findall(r"Period (\d+)", text.split("Coming charges")[-1].split("What was")[0]) == ["2", "3", "4"]
     for fact in ("Coffee club", "10.00 USD / month", "1 / 4", "Visa •••• 4242", "grace@example.com"):
         assert fact in text, fact
     endless = text_of(await owner.see(url(owner, f"/{await subscribe(seller, 'S-2')}")))
-    assert len(re.findall(r"Period \d+", endless.split("Coming charges")[-1].split("Payments so far")[0])) == 12
+    assert len(re.findall(r"Period \d+", endless.split("Coming charges")[-1].split("What was")[0])) == 12
+
+
+async def test_its_future_is_one_line_and_its_past_below(owner: Visitor, seller: Seller) -> None:
+    def told(page: str) -> tuple[str, str]:
+        text = page.replace("\u00a0", " ")
+        return text.split("What comes")[1].split("Coming charges")[0].strip(), text.split("What was")[1]
+
+    endless = text_of(await owner.see(url(owner, f"/{await subscribe(seller)}")))
+    comes, was = told(endless)
+    assert re.fullmatch(r"Next charge 10\.00 USD on \w{3} \d+, \d{4}, then monthly", comes)
+    assert re.match(r" 10\.00 USD · Paid Period 1 .* Taken out ", was)
+    weeks = replace(MONTHLY, sku_id="weeks", period=Period(2, "week"), trial=Trial(Decimal(1), Period(14, "day")))
+    comes, was = told(text_of(await owner.see(url(owner, f"/{await subscribe(seller, 'S-2', terms=weeks)}"))))
+    assert re.fullmatch(r"Next charge 10\.00 USD on [\w ,]+, then every 2 weeks", comes)
+    assert " · Paid Trial " in was
+    limited = replace(MONTHLY, sku_id="limited", limit=4)
+    comes, _ = told(text_of(await owner.see(url(owner, f"/{await subscribe(seller, 'S-3', terms=limited)}"))))
+    assert re.fullmatch(r"Next charge 10\.00 USD on [\w ,]+, then monthly until \w{3} \d+, \d{4}", comes)
+    twice = replace(MONTHLY, sku_id="twice", limit=2)
+    comes, _ = told(text_of(await owner.see(url(owner, f"/{await subscribe(seller, 'S-4', terms=twice)}"))))
+    assert re.fullmatch(r"Last charge 10\.00 USD on \w{3} \d+, \d{4}", comes)
 
 
 async def test_it_is_cancelled_after_a_question_and_once(owner: Visitor, seller: Seller) -> None:
@@ -291,7 +312,7 @@ async def test_it_is_paused_until_a_day_and_resumed(owner: Visitor, seller: Sell
     assert leads_to(await press(owner, f"{page}/pause", until=until)) == page
     shown = text_of(await owner.see(page))
     assert "Paused by your team until" in shown
-    assert "Nothing is charged until it is resumed." in shown
+    assert "nothing is charged, and nothing is owed." in shown
     assert listed((await owner.see(url(owner))).text) == [str(one)]
     assert "What was left of its period runs on." in text_of(await owner.see(f"{page}/resume"))
     assert leads_to(await press(owner, f"{page}/resume")) == page

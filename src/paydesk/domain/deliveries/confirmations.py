@@ -153,6 +153,33 @@ def read_delivery(fields: Parameters) -> Delivery:
     )
 
 
+_RIGHT: Mapping[str, str] = {
+    "status": DeliveryStatus.ORDER_PLACED,
+    "carrier_type": "DHL",
+    "carrier_tracking_id": "1",
+    "carrier_tracking_url": "https://parcels.example/1",
+}
+"""What could stand in a field, where that must be something; any other may be left out."""
+
+
+def all_wrong(fields: Parameters) -> list[Malformed]:
+    """Everything that is wrong with a confirmation, first to last, one thing a field: for somebody
+    who fills in a form. Each time the field that is wrong is read as though it were right.
+    """
+    found: dict[str, Malformed] = {}
+    rest = dict(fields)
+    for _ in KNOWN_FIELDS:
+        try:
+            read_delivery(rest)
+        except Malformed as error:
+            name = error.fields[0]
+            found[name] = error
+            rest[name] = _RIGHT.get(name, "")
+        else:
+            break
+    return list(found.values())
+
+
 def ignored_names(fields: Parameters) -> set[str]:
     """The names of fields, and of parts of the address, that mean nothing here."""
     address = fields.get("shipping_address")

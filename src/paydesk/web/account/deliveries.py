@@ -4,7 +4,8 @@ and the form to confirm.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 
 from starlette.responses import Response
 
@@ -15,7 +16,7 @@ from paydesk.domain.business import acting
 from paydesk.domain.business.deliveries_for_team import newest_deliveries, orders_to_ship
 from paydesk.domain.business.payments_for_team import PaymentForTeam, find_payment_for_team
 from paydesk.domain.deliveries.carriers import NAMES
-from paydesk.domain.deliveries.confirmations import read_delivery, read_order
+from paydesk.domain.deliveries.confirmations import all_wrong, read_delivery, read_order
 from paydesk.domain.deliveries.confirming import Result
 from paydesk.domain.deliveries.delivery_status import GoodsType
 from paydesk.domain.deliveries.timeline import read_timeline
@@ -44,6 +45,12 @@ _LABELS: Mapping[str, str] = {
 """The fields of the form, by the names that the API has for them."""
 
 _GOODS: Mapping[GoodsType, str] = {GoodsType.PHYSICAL: mark("Parcels"), GoodsType.DIGITAL: mark("Digital goods")}
+
+_WORDS: Mapping[str, str] = {
+    **{name: label for name, label in _LABELS.items() if name.startswith("carrier_")},
+    **{str(status): words for status, words in delivery_words.DELIVERY_STATUSES.items() if "_" in status},
+}
+_API_NAMES = re.compile(rf"\b({'|'.join(_WORDS)})\b")
 
 
 @section.page(_DELIVERIES, needs=Permission.view)
@@ -131,6 +138,8 @@ async def confirm(visit: Visit) -> Response:
     """Keep what the form says; a shipment takes the money that is held."""
     payment = await _order(visit)
     said = {name: visit.form.text(name, 5000) for name in _LABELS}
+    if wrong := all_wrong(said):
+        return await _form(visit, payment, _errors(visit, wrong), wrong[0].status)
     try:
         confirmed = await acting.confirm_delivery(
             visit.services.desk,
@@ -141,21 +150,24 @@ async def confirm(visit: Visit) -> Response:
             now=visit.now,
         )
     except PaydeskError as error:
-        form = await _form(visit, await _order(visit), _errors(visit, error), error.status)
+        form = await _form(visit, await _order(visit), _errors(visit, [error]), error.status)
         return with_retry(form, error)
     return visit.go(visit.url(f"payments/{payment.seen.id}"), *_result(visit, confirmed.result))
 
 
-def _errors(visit: Visit, error: PaydeskError) -> dict[str, str]:
-    """The message at its field, with the labels that stand on the page in place
-    of the API's names.
-    """
+def _errors(visit: Visit, errors: Sequence[PaydeskError]) -> dict[str, str]:
+    """The messages at their fields, in the words that stand on the page in place of the API's."""
+    return {_field_of(error): sentence(_in_words(visit, error.message)) for error in errors}
+
+
+def _field_of(error: PaydeskError) -> str:
     field = error.fields[0] if isinstance(error, Malformed) and error.fields else ""
-    message = error.message
-    for name in sorted(_LABELS, key=len, reverse=True):
-        if name.startswith("carrier_"):
-            message = message.replace(name, visit.texts.get(_LABELS[name]))
-    return {field if field in _LABELS else "": sentence(message)}
+    return field if field in _LABELS else ""
+
+
+def _in_words(visit: Visit, message: str) -> str:
+    """A message with labels and names of choices where the API's names stood."""
+    return _API_NAMES.sub(lambda found: visit.texts.get(_WORDS[found[0]]), message)
 
 
 def _result(visit: Visit, result: Result) -> tuple[str, str]:

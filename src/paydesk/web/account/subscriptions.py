@@ -31,6 +31,7 @@ from paydesk.domain.subscriptions.moving import list_moves
 from paydesk.domain.subscriptions.states import SubscriptionState
 from paydesk.web.account import payment_words, subscription_words
 from paydesk.web.account.face import FACE
+from paydesk.web.account.subscription_story import future_of, past_of
 from paydesk.web.console.guards import Section
 from paydesk.web.console.list_parameters import (
     COUNTED,
@@ -110,6 +111,7 @@ async def show_subscription(visit: Visit) -> Response:
     seen = await find_subscription_for_team(visit.database, visit.shop, visit.number("subscription_id"))
     past = await past_payments(visit.database, seen.subscription)
     balance = await find_balance(visit.database, visit.shop, seen.subscription.id)
+    ahead = charges_ahead(seen.subscription, balance=balance)
     services = visit.services
     base = services.address if visit.shop.live else services.sandbox_address
     return visit.part(
@@ -118,13 +120,14 @@ async def show_subscription(visit: Visit) -> Response:
         seen=seen,
         subscription=seen.subscription,
         terms=seen.subscription.package.terms,
-        ahead=charges_ahead(seen.subscription, balance=balance),
-        past=past,
+        ahead=ahead,
+        older=past.older,
         differences=await list_differences(visit.database, visit.shop, seen.subscription.id),
         payment_states=payment_words.PAYMENT_STATES,
         instrument=payment_words.instrument_words(seen.brand, seen.last4),
         words=subscription_words,
-        to_come=subscription_words.change_words(visit, seen.subscription),
+        to_come=future_of(visit, seen.subscription, ahead),
+        lines=past_of(visit, seen.subscription, past.shown),
         price=subscription_words.price_words(visit, seen.subscription.package.terms),
         period_words=partial(subscription_words.period_words, visit),
         portal=f"{base}/portal/{seen.portal.token(services.desk.vault)}"
