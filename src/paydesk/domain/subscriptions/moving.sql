@@ -58,20 +58,36 @@ offset :most - 1
  limit 1;
 
 -- name: to_move(merchant_id, live, from_version_id, payment_limit, may_be_slow, at, after, until)
--- Of a range of subscriptions those that go to another version, by the same rule as the preview.
+-- Of a range of subscriptions those that go to another version, by the same rule as the preview. Each is found by its id,
+-- however many there are: the planner, which takes the range for many, would read whole tables.
+with batch as materialized (
+    select s.*
+      from subscription s
+     where s.merchant_id = :merchant_id and s.id > :after and s.id <= :until
+), going as materialized (
+    select s.merchant_id, s.live, s.id
+      from batch s
+      left join lateral (
+          select type
+            from subscription_change
+           where merchant_id = s.merchant_id and id = s.change_id and state = 'open'
+           limit 1
+      ) c on true
+      left join lateral (
+          select slow from card where not :may_be_slow::boolean and merchant_id = s.merchant_id and id = s.card_id limit 1
+      ) d on true
+     where s.live = :live and s.package_version_id = :from_version_id
+       and why_it_stays(s.state, s.package_version_id = :from_version_id, s.charging_attempt_id is not null, c.type,
+                        s.failures, s.date_next, :at,
+                        :payment_limit::integer > 0 and s.next_period > :payment_limit::integer,
+                        coalesce(d.slow, false)) is null
+)
 select w.*
-  from subscription s
-  left join subscription_change c
-    on c.merchant_id = s.merchant_id and c.live = s.live and c.id = s.change_id and c.state = 'open'
-  left join card d
-    on not :may_be_slow::boolean and d.merchant_id = s.merchant_id and d.live = s.live and d.id = s.card_id
-  join subscription_planned w on w.merchant_id = s.merchant_id and w.live = s.live and w.id = s.id
- where s.merchant_id = :merchant_id and s.live = :live and s.id > :after and s.id <= :until
-   and s.package_version_id = :from_version_id
-   and why_it_stays(s.state, s.package_version_id = :from_version_id, s.charging_attempt_id is not null, c.type,
-                    s.failures, s.date_next, :at, :payment_limit::integer > 0 and s.next_period > :payment_limit::integer,
-                    coalesce(d.slow, false)) is null
- order by s.id;
+  from going g
+ cross join lateral (
+     select * from subscription_planned where merchant_id = g.merchant_id and live = g.live and id = g.id limit 1
+ ) w
+ order by w.id;
 
 -- name: plan_batch(merchant_id, live, id, after, until, subscriptions, now, real_now)$
 -- Plans the change of each subscription given, if nobody else wrote one first and none is being charged; how many. From
@@ -143,7 +159,10 @@ select w.*
        order by subscription_id
        limit :most
   ) c
-  join subscription_planned w on w.merchant_id = c.merchant_id and w.live = c.live and w.id = c.subscription_id
+ cross join lateral (
+     select * from subscription_planned where merchant_id = c.merchant_id and live = c.live and id = c.subscription_id
+      limit 1
+ ) w
  order by w.id;
 
 -- name: take_back_batch(merchant_id, live, id, after, until, last, subscriptions, now, real_now)$
