@@ -64,6 +64,7 @@ WORK = {
     "forgetting of saved cards": "paydesk.worker:remove_unneeded",
     "look for cards to let go of": "paydesk.worker:ask_unneeded",
     "folding of recurring revenue": "paydesk.worker:fold_movements",
+    "folding of reserves": "paydesk.worker:fold_reserves",
     "sending of what waited": "paydesk.worker:send_all_waiting",
     "queues": "paydesk.worker:watch_queues",
     "open outcomes": "paydesk.worker:watch_open_outcomes",

@@ -27,6 +27,7 @@ from paydesk.domain.chargebacks.evidence_files import erase_past_files
 from paydesk.domain.chargebacks.reading_acquirers import run_disputes
 from paydesk.domain.deliveries.deadlines import run_deadlines
 from paydesk.domain.ledger.closing import run_closing
+from paydesk.domain.ledger.reserves import fold_reserves
 from paydesk.domain.ledger.settling import run_settling
 from paydesk.domain.mail.sending import Caps, MailSender
 from paydesk.domain.mail.telling import run_telling
@@ -197,6 +198,7 @@ async def run_housekeeping(settings: Settings, database: Database, vault: Vault,
         "erasing of files of past disputes": lambda: erase_past_files(database, now=utc_now()),
         "hiding of older links": lambda: hide_left_links(database, vault),
         "folding of recurring revenue": lambda: fold_movements(database),
+        "folding of reserves": lambda: fold_reserves(database, now=utc_now()),
         "sending of what waited": lambda: send_all_waiting(database, now=utc_now()),
     }
     measures: dict[str, Callable[[], Awaitable[object]]] = {

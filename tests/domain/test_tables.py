@@ -123,6 +123,8 @@ WRITERS: dict[str, str] = {
     # A payment begins it, billing charges it, an adopted renewal locks it; links are hidden.
     "subscription": "billing mail operations payments privacy sealing subscriptions test_clock",
     "mrr_day": "subscriptions test_clock",  # goes with the test side
+    "reserve_change": "ledger test_clock",  # written by a trigger; it goes with the test side
+    "reserve_due": "ledger test_clock",  # goes with the test side
     "subscription_difference": "billing",  # goes with its subscription; what became of it a trigger writes
     "subscription_proration": "subscriptions",  # goes with its subscription
     "mrr_movement": "subscriptions",  # written by a trigger, and marked once it is folded

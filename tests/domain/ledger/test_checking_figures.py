@@ -167,6 +167,12 @@ CORRUPTIONS = (
             ("mrr_day", "update mrr_movement set folded = true"),
         )
     ),
+    Corruption(
+        "reserves_add_up",
+        "payment",
+        "update reserve_change set amount = amount + 0.0001 where merchant_id = $1 returning payment_id",
+        settled,
+    ),
     *(
         Corruption("dates_in_range", table, f"update {table} set {change} where merchant_id = $1 returning id", happens)
         for table, happens, change in (

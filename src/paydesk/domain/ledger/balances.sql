@@ -9,15 +9,28 @@ select currency,
  order by currency;
 
 -- name: reserve_calendar(merchant_id, live)
--- On which day of the merchant's calendar how much of the reserve is released.
-select (case when p.settled_at is null then p.captured_at + make_interval(days => m.reserve_days) else p.funds_due_at
-        end at time zone m.time_zone)::date as day,
-       p.currency, sum(p.reserve - p.reserve_taken) as amount
-  from payment p
-  join merchant m on m.id = p.merchant_id
- where p.merchant_id = :merchant_id and p.live = :live and p.funds_due_at is not null and p.reserve > p.reserve_taken
- group by day, p.currency
- order by day, p.currency;
+-- On which day of the merchant's calendar how much of the reserve is released: of what has settled the sums and what is
+-- not folded into them, and of what has not the payments, by the terms of now.
+select (h.due_at at time zone m.time_zone)::date as day, h.currency, sum(h.amount) as amount
+  from merchant m
+ cross join lateral (
+     select due_at, currency, amount
+       from reserve_due
+      where merchant_id = :merchant_id and live = :live and amount <> 0
+      union all
+     select due_at, currency, amount
+       from reserve_change
+      where merchant_id = :merchant_id and live = :live
+      union all
+     select captured_at + make_interval(days => m.reserve_days), currency, reserve - reserve_taken
+       from payment
+      where merchant_id = :merchant_id and live = :live and funds_due_at is not null and settled_at is null
+        and reserve > reserve_taken
+ ) h
+ where m.id = :merchant_id
+ group by 1, 2
+having sum(h.amount) <> 0
+ order by 1, 2;
 
 -- name: postings(merchant_id, live, since, until, before_at, before_id, most)
 -- A page of the statement, newest first: each posting with what it changed of the merchant's balances.

@@ -249,3 +249,27 @@ select 'mrr_day', merchant_id, f.subscription_id,
   from folded f
   full join summed d using (merchant_id, live, currency, day, kind, began)
  where (f.amount, f.movements) is distinct from (d.amount, d.movements);
+
+-- name: reserves_add_up(merchant_id)
+-- What is kept of when the reserve is released, with the changes to it, is what the payments that have settled hold.
+with held as (
+    select merchant_id, live, currency, quarter_of(funds_due_at) as due_at, sum(reserve - reserve_taken) as amount,
+           min(id) as id
+      from payment
+     where (:merchant_id::bigint is null or merchant_id = :merchant_id)
+       and settled_at is not null and funds_due_at is not null
+     group by merchant_id, live, currency, quarter_of(funds_due_at)
+), kept as (
+    select merchant_id, live, currency, due_at, sum(amount) as amount, min(payment_id) as id
+      from (select merchant_id, live, currency, due_at, amount, null::bigint as payment_id from reserve_due
+             union all
+            select merchant_id, live, currency, due_at, amount, payment_id from reserve_change) k
+     where :merchant_id::bigint is null or merchant_id = :merchant_id
+     group by merchant_id, live, currency, due_at
+)
+select 'payment' as table_name, merchant_id, coalesce(h.id, k.id, 0) as id,
+       format('is one of those that release %s %s from %s on, but %s are kept of them', coalesce(h.amount, 0), currency,
+              due_at, coalesce(k.amount, 0)) as detail
+  from held h
+  full join kept k using (merchant_id, live, currency, due_at)
+ where coalesce(h.amount, 0) <> coalesce(k.amount, 0);

@@ -21,8 +21,8 @@ IN_ORDER = (
     "ledger_entries", "payouts", "deliveries",
     "evidence_files", "chargebacks", "movements", "api_calls", "shopper_sessions", "shopper_codes",
     "instrument_charges", "saved_instruments", "shoppers",
-    "payment_attempts", "payments", "payment_link_sales", "payment_links", "coupon_uses",
-    "coupons", "picture_sources", "item_pictures",
+    "payment_attempts", "payments", "reserve_changes", "reserve_dues", "payment_link_sales", "payment_links",
+    "coupon_uses", "coupons", "picture_sources", "item_pictures",
     "package_moves", "subscriptions", "mrr_days", "checkouts", "customers", "cards",
     "package_versions", "subscription_packages",
 )  # fmt: skip

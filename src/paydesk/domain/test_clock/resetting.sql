@@ -132,6 +132,18 @@ delete from package_move
  where merchant_id = :merchant_id and live = false
    and id in (select id from package_move where merchant_id = :merchant_id and live = false limit :most);
 
+-- name: delete_reserve_changes(merchant_id, most)!
+delete from reserve_change
+ where merchant_id = :merchant_id and live = false
+   and (payment_id, id) in (
+       select payment_id, id from reserve_change where merchant_id = :merchant_id and live = false limit :most);
+
+-- name: delete_reserve_dues(merchant_id, most)!
+delete from reserve_due
+ where merchant_id = :merchant_id and live = false
+   and (currency, due_at) in (
+       select currency, due_at from reserve_due where merchant_id = :merchant_id and live = false limit :most);
+
 -- name: delete_subscriptions(merchant_id, most)!
 -- With the changes of their cards.
 delete from subscription
