@@ -1,6 +1,6 @@
 import csv
 import io
-from datetime import timedelta
+from datetime import date, timedelta
 from decimal import Decimal
 
 import pytest
@@ -10,9 +10,11 @@ from tests.web.account.selling import Seller, seller_of
 
 from paydesk.core.clock import utc_now
 from paydesk.domain.accounts.roles import Role
+from paydesk.domain.ledger.balances import Balance, Release
 from paydesk.domain.ledger.settling import settle_due
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.refunding import refund
+from paydesk.web.account.balance import by_month, parts_of
 
 
 @pytest.fixture
@@ -58,6 +60,53 @@ async def test_payouts_refunds_and_what_is_owed_are_shown(owner: Visitor, seller
     assert "TRF-77" in shown
     assert "Available −8.60 USD" in shown
     assert "Refund" in shown
+
+
+async def test_the_next_payout_stands_on_top(owner: Visitor, seller: Seller) -> None:
+    await seller.sell("A-1")
+    assert "Next payout Nothing yet" in text_of(await owner.see(url(owner)))
+    await settle(seller)
+    await record_payout(
+        seller.database, seller.shop, Decimal("8.00"), "USD", reference="TRF-77", recorded_by="op", now=utc_now()
+    )
+    shown = text_of(await owner.see(url(owner)))
+    assert "Next payout 0.90 USD" in shown
+    assert "The last one, of 8.00 USD, was on" in shown
+
+
+async def test_lines_stand_by_days_and_say_who_paid_for_what(owner: Visitor, seller: Seller) -> None:
+    await seller.sell("A-1")
+    await seller.sell("A-2")
+    await settle(seller)
+    answer = await owner.see(url(owner))
+    assert answer.text.count('class="day-lines"') == 2
+    shown = text_of(answer)
+    assert shown.index("Became available") < shown.index("Gross"), "the newest day comes first"
+    assert shown.count("· A-1") == shown.count("· A-2") == 2
+    assert "Gross 10.00 USD Fees −0.60 USD Pending 8.90 USD Reserve 0.50 USD" in shown
+    assert "9.40 USD" in shown, "what the payment changed of the balance"
+
+
+def test_the_calendar_of_the_reserve_is_one_of_months() -> None:
+    days = [
+        Release(date(2027, 3, 31), "USD", Decimal(2)),
+        Release(date(2027, 4, 1), "EUR", Decimal(1)),
+        Release(date(2027, 3, 1), "USD", Decimal("0.5")),
+    ]
+    assert [(one.month, one.currency, one.amount) for one in by_month(days)] == [
+        (date(2027, 3, 1), "USD", Decimal("2.5")),
+        (date(2027, 4, 1), "EUR", Decimal(1)),
+    ]
+
+
+def test_a_bar_shows_what_is_not_negative() -> None:
+    parts = parts_of(Balance("USD", Decimal(30), Decimal(-5), Decimal(10)))
+    assert [(one.amount, one.begins, one.width) for one in parts] == [
+        (Decimal(-5), Decimal(0), Decimal(0)),
+        (Decimal(30), Decimal(0), Decimal(75)),
+        (Decimal(10), Decimal(75), Decimal(25)),
+    ]
+    assert [one.width for one in parts_of(Balance("USD", Decimal(0), Decimal(0), Decimal(0)))] == [0, 0, 0]
 
 
 async def test_the_statement_is_a_file_too_and_its_lines_add_up(owner: Visitor, seller: Seller) -> None:

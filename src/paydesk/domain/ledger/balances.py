@@ -8,7 +8,7 @@ no money.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -86,6 +86,16 @@ class Posting:
     reserve: Decimal
 
 
+@dataclass(frozen=True, slots=True)
+class Named:
+    """What a line of the statement is about: an order and who paid it, or a transfer."""
+
+    payment_id: int | None
+    payout_id: int | None
+    reference: str
+    customer: str
+
+
 async def balances(database: Database, shop: Shop) -> list[Balance]:
     """The shop's balances by currency, of all that is written."""
     rows = queries.balances(database, merchant_id=shop.merchant_id, live=shop.live)
@@ -107,6 +117,26 @@ async def list_postings(database: Database, shop: Shop, page: Page) -> list[Post
         await _over(database, page.until)
     rows = queries.postings(database, merchant_id=shop.merchant_id, live=shop.live, **page.parameters())
     return await records_of(Posting, rows)
+
+
+async def names_on_lines(
+    database: Database, shop: Shop, postings: Sequence[Posting]
+) -> dict[tuple[int | None, int | None], Named]:
+    """What lines of the shop's statement are about, by payment or payout."""
+    rows = queries.names_on_lines(
+        database,
+        merchant_id=shop.merchant_id,
+        live=shop.live,
+        payment_ids=sorted({one.payment_id for one in postings if one.payment_id is not None}),
+        payout_ids=sorted({one.payout_id for one in postings if one.payout_id is not None}),
+    )
+    return {(one.payment_id, one.payout_id): one for one in await records_of(Named, rows)}
+
+
+async def payouts_wait_until(database: Database, merchant_id: int, *, now: datetime) -> datetime | None:
+    """Until when payouts to the merchant's new bank account wait; None if they don't."""
+    until: datetime | None = await queries.payouts_wait_until(database, merchant_id=merchant_id)
+    return until if until is not None and until > now else None
 
 
 async def count_postings(database: Database, shop: Shop, *, since: datetime, until: datetime) -> int:

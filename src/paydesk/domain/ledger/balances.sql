@@ -48,6 +48,22 @@ select e.at, e.posting_id as id, min(e.kind) as kind, min(e.payment_id) as payme
  order by e.at desc, e.posting_id desc
  limit :most;
 
+-- name: names_on_lines(merchant_id, live, payment_ids, payout_ids)
+-- What the lines of a statement are about, by name: the orders with their customers, and the transfers.
+select p.id as payment_id, null::bigint as payout_id, p.merchant_order_id as reference,
+       coalesce(trim(c.first_name || ' ' || c.last_name), '') as customer
+  from payment p
+  left join customer c on c.merchant_id = p.merchant_id and c.live = p.live and c.id = p.customer_id
+ where p.merchant_id = :merchant_id and p.live = :live and p.id = any(:payment_ids::bigint[])
+ union all
+select null, id, reference, ''
+  from payout
+ where merchant_id = :merchant_id and live = :live and id = any(:payout_ids::bigint[]);
+
+-- name: payouts_wait_until(merchant_id)$
+-- Until when payouts to a new bank account wait.
+select payouts_from from business_profile where merchant_id = :merchant_id;
+
 -- name: still_posting(until)$
 -- Whether an entry may still appear that belongs before a moment which is over: who posts has a lock on the table from the
 -- beginning of its statement, and no posting is dated before that; a second is for what has begun and has no lock yet.
