@@ -36,7 +36,7 @@ WRITERS: dict[str, str] = {
     "acquirer_turn": "acquirers",
     "alarm": "alarms operations",  # an operator settles it
     "api_call": "merchants privacy test_clock",  # erased with its customer, or with the test side
-    "audit_entry": "accounts",
+    "audit_entry": "accounts operations",  # told by the statement that makes a file of payouts
     "balance_closing": "ledger",
     "balance_line": "operations proceeds",  # compared again once a contract is set
     "balance_reading": "proceeds",
@@ -100,6 +100,8 @@ WRITERS: dict[str, str] = {
     "payment_link": "business test_clock",  # goes with the test side
     "payment_link_sale": "test_clock",  # written by takes_sale
     "payout": "ledger test_clock",  # goes with the test side
+    "payout_file": "operations",
+    "payout_file_line": "operations",
     "person": "accounts sealing",  # second factors move to the newest key
     "person_device": "accounts",
     "person_token": "accounts",
@@ -128,7 +130,8 @@ WRITERS: dict[str, str] = {
     "subscription_difference": "billing",  # goes with its subscription; what became of it a trigger writes
     "subscription_proration": "subscriptions",  # goes with its subscription
     "mrr_movement": "subscriptions",  # written by a trigger, and marked once it is folded
-    "subscription_change": "mail subscriptions test_clock",  # goes with the test side
+    # Another card ends the pause that a dunning plan began; it goes with the test side.
+    "subscription_change": "billing mail subscriptions test_clock",
     "subscription_package": "payments subscriptions test_clock",  # a paid order makes use of it
     "worker_seen": "operations",
 }
