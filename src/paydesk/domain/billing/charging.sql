@@ -131,7 +131,7 @@ select due.attempt_id, due.payment_id, due.merchant_order_id, due.amount, due.id
        m.charge_missed_until,
        t.package_version_id, t.package_id, t.sku_id, t.subscriptions_count, t.package_name, t.currency, t.price,
        t.period_length, t.period_unit, t.trial_price, t.trial_length, t.trial_unit, t.payment_limit,
-       t.list_price, t.discount_periods,
+       t.list_price, t.discount_periods, t.quantity,
        c.id as card_id, c.number_sealed, c.vault_key_id, c.exp_month, c.exp_year, c.holder, c.refused_as,
        c.stored_reference,
        u.first_name, u.last_name, u.username, u.country, u.email, f.rate, f.fixed, f.reserve_rate,

@@ -37,7 +37,8 @@ class ShopSettings:
     `customer_mails`: customers get receipts and the like; `test_mails`: the merchant gets those
     about test data. Customers are led into apps of `app_schemes` by themselves. With `saves_cards`
     they may save a card for their next visit, and with `slow_methods` pay by what takes days, where
-    the operator allows that. `portal_cancels` and `portal_pauses`: what they may do with a
+    the operator allows that. With `signs_quantities` forms may sell several of a thing
+    (`recurring_quantity`). `portal_cancels` and `portal_pauses`: what they may do with a
     subscription on its page. A charge of one that failed is tried again after `dunning_hours`
     (None: as usual), and with `dunning_by_reason` later where its reason says so; `dunning_end` is
     what becomes of it when the last try has failed. Customers are told of certain charges
@@ -52,6 +53,7 @@ class ShopSettings:
     test_mails: bool
     app_schemes: tuple[str, ...] = ()
     saves_cards: bool = False
+    signs_quantities: bool = False
     portal_cancels: PortalCancels = PortalCancels.NOW
     portal_pauses: bool = False
     slow_methods: bool = False
@@ -71,6 +73,7 @@ class _Row:
     test_mails: bool
     app_schemes: Sequence[str]
     saves_cards: bool
+    signs_quantities: bool
     portal_cancels: PortalCancels
     portal_pauses: bool
     slow_methods: bool
@@ -157,6 +160,7 @@ def _settings(row: _Row) -> ShopSettings:
         test_mails=row.test_mails,
         app_schemes=tuple(row.app_schemes),
         saves_cards=row.saves_cards,
+        signs_quantities=row.signs_quantities,
         portal_cancels=row.portal_cancels,
         portal_pauses=row.portal_pauses,
         slow_methods=row.slow_methods,

@@ -1,5 +1,5 @@
 -- name: find(merchant_id)^
-select name, email, time_zone, shipped_goods, customer_mails, test_mails, app_schemes, saves_cards,
+select name, email, time_zone, shipped_goods, customer_mails, test_mails, app_schemes, saves_cards, signs_quantities,
        slow_methods, portal_cancels, portal_pauses, dunning_hours, dunning_by_reason, dunning_end,
        charge_notice_days,
        (select count(*) from (
@@ -8,18 +8,18 @@ select name, email, time_zone, shipped_goods, customer_mails, test_mails, app_sc
  where id = :merchant_id;
 
 -- name: lock(merchant_id)^
-select name, email, time_zone, shipped_goods, customer_mails, test_mails, app_schemes, saves_cards,
+select name, email, time_zone, shipped_goods, customer_mails, test_mails, app_schemes, saves_cards, signs_quantities,
        slow_methods, portal_cancels, portal_pauses, dunning_hours, dunning_by_reason, dunning_end,
        charge_notice_days
   from merchant
  where id = :merchant_id
    for no key update;
 
--- name: save(merchant_id, name, email, time_zone, shipped_goods, customer_mails, test_mails, app_schemes, saves_cards, slow_methods, portal_cancels, portal_pauses, dunning_hours, dunning_by_reason, dunning_end, charge_notice_days)!
+-- name: save(merchant_id, name, email, time_zone, shipped_goods, customer_mails, test_mails, app_schemes, saves_cards, signs_quantities, slow_methods, portal_cancels, portal_pauses, dunning_hours, dunning_by_reason, dunning_end, charge_notice_days)!
 update merchant
    set name = :name, email = :email, time_zone = :time_zone, shipped_goods = :shipped_goods,
        customer_mails = :customer_mails, test_mails = :test_mails, app_schemes = :app_schemes::text[],
-       saves_cards = :saves_cards, slow_methods = :slow_methods,
+       saves_cards = :saves_cards, signs_quantities = :signs_quantities, slow_methods = :slow_methods,
        portal_cancels = :portal_cancels, portal_pauses = :portal_pauses,
        dunning_hours = :dunning_hours::integer[], dunning_by_reason = :dunning_by_reason,
        dunning_end = :dunning_end, charge_notice_days = :charge_notice_days::integer

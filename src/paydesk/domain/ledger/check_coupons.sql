@@ -47,3 +47,15 @@ select 'payment' as table_name, p.merchant_id, p.id,
    and (p.amount, p.currency)
        is distinct from (case when p.period_number <= coalesce(b.discount_periods, p.period_number) then b.price
                               else b.list_price end, b.currency);
+
+-- name: quantities_kept(merchant_id)
+-- A version for several of a thing costs that many times what one costs, and a coupon changes neither. Its subscriptions are
+-- charged that price, as any.
+select 'package_version' as table_name, v.merchant_id, v.id,
+       format('costs %s %s for %s of it, but one costs %s', l.price, l.currency, v.quantity, v.unit_price) as detail
+  from package_version v
+  join package_version l on l.merchant_id = v.merchant_id and l.id = coalesce(v.list_version_id, v.id)
+ where (:merchant_id::bigint is null or v.merchant_id = :merchant_id)
+   and ((v.quantity, v.unit_price) is distinct from (l.quantity, l.unit_price)
+        or v.quantity < 1 or (v.quantity > 1) <> (v.unit_price is not null)
+        or coalesce(v.unit_price, l.price) * v.quantity <> l.price);

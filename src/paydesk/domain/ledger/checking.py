@@ -121,6 +121,7 @@ SUBSCRIPTION_RULES = (
 COUPON_RULES = (
     Rule("coupons_kept", "a coupon is used as often as it may be at most, and by what is paid with it"),
     Rule("discounts_kept", "a subscription is charged what its coupon leaves, for as long as that lasts"),
+    Rule("quantities_kept", "a subscription to several of a thing costs that many times what one costs"),
 )
 
 FIGURE_RULES = (

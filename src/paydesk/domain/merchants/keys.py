@@ -101,6 +101,7 @@ class Signer:
     suspended: bool = False
     shipped_goods: bool = False
     signs_coupons: bool = False
+    signs_quantities: bool = False
     scopes: frozenset[KeyScope] = ALL_SCOPES
     moves_live: bool = True
     in_a_copy: bool = False
@@ -231,6 +232,7 @@ class _SigningKey(SealedKey, frozen=True):
     suspended_at: datetime | None
     shipped_goods: bool
     signs_coupons: bool
+    signs_quantities: bool
     forms: int
     refused: int
     in_a_copy: bool
@@ -269,6 +271,7 @@ async def find_signer(
         suspended=row.suspended_at is not None,
         shipped_goods=row.shipped_goods,
         signs_coupons=row.signs_coupons,
+        signs_quantities=row.signs_quantities,
         scopes=frozenset(map(KeyScope, row.scopes)),
         moves_live=row.moves_live,
         in_a_copy=row.in_a_copy,

@@ -127,7 +127,7 @@ select merchant_id, id, private_key_sealed, vault_key_id
 -- counting are one statement, so no form goes uncounted. Forms whose hash was wrong are counted apart, see count_refused.
 with found as (
     select k.merchant_id, k.id, k.private_key_sealed, k.vault_key_id, k.scopes, k.moves_live, m.name, m.test_mode, m.went_live_at, m.test_clock,
-           m.suspended_at, m.shipped_goods, m.signs_coupons
+           m.suspended_at, m.shipped_goods, m.signs_coupons, m.signs_quantities
       from merchant_key k
       join merchant m on m.id = k.merchant_id
      where k.public_key = :public_key and (k.valid_until is null or k.valid_until > :now)
@@ -139,7 +139,7 @@ with found as (
 )
 select found.merchant_id, found.id, found.private_key_sealed, found.vault_key_id, found.scopes, found.moves_live,
        found.name, found.test_mode, found.went_live_at, found.test_clock, found.suspended_at,
-       found.shipped_goods, found.signs_coupons, counted.forms,
+       found.shipped_goods, found.signs_coupons, found.signs_quantities, counted.forms,
        coalesce(refused.forms, 0) as refused, d.copied_at is not null as in_a_copy
   from found
  cross join counted

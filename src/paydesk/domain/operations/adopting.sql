@@ -17,7 +17,7 @@ select a.key, m.id as merchant_id, side_clock(a.live, m.test_clock) as clock,
 select a.key, c.id as checkout_id, t.package_version_id is not null as has_package, c.merchant_id, c.live,
        t.package_version_id, t.package_id, t.sku_id, t.subscriptions_count, t.package_name, t.currency, t.price,
        t.period_length, t.period_unit, t.trial_price, t.trial_length, t.trial_unit, t.payment_limit,
-       t.list_price, t.discount_periods
+       t.list_price, t.discount_periods, t.quantity
   from unnest(:keys::text[], :merchant_ids::bigint[], :lives::boolean[], :orders::text[], :amounts::numeric[],
               :currencies::text[])
     as a (key, merchant_id, live, merchant_order_id, amount, currency)

@@ -252,6 +252,7 @@ class CheckoutRow(msgspec.Struct, frozen=True):
     payment_limit: int
     list_price: Decimal | None
     discount_periods: int | None
+    quantity: int
     coupon_code: str
     undiscounted_id: int | None
     undiscounted_seed: str

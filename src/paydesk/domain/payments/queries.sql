@@ -55,7 +55,7 @@ select c.merchant_id, c.live, c.id, encode(c.request_digest, 'hex') as seed, c.m
        d.exp_month as entered_month, d.exp_year as entered_year,
        t.package_version_id, t.package_id, t.sku_id, t.subscriptions_count, t.package_name, t.price, t.period_length,
        t.period_unit, t.trial_price, t.trial_length, t.trial_unit, t.payment_limit,
-       t.list_price, t.discount_periods, q.code as coupon_code, o.id as undiscounted_id,
+       t.list_price, t.discount_periods, t.quantity, q.code as coupon_code, o.id as undiscounted_id,
        encode(o.request_digest, 'hex') as undiscounted_seed, m.types_coupons
            and coalesce((select l.coupons
                            from payment_link l

@@ -37,7 +37,9 @@ from paydesk.domain.payments.diagnosis import diagnose, hashed_string
 from paydesk.domain.payments.requests import (
     COUPON,
     KNOWN_FIELDS,
+    QUANTITY,
     CheckoutRequest,
+    in_quantity,
     read_coupon,
     read_request,
     read_required,
@@ -107,6 +109,8 @@ async def receive_form(desk: Reception, body: bytes, *, client_address: str, san
         await _verify(desk, form, signer, shop, client_address, now)
         require_scope(signer.scopes, KeyScope.sign)
         request = read_request(form)
+        if signer.signs_quantities:
+            request = in_quantity(request, form)
         coupon = read_coupon(form) if signer.signs_coupons else ""
         if shop.live:
             refuse_live(signer)
@@ -116,8 +120,7 @@ async def receive_form(desk: Reception, body: bytes, *, client_address: str, san
     except PaydeskError as error:
         await log_rejected_form(desk.database, shop, error, form, now, secret=signer.private_key)
         raise
-    known = KNOWN_FIELDS | {COUPON} if signer.signs_coupons else KNOWN_FIELDS
-    await note_ignored(desk.database, shop, SentWith.FORM, form.keys() - known, now=now)
+    await note_ignored(desk.database, shop, SentWith.FORM, form.keys() - _known(signer), now=now)
     shop_now = now if shop.live else now + signer.test_clock
     link = await open_checkout(desk.database, shop, request, form=form, key_id=signer.key_id, now=shop_now)
     reduced: Link | None = link
@@ -129,6 +132,12 @@ async def receive_form(desk: Reception, body: bytes, *, client_address: str, san
             raise
     link = reduced or link
     return Received(link, link.token(desk.vault), request, coupon_over=reduced is None)
+
+
+def _known(signer: Signer) -> frozenset[str]:
+    """What means something in a form of an account."""
+    switched = ((COUPON, signer.signs_coupons), (QUANTITY, signer.signs_quantities))
+    return KNOWN_FIELDS | {name for name, on in switched if on}
 
 
 async def _find_signer(desk: Reception, public_key: str, client_address: str, *, now: datetime) -> Signer | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from paydesk.core.card_numbers import holds_card_number, masked
@@ -17,7 +17,14 @@ from paydesk.core.money import parse_amount, parse_currency
 from paydesk.core.storable import refuse_card_number
 from paydesk.core.urls import check_url, is_systems_own
 from paydesk.domain.pingbacks.destinations import LONGEST_URL, parse_pingback_url
-from paydesk.domain.subscriptions.subscription_terms import OPTIONAL, REQUIRED, RecurringFields, Terms, read_terms
+from paydesk.domain.subscriptions.subscription_terms import (
+    OPTIONAL,
+    REQUIRED,
+    RecurringFields,
+    Terms,
+    read_terms,
+    several,
+)
 from paydesk_client.signature import (
     CHECKOUT_FIELDS,
     Parameters,
@@ -57,6 +64,11 @@ all else is ignored, since plugins send more."""
 
 COUPON = "recurring_coupon"
 """The coupon that a form brings; it means something only where the account has switched that on."""
+
+QUANTITY = "recurring_quantity"
+"""Of how many a form's subscription is; it means something only where the account has switched that
+on.
+"""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _LINE_BREAKS_AND_TABS = re.compile(r"[\t\r\n]+")
@@ -242,6 +254,20 @@ def read_coupon(form: Mapping[str, Value]) -> str:
     Raises: Malformed.
     """
     return _text(form, COUPON).strip()
+
+
+def in_quantity(request: CheckoutRequest, form: Mapping[str, Value]) -> CheckoutRequest:
+    """The request for as many as its form says, whose prices are of one.
+
+    Raises: Malformed.
+    """
+    text = _text(form, QUANTITY)
+    if not text:
+        return request
+    if request.terms is None:
+        raise Malformed(f"{QUANTITY} is for subscriptions; a one-time payment has its whole amount", QUANTITY)
+    terms = several(request.terms, text, QUANTITY)
+    return replace(request, amount=terms.price, terms=terms)
 
 
 def prefill(text: str, name: str) -> str:

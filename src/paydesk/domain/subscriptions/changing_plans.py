@@ -298,6 +298,7 @@ async def _terms(database: Database, shop: Shop, current: Subscription, plan: Pl
         price=base.price if plan.price is None else parse_amount(plan.price, own.currency, "price"),
         period=base.period if plan.period is None else parse_period(plan.period, "period"),
         trial=own.trial,
+        quantity=base.quantity if plan.price is None else 1,
     )
 
 

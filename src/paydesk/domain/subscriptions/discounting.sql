@@ -4,10 +4,10 @@
 with fresh as (
     insert into package_version (merchant_id, live, package_id, name, currency, price, period_length, period_unit,
                                  trial_price, trial_length, trial_unit, payment_limit, created_at, list_version_id,
-                                 list_name, discount_periods)
+                                 list_name, discount_periods, quantity, unit_price)
     select merchant_id, live, package_id, discounted_name(name, id, :periods::integer), currency, :price,
-           period_length, period_unit, trial_price, trial_length, trial_unit, payment_limit, :now, id, name,
-           :periods::integer
+           period_length, period_unit, trial_price, trial_length, trial_unit, payment_limit, :now, id,
+           coalesce(list_name, name), :periods::integer, quantity, unit_price
       from package_version
      where merchant_id = :merchant_id and live = :live and id = :list_version_id and list_version_id is null
         on conflict (merchant_id, live, package_id, price, currency, period_length, period_unit, trial_price,

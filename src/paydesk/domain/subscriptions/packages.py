@@ -131,4 +131,5 @@ def _named(shop: Shop, terms: Terms) -> dict[str, object]:
         "trial_length": trial.period.length if trial else 0,
         "trial_unit": trial.period.unit if trial else "day",
         "payment_limit": terms.limit,
+        "quantity": terms.quantity,
     }

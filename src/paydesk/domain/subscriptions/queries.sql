@@ -1,11 +1,11 @@
--- name: agree_package(merchant_id, live, sku_id, name, currency, price, period_length, period_unit, trial_price, trial_length, trial_unit, payment_limit, now)$
+-- name: agree_package(merchant_id, live, sku_id, name, currency, price, period_length, period_unit, trial_price, trial_length, trial_unit, payment_limit, quantity, now)$
 -- The version of a package with exactly these terms: other terms under the same SKU are another version.
 with known as (
     select v.id
       from subscription_package k
       join package_version v on v.merchant_id = k.merchant_id and v.live = k.live and v.package_id = k.id
      where k.merchant_id = :merchant_id and k.live = :live and k.sku_id = :sku_id
-       and v.name = :name and v.currency = :currency and v.price = :price
+       and v.name = quantity_name(:name, :quantity) and v.currency = :currency and v.price = :price
        and v.period_length = :period_length and v.period_unit = :period_unit
        and v.trial_price = :trial_price and v.trial_length = :trial_length and v.trial_unit = :trial_unit
        and v.payment_limit = :payment_limit
@@ -16,9 +16,11 @@ with known as (
  returning id
 ), fresh as (
     insert into package_version (merchant_id, live, package_id, name, currency, price, period_length, period_unit,
-                                 trial_price, trial_length, trial_unit, payment_limit, created_at)
-    select :merchant_id, :live, package.id, :name, :currency, :price, :period_length, :period_unit,
-           :trial_price, :trial_length, :trial_unit, :payment_limit, :now
+                                 trial_price, trial_length, trial_unit, payment_limit, created_at, list_name, quantity,
+                                 unit_price)
+    select :merchant_id, :live, package.id, quantity_name(:name, :quantity), :currency, :price, :period_length, :period_unit,
+           :trial_price, :trial_length, :trial_unit, :payment_limit, :now,
+           case when :quantity > 1 then :name end, :quantity, case when :quantity > 1 then :price::numeric / :quantity end
       from package
         on conflict (merchant_id, live, package_id, price, currency, period_length, period_unit, trial_price,
                      trial_length, trial_unit, payment_limit, name)
@@ -27,7 +29,7 @@ with known as (
 )
 select id from known union all select id from fresh;
 
--- name: find_version(merchant_id, live, sku_id, name, currency, price, period_length, period_unit, trial_price, trial_length, trial_unit, payment_limit)^
+-- name: find_version(merchant_id, live, sku_id, name, currency, price, period_length, period_unit, trial_price, trial_length, trial_unit, payment_limit, quantity)^
 -- The version of a package with exactly these terms, if there is one; none that a coupon has made.
 select *
   from package_terms
@@ -35,7 +37,7 @@ select *
    and package_name = :name and currency = :currency and price = :price
    and period_length = :period_length and period_unit = :period_unit
    and trial_price = :trial_price and trial_length = :trial_length and trial_unit = :trial_unit
-   and payment_limit = :payment_limit;
+   and payment_limit = :payment_limit and quantity = :quantity;
 
 -- name: find_package_id(merchant_id, live, sku_id)$
 -- The package of a SKU, if there is one.

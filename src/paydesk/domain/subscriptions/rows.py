@@ -49,6 +49,7 @@ class PackageRow(msgspec.Struct, frozen=True):
     payment_limit: int
     list_price: Decimal | None
     discount_periods: int | None
+    quantity: int
 
 
 class SubscriptionRow(PackageRow, frozen=True):
@@ -198,6 +199,7 @@ class RenewalRow(Report, frozen=True):
     payment_limit: int
     list_price: Decimal | None
     discount_periods: int | None
+    quantity: int
     number_sealed: bytes | None
     vault_key_id: str
     exp_month: int
@@ -226,6 +228,7 @@ def package_of(row: PackageRow | RenewalRow) -> Package:
         trial=trial,
         limit=row.payment_limit,
         discount=None if row.list_price is None else Discount(row.list_price, row.discount_periods),
+        quantity=row.quantity,
     )
     assert row.package_version_id is not None, "what is charged again has its terms"
     return Package(row.package_id, row.package_version_id, terms, row.subscriptions_count)

@@ -56,6 +56,8 @@ def subscription_object(subscription: Subscription, *, with_init: bool = False) 
         "package": package_object(subscription.package),
         "paid_number_counter": subscription.paid_number_counter,
     }
+    if terms.quantity > 1:
+        body |= {"quantity": terms.quantity, "unit_price": price_text(terms.unit_price, terms.currency)}
     if with_init:
         body["init_merchant_order_id"] = subscription.init_merchant_order_id
     return body

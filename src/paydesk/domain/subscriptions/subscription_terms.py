@@ -10,7 +10,7 @@ from decimal import Decimal
 
 from paydesk.core.card_numbers import masked
 from paydesk.core.errors import Malformed
-from paydesk.core.money import parse_exact
+from paydesk.core.money import LARGEST, parse_exact
 from paydesk.core.periods import Period, parse_period, whole_number_of
 from paydesk.core.storable import refuse_card_number
 
@@ -22,6 +22,8 @@ SHORTEST_FOR_SLOW = 14
 the next one is not to fall due before that is known.
 """
 MOST_PAYMENTS = 3660
+MOST_UNITS = 10_000
+"""How many of a thing one subscription may be to."""
 
 _COUNT = re.compile(r"[0-9]{1,9}")
 _JOINERS = re.compile("[\u200c\u200d]")
@@ -63,7 +65,8 @@ class Discount:
 @dataclass(frozen=True, slots=True)
 class Terms:
     """The terms of a subscription: `price` per `period`, after its `discount` if it has one;
-    `limit` is the number of regular payments, 0 for no limit.
+    `limit` is the number of regular payments, 0 for no limit. All prices are of
+    `quantity` of it together.
     """
 
     name: str
@@ -74,11 +77,17 @@ class Terms:
     trial: Trial | None
     limit: int
     discount: Discount | None = None
+    quantity: int = 1
 
     @property
     def list_price(self) -> Decimal:
         """What a period costs without a coupon."""
         return self.price if self.discount is None else self.discount.list_price
+
+    @property
+    def unit_price(self) -> Decimal:
+        """What one costs in a period, without a coupon."""
+        return self.list_price / self.quantity
 
     @property
     def undiscounted(self) -> Terms:
@@ -132,6 +141,22 @@ def read_terms(given: RecurringFields, price: Decimal, currency: str) -> Terms |
         trial=_trial(given.recurring_trial_period, given.recurring_trial_amount, currency),
         limit=_limit(given.recurring_duration, period),
     )
+
+
+def several(terms: Terms, text: str, field: str) -> Terms:
+    """The terms for so many of a thing, by those for one: each price that many times, to the digit.
+
+    Raises: Malformed, naming the field.
+    """
+    if not _COUNT.fullmatch(text) or not 1 <= int(text) <= MOST_UNITS:
+        raise Malformed(f'{field} "{text[:40]}" is not a whole number from 1 to {MOST_UNITS}', field)
+    quantity, trial = int(text), terms.trial
+    if trial is not None:
+        trial = replace(trial, price=trial.price * quantity)
+    whole = replace(terms, price=terms.price * quantity, trial=trial, quantity=quantity)
+    if max(whole.price, whole.first_amount) > LARGEST:
+        raise Malformed(f"{field}: {quantity} times the price is larger than {LARGEST}", field)
+    return whole
 
 
 def named(text: str, field: str) -> str:

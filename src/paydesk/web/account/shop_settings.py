@@ -72,6 +72,7 @@ async def save(visit: Visit) -> Response:
         customer_mails=visit.form.has("customer_mails"),
         test_mails=visit.form.has("test_mails"),
         saves_cards=visit.form.has("saves_cards"),
+        signs_quantities=visit.form.has("signs_quantities"),
         portal_cancels=_cancels(visit),
         portal_pauses=visit.form.has("portal_pauses"),
         slow_methods=visit.form.has("slow_methods"),

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from decimal import Decimal
 from gettext import NullTranslations
 from pathlib import Path
 
+from paydesk.core.money import fits
 from paydesk.core.periods import Period
 from paydesk.domain.subscriptions.subscription_terms import Terms
 from paydesk.web.texts import Catalogues, Texts
@@ -25,7 +27,7 @@ def terms_in_words(terms: Terms, texts: Texts) -> str:
     One line without a full stop, in the language and the number format of `texts`.
     """
     words = _words(texts)
-    price = texts.money(terms.price, terms.currency)
+    price = _price(terms, terms.price, texts)
     if terms.trial is None and terms.limit == 1:
         once = {"price": price, "time": _length(terms.period, words)}
         return words.gettext("%(price)s today for %(time)s, and nothing after that") % once
@@ -38,7 +40,7 @@ def renewals_in_words(terms: Terms, texts: Texts) -> str:
     as `terms_in_words` says it, for one that has begun.
     """
     words = _words(texts)
-    reduced = _reduced(terms, texts.money(terms.price, terms.currency), words, paid_today=False)
+    reduced = _reduced(terms, _price(terms, terms.price, texts), words, paid_today=False)
     return _in_turn([*reduced, _later(terms, texts, words)], words)
 
 
@@ -53,6 +55,22 @@ def consent_in_words(terms: Terms, merchant_name: str, texts: Texts, *, on_page:
     return words.gettext("I agree that %(merchant)s charges this card for “%(package)s”: %(terms)s.") % said
 
 
+def list_price_in_words(terms: Terms, texts: Texts) -> str:
+    """What a period costs without a coupon: `10.00 USD`, of several `3 × 10.00 USD = 30.00 USD`."""
+    return _price(terms, terms.list_price, texts)
+
+
+def _price(terms: Terms, amount: Decimal, texts: Texts) -> str:
+    """An amount of the terms, with what one of several comes to where that is a price to the digit:
+    what a coupon leaves is of all of them together.
+    """
+    whole = texts.money(amount, terms.currency)
+    unit = amount / terms.quantity
+    if terms.quantity == 1 or not fits(unit, terms.currency):
+        return whole
+    return f"{terms.quantity} × {texts.money(unit, terms.currency)} = {whole}"
+
+
 def _words(texts: Texts) -> NullTranslations:
     return _CATALOGUES.texts_for(texts.language).translations
 
@@ -64,7 +82,7 @@ def _now(terms: Terms, price: str, texts: Texts, words: NullTranslations) -> str
     time = _length(terms.trial.period, words)
     if not terms.trial.price:
         return words.gettext("Free for %(time)s") % {"time": time}
-    trial_price = texts.money(terms.trial.price, terms.currency)
+    trial_price = _price(terms, terms.trial.price, texts)
     return words.gettext("%(price)s today for %(time)s") % {"price": trial_price, "time": time}
 
 
@@ -95,7 +113,7 @@ def _later(terms: Terms, texts: Texts, words: NullTranslations) -> str:
     a trial that costs something counts as a payment.
     """
     lasting = terms.discount is None or terms.discount.periods is None
-    price = texts.money(terms.price if lasting else terms.list_price, terms.currency)
+    price = _price(terms, terms.price if lasting else terms.list_price, texts)
     if terms.limit == 1:
         once = {"price": price, "time": _length(terms.period, words)}
         return words.gettext("%(price)s for %(time)s, and nothing after that") % once
