@@ -9,7 +9,7 @@ from typing import Any
 from paydesk.core.money import minor_digits
 from paydesk.domain.subscriptions.changes import Change, ChangeType
 from paydesk.domain.subscriptions.lifecycle import Subscription
-from paydesk.domain.subscriptions.subscription_terms import Package
+from paydesk.domain.subscriptions.subscription_terms import Package, Terms
 
 PAUSED = "Paused"
 """The `status` of a paused subscription, for accounts that ask to be told of pauses."""
@@ -56,8 +56,7 @@ def subscription_object(subscription: Subscription, *, with_init: bool = False) 
         "package": package_object(subscription.package),
         "paid_number_counter": subscription.paid_number_counter,
     }
-    if terms.quantity > 1:
-        body |= {"quantity": terms.quantity, "unit_price": price_text(terms.unit_price, terms.currency)}
+    body |= _of_several(terms)
     if with_init:
         body["init_merchant_order_id"] = subscription.init_merchant_order_id
     return body
@@ -77,7 +76,16 @@ def change_object(subscription: Subscription, change: Change | None) -> dict[str
         "since": _seconds(change.since),
         "requested_by": change.by,
     }
+    if change.package is not None:
+        shown |= _of_several(terms)
     return shown if change.package is None else shown | {"package": package_object(package)}
+
+
+def _of_several(terms: Terms) -> dict[str, object]:
+    """What one of several shows besides; nothing of one, so that it is told as ever."""
+    if terms.quantity == 1:
+        return {}
+    return {"quantity": terms.quantity, "unit_price": price_text(terms.unit_price, terms.currency)}
 
 
 def _cancel_delay(change: Change | None) -> int:

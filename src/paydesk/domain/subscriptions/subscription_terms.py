@@ -65,8 +65,7 @@ class Discount:
 @dataclass(frozen=True, slots=True)
 class Terms:
     """The terms of a subscription: `price` per `period`, after its `discount` if it has one;
-    `limit` is the number of regular payments, 0 for no limit. All prices are of
-    `quantity` of it together.
+    `limit` is the number of regular payments, 0 for no limit; prices are of `quantity` together.
     """
 
     name: str

@@ -154,7 +154,7 @@ class Package(msgspec.Struct, frozen=True):
     subscriptions_count: int
 
 
-class Subscription(msgspec.Struct, frozen=True):
+class Subscription(msgspec.Struct, frozen=True, kw_only=True):
     """A subscription as pingbacks show it, and where its customer manages it."""
 
     id: int
@@ -204,6 +204,10 @@ class Subscription(msgspec.Struct, frozen=True):
     missed_periods: Annotated[
         int, Meta(description="How many periods fell due while nothing could be charged, and were skipped.")
     ]
+    quantity: Annotated[
+        int | msgspec.UnsetType, Meta(description="Of how many it is, from 2 on; `price` is of all of them.")
+    ] = msgspec.UNSET
+    unit_price: Annotated[str | msgspec.UnsetType, Meta(description="What one of several costs.")] = msgspec.UNSET
 
 
 class SentPingback(msgspec.Struct, frozen=True):
