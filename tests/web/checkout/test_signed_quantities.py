@@ -21,6 +21,7 @@ from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.subscriptions.changing_plans import Plan, change_plan
 from paydesk.domain.subscriptions.subscription_object import subscription_object
+from paydesk_client import Gateway
 from paydesk_client.signature import Version, canonical_string, encode_form, sign
 
 SignedForm = Callable[..., dict[str, Any]]
@@ -193,6 +194,22 @@ async def test_another_price_is_of_the_whole_and_another_rhythm_keeps_how_many(
         assert change is not None
         assert change.package is not None
         assert (change.package.terms.price, change.package.terms.quantity) == expected
+
+
+async def test_the_api_tells_of_how_many_it_is_and_prorates_the_whole(
+    web: httpx.AsyncClient, till: Till, signed_form: SignedForm, gateway: Gateway
+) -> None:
+    form = signed_form(**CLUB, recurring_quantity="3")
+    await press_pay(web, await open_page(web, form), agree="en")
+    begun = await subscription_of(till.database, till.shop, form["merchant_order_id"])
+    path, headers = f"/api/v1/subscriptions/{begun.id}", {"X-ApiKey": gateway.private_key}
+    shown = (await web.get(path, headers=headers)).json()["data"]
+    assert (shown["price"], shown["quantity"], shown["unit_price"]) == ("30.00", 3, "10.00")
+    body = {"price": "60.00", "when": "now", "proration_behavior": "next_charge", "preview": True}
+    changed = (await web.post(f"{path}/change", json=body, headers=headers)).json()["data"]
+    assert changed["price"] == "60.00"
+    assert "quantity" not in changed
+    assert Decimal(changed["prorated"]).quantize(Decimal("0.01")) == Decimal(30)
 
 
 async def test_check_finds_a_price_that_is_not_that_of_all_of_them(
