@@ -56,6 +56,7 @@ class Subscriptions:
         package_version_id: int | None = None,
         price: str | Decimal | None = None,
         period: str | None = None,
+        quantity: int | None = None,
         sku_id: str | None = None,
         name: str | None = None,
         now: bool = False,
@@ -75,7 +76,7 @@ class Subscriptions:
 
         Args: package_version_id is that of a subscription that was sold before (left out: its own);
             what else is given takes the place of what that says. `period` is written as in the
-            form, `sku_id` needs `name` and `price`.
+            form, `sku_id` needs `name` and `price`. With a `quantity` the price is that of one.
         Returns: as `cancel_later`.
         Raises: ApiError, with status 409 while it is charged, failing or paused, and if it runs out
             by itself, with `now` also in its trial and for periods of another length; 402 if the
@@ -85,6 +86,7 @@ class Subscriptions:
             "package_version_id": package_version_id,
             "price": None if price is None else str(price),
             "period": period,
+            "quantity": quantity,
             "sku_id": sku_id,
             "name": name,
             "proration_behavior": proration_behavior,

@@ -115,6 +115,7 @@ async def change_(
     ] = None,
     price: Annotated[str | None, typer.Option(help="What a period costs then, in its currency.")] = None,
     period: Annotated[str | None, typer.Option(help="How long a period is then: 30d, 2w, 6m, 1y.")] = None,
+    quantity: Annotated[str | None, typer.Option(help="Of how many it is then; the price is that of one.")] = None,
     sku: Annotated[str | None, typer.Option(help="Another package, with its --name and --price.")] = None,
     name: Annotated[str | None, typer.Option(help="What the package is called.")] = None,
     now_: Annotated[
@@ -134,14 +135,14 @@ async def change_(
     """Let a subscription go on as another package, or at another price, from its next period on
     (until then: undo), or --now.
     """
-    if (version, price, period, sku, name) == (None,) * 5:
-        raise typer.BadParameter("say what it is to become: --version, --price, --period, --sku or --name")
+    if (version, price, period, quantity, sku, name) == (None,) * 6:
+        raise typer.BadParameter("say what it is to become: --version, --price, --period, --quantity, --sku or --name")
     if (prorate or charge) and not now_:
         raise typer.BadParameter("--prorate and --charge are for a change --now; with its period nothing is prorated")
     if prorate and charge:
         raise typer.BadParameter("the difference is for the next charge (--prorate), or charged now (--charge)")
     prorating = Prorating.NEXT_CHARGE if prorate else Prorating.NONE
-    plan = Plan(version, sku_id=sku, name=name, price=price, period=period)
+    plan = Plan(version, sku_id=sku, name=name, price=price, period=period, quantity=quantity)
     if charge:
         await _change_and_charge(subscription_id, plan, preview=preview, as_json=as_json)
         return

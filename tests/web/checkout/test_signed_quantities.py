@@ -212,6 +212,62 @@ async def test_the_api_tells_of_how_many_it_is_and_prorates_the_whole(
     assert Decimal(changed["prorated"]).quantize(Decimal("0.01")) == Decimal(30)
 
 
+@pytest.mark.parametrize(
+    ("body", "expected", "moved"),
+    [
+        ({"quantity": 5}, ("50.00", 5, "10.00", "20.00"), ("expansion", Decimal(20))),
+        ({"quantity": 2}, ("20.00", 2, "10.00", "-10.00"), ("contraction", Decimal(-10))),
+        ({"quantity": "4", "price": "12.00"}, ("48.00", 4, "12.00", "18.00"), ("expansion", Decimal(18))),
+        ({"quantity": 1}, ("10.00", None, None, "-20.00"), ("contraction", Decimal(-20))),
+    ],
+)
+async def test_how_many_it_is_of_is_changed_as_a_plan_is(
+    web: httpx.AsyncClient,
+    till: Till,
+    signed_form: SignedForm,
+    gateway: Gateway,
+    body: dict[str, Any],
+    expected: tuple[str, int | None, str | None, str],
+    moved: tuple[str, Decimal],
+) -> None:
+    form = signed_form(**CLUB, recurring_quantity="3")
+    await press_pay(web, await open_page(web, form), agree="en")
+    begun = await subscription_of(till.database, till.shop, form["merchant_order_id"])
+    path, headers = f"/api/v1/subscriptions/{begun.id}/change", {"X-ApiKey": gateway.private_key}
+    wish = {**body, "when": "now", "proration_behavior": "next_charge"}
+    for preview in (True, False):
+        told = (await web.post(path, json={**wish, "preview": preview}, headers=headers)).json()["data"]
+        shown = (told["price"], told.get("quantity"), told.get("unit_price"))
+        assert (*shown, f"{Decimal(told['prorated']):.2f}") == expected
+    assert (await mrr(till))[1:] == [moved]
+    await till.charge_due(await till.now(begun))
+    # What it costs more or less for the rest of the period, and the new price.
+    assert sum(await amounts(till)) == Decimal(30) + max(Decimal(0), Decimal(expected[0]) + Decimal(expected[3]))
+    assert await till.problems() == []
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (0, 'quantity "0" is not a whole number from 1 to 10000'),
+        (10001, "is not a whole number from 1 to 10000"),
+        (True, "quantity is not text"),
+        (2.5, "quantity is not text"),
+    ],
+)
+async def test_a_quantity_that_is_none_changes_nothing(
+    web: httpx.AsyncClient, till: Till, signed_form: SignedForm, gateway: Gateway, given: object, said: str
+) -> None:
+    form = signed_form(**CLUB, recurring_quantity="3")
+    await press_pay(web, await open_page(web, form), agree="en")
+    begun = await subscription_of(till.database, till.shop, form["merchant_order_id"])
+    path, headers = f"/api/v1/subscriptions/{begun.id}/change", {"X-ApiKey": gateway.private_key}
+    answer = await web.post(path, json={"quantity": given}, headers=headers)
+    assert answer.status_code in {400, 422}
+    assert said in answer.json()["message"]
+    assert await till.now(begun) == begun
+
+
 async def test_check_finds_a_price_that_is_not_that_of_all_of_them(
     web: httpx.AsyncClient, till: Till, signed_form: SignedForm
 ) -> None:

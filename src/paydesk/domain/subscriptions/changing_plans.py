@@ -24,7 +24,7 @@ from paydesk.domain.subscriptions.packages import agree_package, find_version
 from paydesk.domain.subscriptions.prorating import Proration, charge_for
 from paydesk.domain.subscriptions.rows import PackageRow, SubscriptionRow, package_of, subscription_of
 from paydesk.domain.subscriptions.states import SubscriptionState
-from paydesk.domain.subscriptions.subscription_terms import SHORTEST_FOR_SLOW, Package, Terms, named, sku_of
+from paydesk.domain.subscriptions.subscription_terms import SHORTEST_FOR_SLOW, Package, Terms, named, several, sku_of
 
 queries = load_statements(__package__ or "")
 changes = load_statements(__package__ or "", "changing.sql")
@@ -46,7 +46,7 @@ class Prorating(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What a subscription is to become: a version that was sold before (else its own), with what is
-    given in its place. Prices and periods are written as in the form.
+    given in its place, prices and periods as in the form; a price beside a `quantity` is of one.
     """
 
     version_id: int | None = None
@@ -54,6 +54,7 @@ class Plan:
     name: str | None = None
     price: str | None = None
     period: str | None = None
+    quantity: str | None = None
 
 
 async def change_plan(
@@ -291,15 +292,22 @@ async def _terms(database: Database, shop: Shop, current: Subscription, plan: Pl
         )
     if plan.sku_id is not None and (plan.name is None or plan.price is None):
         raise Malformed("sku_id names another package; give its name and price with it", "sku_id")
-    return replace(
+    price, quantity = base.price, base.quantity
+    if plan.price is not None:
+        price, quantity = parse_amount(plan.price, own.currency, "price"), 1
+    wanted = replace(
         base,
         sku_id=base.sku_id if plan.sku_id is None else sku_of(plan.sku_id, "sku_id"),
         name=base.name if plan.name is None else named(plan.name, "name"),
-        price=base.price if plan.price is None else parse_amount(plan.price, own.currency, "price"),
+        price=price,
         period=base.period if plan.period is None else parse_period(plan.period, "period"),
         trial=own.trial,
-        quantity=base.quantity if plan.price is None else 1,
+        quantity=quantity,
     )
+    if plan.quantity is None:
+        return wanted
+    of_one = replace(wanted, price=wanted.unit_price, trial=None, quantity=1)
+    return replace(several(of_one, plan.quantity, "quantity"), trial=own.trial)
 
 
 async def _version(database: Database, shop: Shop, version_id: int) -> Terms:

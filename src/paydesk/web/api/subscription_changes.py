@@ -63,6 +63,7 @@ _PLAN: Mapping[str, Mapping[str, object]] = {
     "name": {"type": "string", "description": "What the package is called."},
     "price": {"type": "string", "description": "What a period costs then.", "examples": ["30.00"]},
     "period": {"type": "string", "description": "How long a period is then, as in the form.", "examples": ["1m"]},
+    "quantity": {"type": "integer", "description": "Of how many it is then; `price` is that of one."},
 }
 _UNTIL = {
     "type": ["string", "integer"],
@@ -284,6 +285,8 @@ async def _plan(asked: _Asked) -> Changed | ChangedAtOnce:
     version = given.pop("package_version_id", None)
     if not given and version is None:
         raise Malformed(f"nothing says what it is to become; send {', '.join(_PLAN)}", "package_version_id")
+    if type(quantity := given.get("quantity")) is int:
+        given |= {"quantity": str(quantity)}
     plan = Plan(_version_id(version), **{name: _text(value, name) for name, value in given.items()})
     if prorating is Prorating.CHARGE_NOW:
         at_once = AtOnce(asked.subscription_id, plan, by="api", request_key=asked.key, **asked.named)
