@@ -61,6 +61,14 @@ def subscribing(view: CheckoutView, *, free: bool) -> CheckoutView:
     return replace(view, terms=replace(FREE, name=name, trial=None, price=view.amount))
 
 
+def several(view: CheckoutView) -> CheckoutView:
+    """The view of a subscription to three of a thing."""
+    view = subscribing(view, free=False)
+    assert view.terms is not None
+    whole = view.amount * 3
+    return replace(view, amount=whole, terms=replace(view.terms, price=whole, quantity=3))
+
+
 def with_coupon(view: CheckoutView) -> CheckoutView:
     """The view of a subscription at the price that a coupon leaves for a time."""
     view = subscribing(view, free=False)
@@ -118,6 +126,7 @@ STATES: dict[str, Callable[[CheckoutView, Texts], Response]] = {
         view, texts, field_errors=dict.fromkeys(wording.FIELDS, "invalid"), status=400
     ),
     "declined": lambda view, texts: pages.payment_page(view, texts, notice="wrong_cvc", status=402),
+    "several": lambda view, texts: pages.payment_page(several(view), texts),
     "coupon": lambda view, texts: pages.payment_page(with_coupon(view), texts),
     "no-such-coupon": lambda view, texts: pages.payment_page(
         replace(subscribing(view, free=False), coupon=CouponView(url="/coupon")), texts, notice="coupon_unknown"
