@@ -24,6 +24,7 @@ from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.core.periods import Period
 from paydesk.database.pool import Database
+from paydesk.domain.billing.charging import BillingRun
 from paydesk.domain.business import payment_links, shop_settings
 from paydesk.domain.business.shop_settings import find_shop_settings
 from paydesk.domain.deliveries.confirmations import read_delivery, read_order
@@ -338,6 +339,14 @@ async def open_page(web: httpx.AsyncClient, form: Mapping[str, Value]) -> str:
     answer = await web.post("/payment/form", content=encode_form(form), headers=headers)
     assert answer.status_code == 303, answer.text
     return answer.headers["location"]
+
+
+async def charge_round(desk: Desk) -> None:
+    """A worker charges what is due, and comes to every shop, however many others there are."""
+    billing = BillingRun(desk)
+    await billing.charge_due()
+    while not billing.round_complete:
+        await billing.charge_due()
 
 
 async def press_pay(

@@ -16,14 +16,13 @@ from pydantic import SecretStr
 from tests import breaking, set_back
 from tests.conftest import accept_waiting, submit_profile
 from tests.proving import check
-from tests.shopfront import open_page, press_pay, ship, ships
+from tests.shopfront import charge_round, open_page, press_pay, ship, ships
 from tests.standins.stripe_checkout import StripeCheckout, running
 from tests.web.checkout.test_hosting import press_continue
 from tests.web.checkout.test_paying import SHOP, leads_to, text_of
 
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
-from paydesk.domain.billing.charging import BillingRun
 from paydesk.domain.merchants.merchant import Merchant, go_live, shop_of
 from paydesk.domain.operations.reconciling import reconcile
 from paydesk.domain.payments.desk import Desk
@@ -174,7 +173,7 @@ async def test_a_subscription_begins_there_and_renews_by_what_is_kept(
     assert sum(one["amount_received"] for one in stripe.intents.values()) == first
     subscription_id = await database.fetchval("select id from subscription where merchant_id = $1", merchant.id)
     await set_back.renewal_due(database, subscription_id)
-    await BillingRun(live_desk).charge_due()
+    await charge_round(live_desk)
     assert sum(one["amount_received"] for one in stripe.intents.values()) == later
     assert [one["email"] for one in stripe.customers] == ["ada@example.com"]
     found = await check(database, now=utc_now(), merchant_id=merchant.id)

@@ -19,7 +19,7 @@ from structlog.testing import capture_logs
 from tests import set_back
 from tests.conftest import accept_waiting, submit_profile
 from tests.proving import check
-from tests.shopfront import open_page, ship, ships
+from tests.shopfront import charge_round, open_page, ship, ships
 from tests.standins.account import Account, running
 from tests.standins.json_parameters import checked
 from tests.web.checkout.test_hosting import leads_to, page_in, press_continue
@@ -28,7 +28,6 @@ from tests.web.checkout.test_paying import SHOP
 from paydesk.adapters.acquirers.mollie import MollieAcquirer, pages
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
-from paydesk.domain.billing.charging import BillingRun
 from paydesk.domain.merchants.merchant import Merchant, go_live, shop_of
 from paydesk.domain.payments import older_pages
 from paydesk.domain.payments.desk import Desk
@@ -287,7 +286,7 @@ async def test_a_subscription_begins_there_and_renews_by_what_is_kept(
     assert paid_in_all(mollie) == first
     subscription_id = await database.fetchval("select id from subscription where merchant_id = $1", merchant.id)
     await set_back.renewal_due(database, subscription_id)
-    await BillingRun(live_desk).charge_due()
+    await charge_round(live_desk)
     assert paid_in_all(mollie) == later
     await assert_clean(database, merchant)
 
