@@ -80,6 +80,8 @@ async def test_a_reference_is_copied_whole(open_page: OpenPage, running: Running
     await buy(open_page, running, "House espresso")
     page = await owners_page(open_page, running)
     await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    # References stand where there is room for them.
+    await page.set_viewport_size({"width": 1440, "height": 800})
     await page.goto((await lists(page, running, LINKED))[0])
     copy = page.get_by_role("button", name="Copy: Order").first
     await copy.click()
