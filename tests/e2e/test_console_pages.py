@@ -32,7 +32,7 @@ from paydesk.web.operator.routes import routes as operator_routes
 
 pytestmark = pytest.mark.browser
 
-NO_PAGES = ("/export", "/statement", "/files/{file_id:id}")
+NO_PAGES = ("/export", "/statement", "/files/{file_id:id}", ".css")
 """How the addresses of files end."""
 
 

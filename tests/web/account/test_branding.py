@@ -6,13 +6,17 @@ import httpx
 import pytest
 from tests.domain.merchants.drawing import jpeg, png, webp
 from tests.web.account.conftest import Join, Visitor, fields_of, leads_to, text_of
+from tests.web.mails.every_mail import ADDRESSES, mail_of
 
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.roles import Role
 from paydesk.domain.accounts.team import add_member
+from paydesk.domain.mail.kinds import MailKind
 from paydesk.domain.merchants.merchant import Merchant
+from paydesk.web.assets import ASSETS
 from paydesk.web.console.forms import parse_parts
+from paydesk.web.mails.writing import write
 
 PNG = png(240, 80)
 PLAIN = ("logo.png", b"", "application/octet-stream")
@@ -123,3 +127,51 @@ def test_parts_are_read_as_they_were_sent() -> None:
     form = parse_parts(body, b"x")
     assert form.raw("a") == "ä"
     assert form.files["f"] == b"\r\n\x00--x\n"
+
+
+async def shades_of(visitor: Visitor, accent: str) -> httpx.Response:
+    return await visitor.web.get(f"{visitor.merchant_path}/settings/branding/shades.css", params={"accent": accent})
+
+
+async def test_the_pages_in_small_wear_a_colour_before_it_is_saved(owner: Visitor) -> None:
+    style = await shades_of(owner, "#0A6640")
+    assert style.headers["content-type"].startswith("text/css")
+    light, dark = style.text.splitlines()
+    assert light == ".minis .mini.light { --accent: #0a6640; --on-accent: #ffffff; }"
+    assert dark.startswith(".minis .mini.dark { --accent: #")
+    assert "#0a6640" not in dark, "lighter, to be read in the dark"
+    assert (await shades_of(owner, "")).text == "", "ours"
+
+
+@pytest.mark.parametrize(
+    ("accent", "said"),
+    [("#ffcc00", "a darker shade of it, would do"), ("red", "six hexadecimal"), ("#fff}*{", "six hexadecimal")],
+)
+async def test_the_pages_in_small_say_why_a_colour_will_not_do(owner: Visitor, accent: str, said: str) -> None:
+    answer = await shades_of(owner, accent)
+    assert answer.status_code == 400
+    assert answer.headers["content-type"].startswith("text/plain")
+    assert said in answer.text
+
+
+def variables(style: str) -> dict[str, str]:
+    return dict(re.findall(r"(--[\w-]+): (#\w+);", style))
+
+
+@pytest.mark.parametrize("ground", ["light", "dark"])
+def test_the_pages_in_small_have_the_colours_of_the_page(ground: str) -> None:
+    small = ASSETS.find("branding.css").content.decode()
+    light, _, dark = ASSETS.find("page.css").content.decode().partition("@media (prefers-color-scheme: dark)")
+    real = variables(light.partition("}")[0] if ground == "light" else dark.partition("}")[0])
+    shown = variables(re.findall(rf"^\.mini\.{ground} {{.*", small, re.MULTILINE)[0])
+    assert shown.keys() >= {"--page", "--panel", "--text", "--accent", "--on-accent"}
+    assert {name: real[name] for name in shown} == shown
+
+
+@pytest.mark.parametrize("ground", ["light", "dark"])
+def test_the_mail_in_small_has_the_colours_of_mails(ground: str) -> None:
+    small = ASSETS.find("branding.css").content.decode()
+    shown = variables(re.findall(rf"^\.mini\.mail\.{ground} {{.*", small, re.MULTILINE)[0])
+    style, _, body = write(mail_of(MailKind.subscription_started), ADDRESSES).html.partition("</style>")
+    assert len(shown) == 7
+    assert [colour for colour in shown.values() if colour not in (style if ground == "dark" else body)] == []
