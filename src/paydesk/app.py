@@ -215,7 +215,14 @@ def checkout_services(
     desk = payment_desk(settings, database, vault, acquirer, live, gate=gate)
     return CheckoutServices(
         **_of_every_door(settings, desk),
-        reception=Reception(database, vault, settings.forms_per_minute, desk.serving, apply_signed),
+        reception=Reception(
+            database,
+            vault,
+            settings.forms_per_minute,
+            desk.serving,
+            apply_signed,
+            partial(pictures_for_a_call, settings, desk),
+        ),
     )
 
 

@@ -235,6 +235,16 @@ async def test_customers_may_save_cards_where_it_is_switched_on(account: dict[st
         assert (await paydesk("merchant", "show", account["id"], "--json")).result["saves_cards"] is saves
 
 
+@pytest.mark.parametrize("read", ["quantities", "line_items"])
+async def test_what_a_form_may_bring_is_switched_on_and_off(account: dict[str, Any], paydesk: Any, read: str) -> None:
+    assert account[f"signs_{read}"] is False
+    option = f"signed-{read.replace('_', '-')}"
+    for given, on in ((f"--{option}", True), ("--test-mode", True), (f"--no-{option}", False)):
+        said = await paydesk("merchant", "set", account["id"], given, "--json")
+        assert said.result[f"signs_{read}"] is on
+        assert (await paydesk("merchant", "show", account["id"], "--json")).result[f"signs_{read}"] is on
+
+
 async def test_a_dunning_plan_is_made_and_taken_back(account: dict[str, Any], paydesk: Any, database: Database) -> None:
     plan = "select dunning_hours, dunning_by_reason, dunning_end from merchant where id = $1"
     for options, kept in (

@@ -33,6 +33,7 @@ from paydesk_client.signature import (
     CHECKOUT_FIELDS,
     Value,
     Version,
+    canonical_string,
     encode_form,
     parse_form,
     pingback_signature,
@@ -52,6 +53,8 @@ GOLDEN = {
     "description": "Golden Ticket",
     "merchant_order_id": "5d00c568c5b2b",
 }
+CLUB = {"recurring_name": "Coffee club", "recurring_sku_id": "club", "recurring_period": "1m"}
+LINE_ITEMS = '[{"name":"Mug","unit_price":"2.00","quantity":2},{"name":"Tea","unit_price":"1.00"}]'
 TRICKY: dict[str, Value] = {
     **GOLDEN,
     "description": "~ Köln & 'a+b' = 100% (!*) \\ <\"> $x",
@@ -101,6 +104,29 @@ def test_the_hash_programs_give_the_golden_vectors(folder: Path, language: str, 
     fields: dict[str, Value] = {**GOLDEN, **({"sign_version": version} if version else {})}
     assert sign(fields, KEY, signature_version(fields)) == golden
     assert hashed(folder, language, fields) == golden
+
+
+@pytest.mark.parametrize("language", [pytest.param(name, marks=needs(name)) for name in HASHED_BY])
+@pytest.mark.parametrize(
+    ("heading", "more"),
+    [
+        ("A coupon in the form", {**CLUB, "recurring_coupon": "SPRING"}),
+        ("Several of a thing", {**CLUB, "recurring_quantity": "3"}),
+        ("Line items in the form", {"line_items": LINE_ITEMS}),
+    ],
+)
+def test_the_hash_programs_give_the_vectors_of_what_is_switched_on(
+    folder: Path, language: str, heading: str, more: dict[str, Value]
+) -> None:
+    part = PAGE[PAGE.index(f"### {heading}\n") :]
+    vectors = re.findall(r"^- v[12], (?:no )?`(sign_version[=v12]*)`:\n  `(\w{64})`$", part, re.M)[:3]
+    assert [extra for extra, _ in vectors] == ["sign_version", "sign_version=v1", "sign_version=v2"]
+    for extra, vector in vectors:
+        _, _, version = extra.partition("=")
+        fields: dict[str, Value] = {**GOLDEN, **more, **({"sign_version": version} if version else {})}
+        assert sign(fields, KEY, signature_version(fields)) == vector
+        assert hashed(folder, language, fields) == vector
+    assert canonical_string(fields, "v2") in part.replace("\n", "")
 
 
 def test_the_page_shows_three_golden_vectors() -> None:

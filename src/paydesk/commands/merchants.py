@@ -219,6 +219,14 @@ async def set_(
             help="Whether customers may save a card for their next visit, if they agree.",
         ),
     ] = None,
+    signed_quantities: Annotated[
+        bool | None,
+        typer.Option("--signed-quantities/--no-signed-quantities", help="Whether recurring_quantity is read."),
+    ] = None,
+    signed_line_items: Annotated[
+        bool | None,
+        typer.Option("--signed-line-items/--no-signed-line-items", help="Whether forms may bring line_items."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Change settings of an account; setting a URL also sends the pingbacks that waited for one."""
@@ -226,7 +234,17 @@ async def set_(
     urls = {name: _web_url(url, f"--{name.replace('_', '-')}") for name, url in names.items()}
     muted, unmuted = mute_event or [], unmute_event or []
     flags = (test_mode, shipped_goods, slow_methods, fees_returned, saves_cards, portal_pauses, dunning_by_reason)
-    given = (*urls.values(), *flags, pingback_format, portal_cancels, dunning_delays, dunning_end, app_scheme or None)
+    read = (signed_quantities, signed_line_items)
+    given = (
+        *urls.values(),
+        *flags,
+        *read,
+        pingback_format,
+        portal_cancels,
+        dunning_delays,
+        dunning_end,
+        app_scheme or None,
+    )
     if not (muted or unmuted) and all(value is None for value in (*given, charge_notice_days)):
         raise Malformed("nothing to change; see: paydesk merchant set --help")
     async with deployment() as here:
@@ -247,6 +265,8 @@ async def set_(
                 fees_returned=fees_returned,
                 app_schemes=app_scheme or None,
                 saves_cards=saves_cards,
+                signs_quantities=signed_quantities,
+                signs_line_items=signed_line_items,
                 portal_cancels=portal_cancels,
                 portal_pauses=portal_pauses,
                 dunning_hours=hours,

@@ -254,6 +254,35 @@ async def test_a_subscription_is_begun_as_by_a_form(
     assert told["subscription"]["package"]["sku_id"] == "club"
 
 
+async def test_several_of_a_thing_are_charged_for_where_that_is_switched_on(
+    web: httpx.AsyncClient, body: dict[str, Any], headers: dict[str, str], customers: Till
+) -> None:
+    terms = {"recurring_name": "Club", "recurring_sku_id": "club", "recurring_period": "1m"}
+    asked = {**body, **terms, "recurring_quantity": "3", "line_items": [{**MUG, "quantity": 6}, {**TEA, "quantity": 3}]}
+    refused = await web.post(PATH, json=asked, headers=headers)
+    assert (refused.status_code, "not switched on" in refused.json()["message"]) == (409, True)
+    merchant = {"id": customers.shop.merchant_id}
+    await breaking.say(customers.database, "merchant", merchant, signs_quantities=True)
+    for wrong in (
+        {"recurring_quantity": "0"},
+        {"recurring_quantity": 3},
+        {"line_items": [MUG, TEA]},
+        {"recurring_name": "", "recurring_sku_id": "", "recurring_period": ""},
+    ):
+        again = {**headers, "Idempotency-Key": repr(wrong)[:60]}
+        assert (await web.post(PATH, json={**asked, **wrong}, headers=again)).status_code == 400
+    made = await web.post(PATH, json=asked, headers=headers)
+    assert made.json()["data"]["amount"] == 30
+    page = await page_of(web, made)
+    assert "3 × 10.00\u00a0USD = 30.00\u00a0USD" in (await web.get(page)).text
+    await press_pay(web, page, agree="en")
+    (told,) = await customers.told()
+    assert told["payment_order"]["paid_amount"] == 30
+    seen = {name: told["subscription"].get(name) for name in ("price", "quantity", "unit_price")}
+    assert seen == {"price": "30.00", "quantity": 3, "unit_price": "10.00"}
+    assert await customers.problems() == []
+
+
 class TestLineItems:
     async def test_the_page_shows_each_with_its_price_and_the_total(
         self, web: httpx.AsyncClient, body: dict[str, Any], headers: dict[str, str]

@@ -37,12 +37,13 @@ class ShopSettings:
     `customer_mails`: customers get receipts and the like; `test_mails`: the merchant gets those
     about test data. Customers are led into apps of `app_schemes` by themselves. With `saves_cards`
     they may save a card for their next visit, and with `slow_methods` pay by what takes days, where
-    the operator allows that. With `signs_quantities` forms may sell several of a thing
-    (`recurring_quantity`). `portal_cancels` and `portal_pauses`: what they may do with a
-    subscription on its page. A charge of one that failed is tried again after `dunning_hours`
-    (None: as usual), and with `dunning_by_reason` later where its reason says so; `dunning_end` is
-    what becomes of it when the last try has failed. Customers are told of certain charges
-    `charge_notice_days` before (None: not).
+    the operator allows that. With `signs_quantities` several of a thing may be sold
+    (`recurring_quantity`), and with `signs_line_items` forms may bring `line_items`.
+    `portal_cancels` and `portal_pauses`: what they may do with a subscription on its page. A charge
+    of one that failed is tried again after `dunning_hours` (None: as usual), and with
+    `dunning_by_reason` later where its reason says so; `dunning_end` is what becomes of it when the
+    last try has failed. Customers are told of certain charges `charge_notice_days` before (None:
+    not).
     """
 
     name: str
@@ -54,6 +55,7 @@ class ShopSettings:
     app_schemes: tuple[str, ...] = ()
     saves_cards: bool = False
     signs_quantities: bool = False
+    signs_line_items: bool = False
     portal_cancels: PortalCancels = PortalCancels.NOW
     portal_pauses: bool = False
     slow_methods: bool = False
@@ -74,6 +76,7 @@ class _Row:
     app_schemes: Sequence[str]
     saves_cards: bool
     signs_quantities: bool
+    signs_line_items: bool
     portal_cancels: PortalCancels
     portal_pauses: bool
     slow_methods: bool
@@ -161,6 +164,7 @@ def _settings(row: _Row) -> ShopSettings:
         app_schemes=tuple(row.app_schemes),
         saves_cards=row.saves_cards,
         signs_quantities=row.signs_quantities,
+        signs_line_items=row.signs_line_items,
         portal_cancels=row.portal_cancels,
         portal_pauses=row.portal_pauses,
         slow_methods=row.slow_methods,

@@ -102,6 +102,7 @@ class Signer:
     shipped_goods: bool = False
     signs_coupons: bool = False
     signs_quantities: bool = False
+    signs_line_items: bool = False
     scopes: frozenset[KeyScope] = ALL_SCOPES
     moves_live: bool = True
     in_a_copy: bool = False
@@ -233,6 +234,7 @@ class _SigningKey(SealedKey, frozen=True):
     shipped_goods: bool
     signs_coupons: bool
     signs_quantities: bool
+    signs_line_items: bool
     forms: int
     refused: int
     in_a_copy: bool
@@ -272,6 +274,7 @@ async def find_signer(
         shipped_goods=row.shipped_goods,
         signs_coupons=row.signs_coupons,
         signs_quantities=row.signs_quantities,
+        signs_line_items=row.signs_line_items,
         scopes=frozenset(map(KeyScope, row.scopes)),
         moves_live=row.moves_live,
         in_a_copy=row.in_a_copy,

@@ -45,6 +45,7 @@ class Merchant:
     `muted_events` are pingbacks that it does not want; `app_schemes` are of apps to which its
     customers are led at once; `fees_returned`: a refund gives back its share of the fees too;
     `saves_cards`: its customers may save a card for their next visit;
+    `signs_quantities` and `signs_line_items`: forms may bring `recurring_quantity`, `line_items`;
     `slow_methods`: its customers may pay by what takes days, where the operator allows that;
     `portal_cancels` and `portal_pauses`: what they may do with a subscription on its page;
     `dunning_hours`: from each failed charge to its next try, none: the usual ones;
@@ -67,6 +68,8 @@ class Merchant:
     app_schemes: tuple[str, ...] = ()
     fees_returned: bool = False
     saves_cards: bool = False
+    signs_quantities: bool = False
+    signs_line_items: bool = False
     slow_methods: bool = False
     portal_cancels: PortalCancels = PortalCancels.NOW
     portal_pauses: bool = False
@@ -95,6 +98,8 @@ class _Row:
     muted_events: Sequence[str]
     app_schemes: Sequence[str]
     saves_cards: bool
+    signs_quantities: bool
+    signs_line_items: bool
     fees_returned: bool
     slow_methods: bool
     portal_cancels: PortalCancels
@@ -240,6 +245,8 @@ async def change_merchant(
     fees_returned: bool | None = None,
     app_schemes: Sequence[str] | None = None,
     saves_cards: bool | None = None,
+    signs_quantities: bool | None = None,
+    signs_line_items: bool | None = None,
     portal_cancels: PortalCancels | None = None,
     portal_pauses: bool | None = None,
     dunning_hours: Sequence[int] | None = None,
@@ -274,6 +281,8 @@ async def change_merchant(
             fees_returned=fees_returned,
             app_schemes=None if app_schemes is None else list(parse_app_schemes(app_schemes)),
             saves_cards=saves_cards,
+            signs_quantities=signs_quantities,
+            signs_line_items=signs_line_items,
             portal_cancels=portal_cancels,
             portal_pauses=portal_pauses,
             dunning_hours=None if dunning_hours is None else list(dunning_hours),
@@ -331,6 +340,8 @@ def _merchant(row: _Row) -> Merchant:
         app_schemes=tuple(row.app_schemes),
         fees_returned=row.fees_returned,
         saves_cards=row.saves_cards,
+        signs_quantities=row.signs_quantities,
+        signs_line_items=row.signs_line_items,
         slow_methods=row.slow_methods,
         portal_cancels=PortalCancels(row.portal_cancels),
         portal_pauses=row.portal_pauses,

@@ -10,7 +10,7 @@ with made as (
 )
 select id, name, email, time_zone, test_mode, went_live_at, pingback_url, test_pingback_url,
        pingback_format, shipped_goods, slow_methods, created_at, muted_events, app_schemes, saves_cards,
-       portal_cancels, portal_pauses, dunning_hours, dunning_by_reason, dunning_end, charge_notice_days,
+       signs_quantities, signs_line_items, portal_cancels, portal_pauses, dunning_hours, dunning_by_reason, dunning_end, charge_notice_days,
        :fees_returned::boolean as fees_returned
   from made;
 
@@ -42,7 +42,7 @@ update merchant_key
 -- name: find_merchant(id)^
 select m.id, m.name, m.email, m.time_zone, m.test_mode, m.went_live_at, m.pingback_url, m.test_pingback_url,
        m.pingback_format, m.shipped_goods, m.slow_methods, m.created_at, m.muted_events, m.app_schemes, m.saves_cards,
-       m.portal_cancels, m.portal_pauses, m.dunning_hours, m.dunning_by_reason, m.dunning_end, m.charge_notice_days,
+       m.signs_quantities, m.signs_line_items, m.portal_cancels, m.portal_pauses, m.dunning_hours, m.dunning_by_reason, m.dunning_end, m.charge_notice_days,
        f.fees_returned
   from merchant m
   join fee_plan f on f.merchant_id = m.id
@@ -52,7 +52,7 @@ select m.id, m.name, m.email, m.time_zone, m.test_mode, m.went_live_at, m.pingba
 -- With each merchant's newest key that is still valid.
 select m.id, m.name, m.email, m.time_zone, m.test_mode, m.went_live_at, m.pingback_url, m.test_pingback_url,
        m.pingback_format, m.shipped_goods, m.slow_methods, m.created_at, m.muted_events, m.app_schemes, m.saves_cards,
-       m.portal_cancels, m.portal_pauses, m.dunning_hours, m.dunning_by_reason, m.dunning_end, m.charge_notice_days,
+       m.signs_quantities, m.signs_line_items, m.portal_cancels, m.portal_pauses, m.dunning_hours, m.dunning_by_reason, m.dunning_end, m.charge_notice_days,
        f.fees_returned,
        k.public_key, k.scopes
   from merchant m
@@ -66,7 +66,7 @@ select m.id, m.name, m.email, m.time_zone, m.test_mode, m.went_live_at, m.pingba
   ) k on true
  order by m.id;
 
--- name: change_merchant(id, pingback_url, test_pingback_url, pingback_format, test_mode, shipped_goods, slow_methods, muted, unmuted, fees_returned, app_schemes, saves_cards, portal_cancels, portal_pauses, dunning_hours, dunning_by_reason, dunning_end, charge_notice_days)^
+-- name: change_merchant(id, pingback_url, test_pingback_url, pingback_format, test_mode, shipped_goods, slow_methods, muted, unmuted, fees_returned, app_schemes, saves_cards, signs_quantities, signs_line_items, portal_cancels, portal_pauses, dunning_hours, dunning_by_reason, dunning_end, charge_notice_days)^
 -- A null leaves a value as it is; an empty text clears a URL, an empty array the hours. muted and unmuted are events to add to and to take from
 -- those that are not sent.
 with planned as (
@@ -83,6 +83,8 @@ update merchant
        slow_methods = coalesce(:slow_methods::boolean, slow_methods),
        app_schemes = coalesce(:app_schemes::text[], app_schemes),
        saves_cards = coalesce(:saves_cards::boolean, saves_cards),
+       signs_quantities = coalesce(:signs_quantities::boolean, signs_quantities),
+       signs_line_items = coalesce(:signs_line_items::boolean, signs_line_items),
        portal_cancels = coalesce(:portal_cancels::text, portal_cancels),
        portal_pauses = coalesce(:portal_pauses::boolean, portal_pauses),
        dunning_hours = nullif(coalesce(:dunning_hours::integer[], dunning_hours), '{}'),
@@ -94,7 +96,7 @@ update merchant
  where id = :id
 returning id, name, email, time_zone, test_mode, went_live_at, pingback_url, test_pingback_url,
           pingback_format, shipped_goods, slow_methods, created_at, muted_events, app_schemes, saves_cards,
-          portal_cancels, portal_pauses, dunning_hours, dunning_by_reason, dunning_end, charge_notice_days,
+          signs_quantities, signs_line_items, portal_cancels, portal_pauses, dunning_hours, dunning_by_reason, dunning_end, charge_notice_days,
           coalesce(:fees_returned, (select fees_returned from fee_plan where merchant_id = :id)) as fees_returned;
 
 -- name: go_live(id, now)^
@@ -104,7 +106,7 @@ update merchant
  where id = :id and went_live_at <= :now
 returning id, name, email, time_zone, test_mode, went_live_at, pingback_url, test_pingback_url,
           pingback_format, shipped_goods, slow_methods, created_at, muted_events, app_schemes, saves_cards,
-          portal_cancels, portal_pauses, dunning_hours, dunning_by_reason, dunning_end, charge_notice_days,
+          signs_quantities, signs_line_items, portal_cancels, portal_pauses, dunning_hours, dunning_by_reason, dunning_end, charge_notice_days,
           (select fees_returned from fee_plan where merchant_id = :id) as fees_returned;
 
 -- name: keys_of(merchant_id)
@@ -127,7 +129,7 @@ select merchant_id, id, private_key_sealed, vault_key_id
 -- counting are one statement, so no form goes uncounted. Forms whose hash was wrong are counted apart, see count_refused.
 with found as (
     select k.merchant_id, k.id, k.private_key_sealed, k.vault_key_id, k.scopes, k.moves_live, m.name, m.test_mode, m.went_live_at, m.test_clock,
-           m.suspended_at, m.shipped_goods, m.signs_coupons, m.signs_quantities
+           m.suspended_at, m.shipped_goods, m.signs_coupons, m.signs_quantities, m.signs_line_items
       from merchant_key k
       join merchant m on m.id = k.merchant_id
      where k.public_key = :public_key and (k.valid_until is null or k.valid_until > :now)
@@ -139,7 +141,7 @@ with found as (
 )
 select found.merchant_id, found.id, found.private_key_sealed, found.vault_key_id, found.scopes, found.moves_live,
        found.name, found.test_mode, found.went_live_at, found.test_clock, found.suspended_at,
-       found.shipped_goods, found.signs_coupons, found.signs_quantities, counted.forms,
+       found.shipped_goods, found.signs_coupons, found.signs_quantities, found.signs_line_items, counted.forms,
        coalesce(refused.forms, 0) as refused, d.copied_at is not null as in_a_copy
   from found
  cross join counted

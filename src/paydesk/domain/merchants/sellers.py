@@ -38,8 +38,11 @@ class Selling(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Seller:
-    """A merchant as one who sells; `key_id` is their newest key pair that may sign, None if they
-    have none, and `test_clock` how far their test side is ahead.
+    """A merchant as one who sells.
+
+    `key_id` is their newest key pair that may sign, None if they have none, and `test_clock` how
+    far their test side is ahead; with `signs_quantities` they sell subscriptions to several of a
+    thing.
     """
 
     merchant_id: int
@@ -47,6 +50,7 @@ class Seller:
     went_live_at: datetime | None
     suspended: bool
     shipped_goods: bool
+    signs_quantities: bool
     test_clock: timedelta
     in_a_copy: bool
 

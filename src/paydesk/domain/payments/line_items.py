@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -79,6 +80,32 @@ def read_line_items(given: object, amount: Decimal, currency: str) -> tuple[Aske
         said = f"{FIELD} cost {plain_number(total):f} {currency} in all, but amount is {plain_number(amount):f}"
         raise Malformed(f"{said}; they must be equal", FIELD, "amount")
     return asked
+
+
+def read_signed_items(text: str, amount: Decimal, currency: str) -> tuple[AskedItem, ...]:
+    """The lines that a form brings as one JSON text; none if that is empty.
+
+    Raises: Malformed, as `read_line_items`, and for a text that is no JSON list.
+    """
+    if not text.strip():
+        return ()
+    try:
+        given = json.loads(text, object_pairs_hook=_unrepeated, parse_constant=_no_number)
+    except (ValueError, RecursionError) as error:
+        raise Malformed(f"{FIELD} is no JSON: {error}", FIELD) from error
+    return read_line_items(given if given is not None else [], amount, currency)
+
+
+def _unrepeated(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Of a price that stands there twice nobody can say which is meant."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise Malformed(f"{FIELD} names a field of an item twice; send it once", FIELD)
+    return found
+
+
+def _no_number(text: str) -> object:
+    raise ValueError(f"{text} is no number")
 
 
 def stored(items: Sequence[LineItem]) -> str | None:

@@ -9,10 +9,9 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
-from paydesk.adapters.outbound import OutboundClient
 from paydesk.core.errors import Conflict, Malformed
 from paydesk.core.storable import masked_json
 from paydesk.database.pool import Database
@@ -22,15 +21,18 @@ from paydesk.domain.merchants.sellers import find_seller
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.checkouts import Checkout, find_own_checkout
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.payments.fetching_pictures import Fetched, fetch_pictures
+from paydesk.domain.payments.fetching_pictures import Fetched
 from paydesk.domain.payments.line_items import FIELD as LINE_ITEMS
 from paydesk.domain.payments.line_items import AskedItem, read_line_items, stored
+from paydesk.domain.payments.picturing import Pictures, pictured
 from paydesk.domain.payments.receiving import refuse_beyond_pages, refuse_live
 from paydesk.domain.payments.requests import (
     COUPON,
     PREFILLS,
+    QUANTITY,
     RECURRING_FIELDS,
     CheckoutRequest,
+    in_quantity,
     prefill,
     read_coupon,
     read_request,
@@ -50,6 +52,7 @@ TEXTS = (
     "country",
     *PREFILLS,
     *RECURRING_FIELDS,
+    QUANTITY,
     COUPON,
     "later_charges",
     "later_charges_limit",
@@ -77,6 +80,11 @@ class Asked:
         """The coupon that it brings, empty without one."""
         return read_coupon(self.form)
 
+    @property
+    def in_quantity(self) -> bool:
+        """Whether it says of how many its subscription is."""
+        return bool(self.form.get(QUANTITY))
+
 
 def read_asked(fields: Mapping[str, object]) -> Asked:
     """Check every field of a checkout that is asked for.
@@ -87,7 +95,7 @@ def read_asked(fields: Mapping[str, object]) -> Asked:
     if unknown:
         raise Malformed(f'there is no field "{unknown[0][:40]}", only {", ".join(FIELDS)}', unknown[0])
     form = {"sign_version": USUAL_VERSION, **{name: _text(fields, name) for name in fields if name != LINE_ITEMS}}
-    request = read_request(form)
+    request = in_quantity(read_request(form), form)
     _check_prefills(form)
     return Asked(form, request, read_line_items(fields.get(LINE_ITEMS), request.amount, request.currency))
 
@@ -111,22 +119,18 @@ def _check_prefills(form: Mapping[str, str]) -> None:
 
 
 async def open_asked(
-    desk: Desk, outbound: OutboundClient, caller: Caller, asked: Asked, *, request_key: str, real_now: datetime
+    desk: Desk, pictures: Pictures, caller: Caller, asked: Asked, *, request_key: str, real_now: datetime
 ) -> tuple[Checkout, Mapping[str, Fetched]]:
     """Open the checkout that a caller asks for, once for its key, and again if it had expired;
     says what came of each picture.
 
-    Raises: Conflict if the shop takes no live payments, or not such ones, and if the key came with
-        another request.
+    Raises: Conflict if the shop takes no live payments, or not such ones, or sells one of a thing
+        alone, and if the key came with another request.
     """
     shop, database, request = caller.shop, desk.database, asked.request
-    if shop.live:
-        seller = await find_seller(database, shop.merchant_id, now=real_now)
-        refuse_live(seller)
-        refuse_beyond_pages(request, seller, await desk.serving(shop, request.currency))
-    urls = dict.fromkeys(one.picture_url for one in asked.items if one.picture_url)
-    pictures = await fetch_pictures(database, outbound, shop, urls, now=real_now)
-    items = [replace(one.item, picture=_name(pictures, one.picture_url)) for one in asked.items]
+    if shop.live or asked.in_quantity:
+        await _require_sold(desk, shop, asked, real_now)
+    items, fetched = await pictured(database, pictures, shop, asked.items, now=real_now)
     link = await open_checkout(
         database,
         shop,
@@ -140,11 +144,17 @@ async def open_asked(
     assert link.row_id is not None
     if not await _is_what_was_asked(database, shop, link.row_id, asked):
         raise Conflict("this Idempotency-Key came with another request before; use a new key for each new request")
-    return await find_own_checkout(database, shop, link.row_id, now=real_now), pictures
+    return await find_own_checkout(database, shop, link.row_id, now=real_now), fetched
 
 
-def _name(pictures: Mapping[str, Fetched], url: str) -> str:
-    return pictures[url].name if url else ""
+async def _require_sold(desk: Desk, shop: Shop, asked: Asked, real_now: datetime) -> None:
+    """Raises: Conflict if the shop may not sell this, or not so."""
+    seller, request = await find_seller(desk.database, shop.merchant_id, now=real_now), asked.request
+    if asked.in_quantity and not seller.signs_quantities:
+        raise Conflict(f"{QUANTITY} is not switched on; allow several of a thing under Settings, Shop in your account")
+    if shop.live:
+        refuse_live(seller)
+        refuse_beyond_pages(request, seller, await desk.serving(shop, request.currency))
 
 
 async def _is_what_was_asked(database: Database, shop: Shop, checkout_id: int, asked: Asked) -> bool:

@@ -34,6 +34,8 @@ from paydesk.domain.merchants.sellers import Selling
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.merchants.verifying import is_genuine
 from paydesk.domain.payments.diagnosis import diagnose, hashed_string
+from paydesk.domain.payments.line_items import FIELD as LINE_ITEMS
+from paydesk.domain.payments.picturing import Pictures, pictured
 from paydesk.domain.payments.requests import (
     COUPON,
     KNOWN_FIELDS,
@@ -41,6 +43,7 @@ from paydesk.domain.payments.requests import (
     CheckoutRequest,
     in_quantity,
     read_coupon,
+    read_items,
     read_request,
     read_required,
     read_sign_version,
@@ -58,8 +61,11 @@ _MOST_PAIRS = 10
 
 @dataclass(frozen=True, slots=True)
 class Reception:
-    """What receiving forms needs; `serving` tells the acquirers that take a shop's payments in a
-    currency, `reduced` the checkout at the price that a coupon leaves (None: it can't be used now).
+    """What receiving forms needs.
+
+    `serving` tells the acquirers that take a shop's payments in a currency, `reduced` the checkout
+    at the price that a coupon leaves (None: it can't be used now), and `pictures` opens what
+    fetches the pictures of an order's lines (None: they are left out).
     """
 
     database: Database
@@ -67,6 +73,7 @@ class Reception:
     forms_per_minute: int
     serving: Callable[[Shop, str], Awaitable[Sequence[Acquirer]]]
     reduced: Callable[[Database, Link, str, datetime], Awaitable[Link | None]] | None = None
+    pictures: Pictures | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +119,7 @@ async def receive_form(desk: Reception, body: bytes, *, client_address: str, san
         if signer.signs_quantities:
             request = in_quantity(request, form)
         coupon = read_coupon(form) if signer.signs_coupons else ""
+        asked = read_items(form, request) if signer.signs_line_items else ()
         if shop.live:
             refuse_live(signer)
             refuse_beyond_pages(request, signer, await desk.serving(shop, request.currency))
@@ -122,7 +130,8 @@ async def receive_form(desk: Reception, body: bytes, *, client_address: str, san
         raise
     await note_ignored(desk.database, shop, SentWith.FORM, form.keys() - _known(signer), now=now)
     shop_now = now if shop.live else now + signer.test_clock
-    link = await open_checkout(desk.database, shop, request, form=form, key_id=signer.key_id, now=shop_now)
+    items, _ = await pictured(desk.database, desk.pictures, shop, asked, now=now)
+    link = await open_checkout(desk.database, shop, request, form=form, key_id=signer.key_id, now=shop_now, items=items)
     reduced: Link | None = link
     if coupon and desk.reduced is not None:
         try:
@@ -136,7 +145,11 @@ async def receive_form(desk: Reception, body: bytes, *, client_address: str, san
 
 def _known(signer: Signer) -> frozenset[str]:
     """What means something in a form of an account."""
-    switched = ((COUPON, signer.signs_coupons), (QUANTITY, signer.signs_quantities))
+    switched = (
+        (COUPON, signer.signs_coupons),
+        (QUANTITY, signer.signs_quantities),
+        (LINE_ITEMS, signer.signs_line_items),
+    )
     return KNOWN_FIELDS | {name for name, on in switched if on}
 
 

@@ -16,6 +16,8 @@ from paydesk.core.errors import Malformed
 from paydesk.core.money import parse_amount, parse_currency
 from paydesk.core.storable import refuse_card_number
 from paydesk.core.urls import check_url, is_systems_own
+from paydesk.domain.payments.line_items import FIELD as LINE_ITEMS
+from paydesk.domain.payments.line_items import AskedItem, read_signed_items
 from paydesk.domain.pingbacks.destinations import LONGEST_URL, parse_pingback_url
 from paydesk.domain.subscriptions.subscription_terms import (
     OPTIONAL,
@@ -254,6 +256,14 @@ def read_coupon(form: Mapping[str, Value]) -> str:
     Raises: Malformed.
     """
     return _text(form, COUPON).strip()
+
+
+def read_items(form: Mapping[str, Value], request: CheckoutRequest) -> tuple[AskedItem, ...]:
+    """The lines of the order that a form brings.
+
+    Raises: Malformed.
+    """
+    return read_signed_items(_text(form, LINE_ITEMS), request.amount, request.currency)
 
 
 def in_quantity(request: CheckoutRequest, form: Mapping[str, Value]) -> CheckoutRequest:

@@ -73,6 +73,7 @@ async def save(visit: Visit) -> Response:
         test_mails=visit.form.has("test_mails"),
         saves_cards=visit.form.has("saves_cards"),
         signs_quantities=visit.form.has("signs_quantities"),
+        signs_line_items=visit.form.has("signs_line_items"),
         portal_cancels=_cancels(visit),
         portal_pauses=visit.form.has("portal_pauses"),
         slow_methods=visit.form.has("slow_methods"),

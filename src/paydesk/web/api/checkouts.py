@@ -25,7 +25,7 @@ from paydesk.domain.payments.checkouts import Checkout, Standing, find_own_check
 from paydesk.domain.payments.fetching_pictures import Fetched
 from paydesk.domain.payments.line_items import FIELD as LINE_ITEMS
 from paydesk.domain.payments.line_items import LARGEST_QUANTITY, LONGEST_NAME, LONGEST_URL, MOST_ITEMS, LineItem
-from paydesk.domain.payments.requests import COUPON, LONGEST, PREFILLS
+from paydesk.domain.payments.requests import COUPON, LONGEST, PREFILLS, QUANTITY
 from paydesk.web.api.answers import answer, described
 from paydesk.web.api.bodies import JSON_TYPE, media_type, read_strictly
 from paydesk.web.api.idempotency import NAME, ByIdempotencyKey, Passing
@@ -51,6 +51,8 @@ _WORDS: Mapping[str, str] = {
     "recurring_period": "How often: `30d`, `2w`, `1m` or `1y`.",
     "recurring_trial_period": "A first period of another length.",
     "recurring_trial_amount": "What that costs; without, nothing.",
+    QUANTITY: "Of how many it is, where the account sells several of a thing; prices are then of one, and the page "
+    "charges so many times as much.",
     COUPON: "A coupon, where the account lets forms bring one; `amount` in the answer has it off, unless it can't be "
     "used now.",
     "recurring_duration": "How many payments, such as `12`, or how long, such as `1y`; without, until it is cancelled.",
@@ -95,7 +97,8 @@ _BODY: dict[str, object] = {
             "minItems": 1,
             "maxItems": MOST_ITEMS,
             "items": _ITEM,
-            "description": "What the order is made of. Together they cost `amount`.",
+            "description": "What the order is made of. Together they cost `amount`, so many times as much with "
+            f"`{QUANTITY}`.",
         },
     },
     "required": list(opening.REQUIRED),
@@ -177,10 +180,9 @@ async def _open(request: Request, caller: Caller, services: ApiServices, key: st
     asked = opening.read_asked(await read_strictly(request, *opening.FIELDS) or {})
     if asked.coupon:
         await _require_coupon(services, caller, asked)
-    async with services.pictures() as outbound:
-        checkout, pictures = await opening.open_asked(
-            services.desk, outbound, caller, asked, request_key=key, real_now=services.now()
-        )
+    checkout, pictures = await opening.open_asked(
+        services.desk, services.pictures, caller, asked, request_key=key, real_now=services.now()
+    )
     if asked.coupon:
         checkout = await _reduced(services, caller, checkout, asked.coupon)
     # Its address is a key to it and rests nowhere: who asks again is answered from the checkout.

@@ -11,12 +11,12 @@ from fastapi import Depends, Security
 from fastapi.security import APIKeyHeader
 from starlette.requests import Request
 
-from paydesk.adapters.outbound import OutboundClient
 from paydesk.core.errors import Unauthorized
 from paydesk.domain.merchants.callers import Caller, identify
 from paydesk.domain.merchants.customer_links import Link
 from paydesk.domain.merchants.keys import KeyScope, require_scope
 from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.payments.picturing import Pictures
 from paydesk.domain.pingbacks.sending import PingbackSender
 from paydesk.web.services import DoorServices
 from paydesk.web.visits import client_address, in_sandbox
@@ -34,7 +34,7 @@ class ApiServices(DoorServices):
 
     calls_per_minute: int
     sender: Callable[[], AbstractAsyncContextManager[PingbackSender]]
-    pictures: Callable[[], AbstractAsyncContextManager[OutboundClient]]
+    pictures: Pictures
 
     def base_of(self, shop: Shop) -> str:
         """The public base at which a side of a merchant is."""
