@@ -191,10 +191,33 @@ async def test_a_chargeback_that_was_read_but_not_recorded_is_named(till: Any) -
     till.bank.open_dispute((await purchase_of(till.database, await payment_of(till))).key, "fraudulent")
     await set_back.banks_tell_again(till.database)
     assert await broken(till) == set(), "nobody has read the bank's news yet"
-    await till.database.execute(
-        "insert into dispute_reading (acquirer, read_at) values ('simulator', now() + interval '1 hour')"
-    )
+    place = till.bank.disputes("").next
+    await till.database.execute("insert into dispute_reading (acquirer, place) values ('simulator', $1)", place)
     assert await broken(till) == {"chargebacks_at_bank"}
+
+
+async def test_a_chargeback_that_came_after_the_last_reading_is_news(till: Any) -> None:
+    await captured(till)
+    await set_back.banks_tell_again(till.database)
+    await read_disputes(till.desk, now=utc_now() + timedelta(minutes=10))
+    till.bank.open_dispute((await purchase_of(till.database, await payment_of(till))).key, "fraudulent")
+    assert await broken(till) == set(), "a reading that began after the check, and was over before the bank took it"
+
+
+async def test_a_chargeback_that_waits_is_named_once_an_operator_was_told(till: Any) -> None:
+    await authorized(till)
+    payment_id = await payment_of(till)
+    key = (await purchase_of(till.database, payment_id)).key
+    reference = await till.database.fetchval(
+        "select acquirer_reference from payment_attempt where idempotency_key = $1", key
+    )
+    till.bank.capture(f"{key}-capture", reference, Decimal("10.00"), "USD")
+    till.bank.open_dispute(key, "fraudulent")
+    await set_back.banks_tell_again(till.database)
+    await set_back.no_disputes_left(till.database)
+    for minutes, is_named in ((0, False), (61, True)):
+        await read_disputes(till.desk, now=utc_now() + timedelta(minutes=minutes))
+        assert ("chargebacks_at_bank" in await broken(till)) is is_named
 
 
 async def test_a_refund_that_the_bank_does_not_know_is_named(till: Any) -> None:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from tests import set_back
 from tests.domain.payments.counter import Teller, Till
 from tests.lengths import at_length
+from tests.sweeping import database, database_url
 
 from paydesk.adapters.acquirers.simulator import Bank, Record
 from paydesk.adapters.vault import Vault
@@ -25,6 +26,8 @@ from paydesk.database.pool import Database
 from paydesk.domain.deliveries import confirming
 from paydesk.domain.merchants.merchant import change_merchant, create_merchant, shop_of
 from paydesk.domain.payments.desk import Desk
+
+__all__ = ["database", "database_url"]
 
 which = st.integers(0, 3)
 deeds = st.one_of(
@@ -130,6 +133,7 @@ def _nobody_waits_long(monkeypatch: pytest.MonkeyPatch) -> None:
     plan=[("do", ("dispute", 1), ""), ("do", ("decide", 1, True), ""), ("do", ("refund", 1, None), "")],
     seed=0,
 )
+@example(fees_returned=False, plan=[("rest",), ("do", ("dispute", 1), "")], seed=0)
 @given(fees_returned=st.booleans(), plan=st.lists(steps, min_size=5, max_size=20), seed=st.integers(0, 1000))
 async def test_any_interleaving_agrees_with_the_bank(
     database: Database,

@@ -35,8 +35,9 @@ select 'payment_attempt' as table_name, a.merchant_id, a.id, a.idempotency_key a
                      (0::numeric, case when p.state = 'authorized' then a.amount else 0 end)
             end);
 
--- name: chargebacks_at_bank(merchant_id, read_since)
--- How a dispute opened or ended, if nobody has read since the bank's record was looked at, may be news.
+-- name: chargebacks_at_bank(merchant_id)
+-- How a dispute opened or ended is news until it was read, up to its line of the bank's record; so is one that was read and
+-- waits for what passes by itself, of which no operator was told.
 select 'payment' as table_name, p.merchant_id, p.id, a.idempotency_key as key, b.net, b.held,
        format('has %s %s charged back, but at the bank it is %s', p.charged_back, p.currency, b.charged_back) as detail
   from payment_attempt a
@@ -45,8 +46,14 @@ select 'payment' as table_name, p.merchant_id, p.id, a.idempotency_key as key, b
  where (:merchant_id::bigint is null or a.merchant_id = :merchant_id)
    and a.state = 'approved' and a.acquirer = 'simulator' and b.charged_back <> p.charged_back
    and p.refunding = 0 and p.moving_id is null
-   and (not b.is_disputed
-        or exists (select from dispute_reading r where r.acquirer = 'simulator' and r.read_at >= :read_since));
+   and (b.disputed_at_line is null
+        or exists (select from dispute_reading r
+                    where r.acquirer = 'simulator' and nullif(r.place, '')::bigint >= b.disputed_at_line)
+           and not exists (select from dispute_waiting w
+                            where w.acquirer = 'simulator' and w.told ->> 'of_key' = a.idempotency_key
+                              and not exists (select from alarm o
+                                               where o.kind = 'dispute_waits'
+                                                 and o.subject = format('dispute %s at simulator', w.acquirer_reference))));
 
 -- name: given_up_without_money(merchant_id)
 -- An attempt that is still open may have been approved already: then the janitor is about to find out. What the bank

@@ -13,5 +13,5 @@ create temporary table bank_purchase (
     net numeric not null,
     held numeric not null,
     charged_back numeric not null,
-    is_disputed boolean not null
+    disputed_at_line bigint
 ) on commit drop;
