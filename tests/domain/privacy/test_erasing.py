@@ -18,6 +18,7 @@ from tests.databases import unguarded
 from tests.domain.payments.test_card_secrecy import dump
 from tests.lengths import long
 from tests.shopfront import MONTHLY
+from tests.sweeping import database, database_url
 from tests.till import Till
 
 from paydesk.adapters.acquirers.simulator import Bank
@@ -41,6 +42,8 @@ from paydesk.domain.privacy.exporting import export
 from paydesk.domain.subscriptions.changing import pause
 from paydesk.domain.subscriptions.ending import cancel
 from paydesk.domain.subscriptions.subscription_terms import Terms
+
+__all__ = ["database", "database_url"]
 
 VISA, DECLINED = "4242424242424242", "4000000000000002"
 EMAIL, NAME = "Zebediah_Q@quill.example", "Zebediah Quillfeather"
