@@ -38,7 +38,8 @@ from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.time_to_ship import require_holds
 from paydesk.domain.pingbacks.recording import Recorder, Sending
 from paydesk.domain.shoppers.instruments import LaterCharges
-from paydesk.domain.subscriptions.lifecycle import Subscription, begin, failed
+from paydesk.domain.subscriptions.failing import failed
+from paydesk.domain.subscriptions.lifecycle import Subscription, begin
 from paydesk.domain.subscriptions.subscription_terms import Package
 from paydesk.web.checkout.consents import charge_in_words
 from paydesk.web.checkout.pages import texts_for

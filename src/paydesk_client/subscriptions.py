@@ -72,15 +72,18 @@ class Subscriptions:
         `proration_behavior="next_charge"` its charge has the difference for the rest of the period
         besides. With `"charge_now"` that is charged now, and the plan changes once it is paid: if
         `charge["status"]` is `processing`, the bank has not answered, and the plan is the old one
-        until it has. Call it again with the same `idempotency_key` after an error.
+        until it has. Call it again with the same `idempotency_key` after an error. In its trial,
+        and for periods of another length, another period begins with that and is charged, less the
+        unused share of what was paid before; with `"none"`, said so, it is charged whole.
 
         Args: package_version_id is that of a subscription that was sold before (left out: its own);
             what else is given takes the place of what that says. `period` is written as in the
             form, `sku_id` needs `name` and `price`. With a `quantity` the price is that of one.
         Returns: as `cancel_later`.
         Raises: ApiError, with status 409 while it is charged, failing or paused, and if it runs out
-            by itself, with `now` also in its trial and for periods of another length; 402 if the
-            bank declined what was to be charged now, and nothing has changed; and as `cancel` does.
+            by itself, with `now` also in its trial and for periods of another length, unless
+            `proration_behavior` says how that is charged; 402 if the bank declined what was to be
+            charged now, and nothing has changed; and as `cancel` does.
         """
         given: dict[str, str | int | None] = {
             "package_version_id": package_version_id,

@@ -165,3 +165,12 @@ async def test_the_difference_is_charged_now_if_that_is_wanted(paydesk: Any, sub
     assert (done["price"], done["charged_now"], done["charge"]["status"]) == ("30.00", "20.00", "successful")
     said = await paydesk("subscription", "change", subscription, "--price", "5.00", "--now", "--charge")
     assert "less than 0 is a credit" in said.out
+
+
+async def test_another_period_begins_now_and_is_charged(paydesk: Any, subscription: int) -> None:
+    change = ("subscription", "change", subscription, "--price", "100.00", "--period", "1y", "--now")
+    assert (await paydesk(*change, "--no-credit")).status == 2
+    whole = await paydesk(*change, "--charge", "--no-credit", "--preview")
+    assert "100.00 USD for the period that begins now would be charged now" in whole.out
+    done = (await paydesk(*change, "--charge", "--json")).result
+    assert (done["charged_now"], done["counter"], done["period_type"]) == ("90.00", 2, "year")

@@ -25,7 +25,7 @@ async def test_a_coupon_of_the_real_service_is_made_once_and_switched_off(servic
         await asyncio.to_thread(coupons.make, "spring", percent=10)
     assert (raised.value.status, bool(raised.value.idempotency_key)) == (409, True)
     with pytest.raises(ApiError) as unknown:
-        await asyncio.to_thread(coupons.switch_off, 1)
+        await asyncio.to_thread(coupons.switch_off, first["id"] + 1)
     assert unknown.value.status == 404
 
 

@@ -13,26 +13,25 @@ import typer
 from paydesk.commands.connecting import Deployment, command, deployment
 from paydesk.commands.money_desk import money_desk
 from paydesk.commands.options import EitherSide, HowMany
-from paydesk.commands.printing import AsJson, note, show_facts, show_json, show_table, shown
+from paydesk.commands.printing import AsJson, note, show_facts, show_json, show_table
+from paydesk.commands.subscription_words import CHANGES, price_of, said_of, tell_difference
 from paydesk.core.clock import utc_now
 from paydesk.core.money import written
 from paydesk.core.paging import read_moment
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.audit import COMMAND_LINE
-from paydesk.domain.billing.charging_differences import AtOnce, ChangedAtOnce, Difference, change_and_charge
+from paydesk.domain.billing.charging_differences import AtOnce, ChangedAtOnce, change_and_charge
 from paydesk.domain.merchants.merchant import find_merchant, shop_of
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.merchants.test_clock import shop_time
 from paydesk.domain.operations.missed_periods import charge_all_missed, missed_periods
 from paydesk.domain.operations.subscriptions_for_operator import newest_subscriptions, shop_of_subscription
-from paydesk.domain.subscriptions.changes import ChangeType
 from paydesk.domain.subscriptions.changing import Changed, cancel_later, cancel_now, pause, resume, undo
 from paydesk.domain.subscriptions.changing_plans import Plan, Prorating, change_plan
 from paydesk.domain.subscriptions.for_api import SeenSubscription, find_subscription_for_api
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.states import SubscriptionState
 from paydesk.domain.subscriptions.subscription_object import change_object, price_text, subscription_object
-from paydesk.domain.subscriptions.subscription_terms import Terms
 
 app = typer.Typer(help="See, change, cancel and pause subscriptions.", no_args_is_help=True)
 
@@ -129,6 +128,10 @@ async def change_(
         bool,
         typer.Option("--charge", help="With --now: the difference is charged now, the plan changes once it is paid."),
     ] = False,
+    no_credit: Annotated[
+        bool,
+        typer.Option("--no-credit", help="With --charge: a period that begins now is charged whole."),
+    ] = False,
     preview: Preview = False,
     as_json: AsJson = False,
 ) -> None:
@@ -139,12 +142,15 @@ async def change_(
         raise typer.BadParameter("say what it is to become: --version, --price, --period, --quantity, --sku or --name")
     if (prorate or charge) and not now_:
         raise typer.BadParameter("--prorate and --charge are for a change --now; with its period nothing is prorated")
+    if no_credit and not charge:
+        raise typer.BadParameter("--no-credit is for a period that begins now (--now --charge)")
     if prorate and charge:
         raise typer.BadParameter("the difference is for the next charge (--prorate), or charged now (--charge)")
     prorating = Prorating.NEXT_CHARGE if prorate else Prorating.NONE
     plan = Plan(version, sku_id=sku, name=name, price=price, period=period, quantity=quantity)
     if charge:
-        await _change_and_charge(subscription_id, plan, preview=preview, as_json=as_json)
+        charged = partial(AtOnce, subscription_id, plan, by="merchant", credited=not no_credit, preview=preview)
+        await _change_and_charge(charged, as_json=as_json)
         return
 
     async def wish(database: Database, shop: Shop, subscription_id: int, *, now: datetime, preview: bool) -> Changed:
@@ -195,15 +201,16 @@ async def _change(
     _tell(here, seen, ChangedAtOnce(changed), preview=preview, as_json=as_json)
 
 
-async def _change_and_charge(subscription_id: int, plan: Plan, *, preview: bool, as_json: bool) -> None:
+async def _change_and_charge(wished: Callable[..., AtOnce], *, as_json: bool) -> None:
     """Change a plan now, and charge the difference. Moves money."""
     async with deployment(moves_money=True) as here, money_desk(here) as desk:
-        shop = await shop_of_subscription(here.database, subscription_id)
-        now = await shop_time(here.database, shop, real_now=utc_now())
-        wish = AtOnce(subscription_id, plan, by="merchant", now=now, preview=preview)
+        real_now = utc_now()
+        wish = wished(now=real_now)
+        shop = await shop_of_subscription(here.database, wish.subscription_id)
+        wish = replace(wish, now=await shop_time(here.database, shop, real_now=real_now))
         done = await change_and_charge(desk, shop, wish)
-        seen = await find_subscription_for_api(here.database, shop, subscription_id)
-    _tell(here, seen, done, preview=preview, as_json=as_json)
+        seen = await find_subscription_for_api(here.database, shop, wish.subscription_id)
+    _tell(here, seen, done, preview=wish.preview, as_json=as_json)
 
 
 def _tell(here: Deployment, seen: SeenSubscription, done: ChangedAtOnce, *, preview: bool, as_json: bool) -> None:
@@ -217,54 +224,14 @@ def _tell(here: Deployment, seen: SeenSubscription, done: ChangedAtOnce, *, prev
         whole = _shown(replace(seen, subscription=subscription), here) | more | charged
         show_json(whole | {"charge": charge if difference.payment_id else None})
         return
-    typer.echo(_said(subscription))
+    typer.echo(said_of(subscription))
     if changed.carried_out is not None or changed.proration is not None:
-        typer.echo(f"at once it is of {subscription.package.terms.name}, {_price(subscription.package.terms)}")
-    _tell_difference(changed, difference, preview=preview)
+        typer.echo(f"at once it is of {subscription.package.terms.name}, {price_of(subscription.package.terms)}")
+    tell_difference(changed, difference, preview=preview)
     if changed.replaced is not None:
-        note(f"this takes the place of: {_CHANGES[changed.replaced.type]}")
+        note(f"this takes the place of: {CHANGES[changed.replaced.type]}")
     if preview:
         note("this is a preview: nothing was changed")
-
-
-def _tell_difference(changed: Changed, difference: Difference, *, preview: bool) -> None:
-    """Say what the rest of the period costs more, or less, and when that is charged."""
-    currency = changed.subscription.package.terms.currency
-    amount = f"{written(difference.amount, currency)} {currency}"
-    if difference.is_open:
-        typer.echo(f"the bank has not said yet whether it takes {amount}: the plan changes once that is paid")
-    elif difference.amount:
-        named = f", payment {difference.payment_id}" if difference.payment_id else ""
-        typer.echo(f"{amount} for the rest of the period {'would be' if preview else 'is'} charged now{named}")
-    elif difference.taken_up:
-        taken = f"{written(difference.taken_up, currency)} {currency}"
-        typer.echo(f"{taken} were charged for it before and forgotten: they count, and nothing is charged")
-    elif changed.proration is not None:
-        besides = written(changed.proration.amount, currency)
-        typer.echo(f"its next charge has {besides} besides for the rest of the period (less than 0 is a credit)")
-
-
-_CHANGES = {
-    ChangeType.CANCEL: "it was to end with its period",
-    ChangeType.PLAN: "it was to change its plan with its next period",
-    ChangeType.RESUME: "it was paused",
-}
-
-
-def _said(subscription: Subscription) -> str:
-    """How a subscription stands, in a sentence."""
-    named, change = f"subscription {subscription.id}", subscription.change
-    if not subscription.running:
-        return f"{named} is {subscription.state}; nothing is charged any more"
-    if change is None:
-        return f"{named} is {subscription.state}, and next charged {shown(subscription.date_next)}"
-    if change.type is ChangeType.CANCEL:
-        return f"{named} ends {shown(change.due_at)}; nothing is charged any more"
-    if change.package is not None:
-        return f"{named} goes on {shown(change.due_at)} as {change.package.terms.name}, {_price(change.package.terms)}"
-    if change.due_at is None:
-        return f"{named} is paused until it is resumed"
-    return f"{named} is paused until {shown(change.due_at)}, and next charged {shown(subscription.charged_next_at)}"
 
 
 @app.command(epilog="Example: paydesk subscription missed 1 --charge-all")
@@ -336,7 +303,7 @@ def _row(subscription: Subscription) -> tuple[object, ...]:
         _mode(subscription),
         subscription.state,
         subscription.package.terms.sku_id,
-        _price(subscription.package.terms),
+        price_of(subscription.package.terms),
         subscription.email,
         subscription.paid_number_counter,
         subscription.failures,
@@ -353,7 +320,7 @@ def _facts(seen: SeenSubscription, here: Deployment) -> list[tuple[str, object]]
         ("mode", _mode(subscription)),
         ("state", subscription.state),
         ("package", f"{terms.name} ({terms.sku_id})"),
-        ("price", _price(terms)),
+        ("price", price_of(terms)),
         ("trial", f"{terms.trial.period.length} {terms.trial.period.unit}" if terms.trial else None),
         ("payments at most", terms.limit or None),
         ("customer", subscription.email),
@@ -365,7 +332,7 @@ def _facts(seen: SeenSubscription, here: Deployment) -> list[tuple[str, object]]
         ("last paid", subscription.date_paid),
         ("next charge", subscription.date_next),
         ("ends", subscription.date_end),
-        ("to come", _said(subscription) if subscription.change else None),
+        ("to come", said_of(subscription) if subscription.change else None),
         ("cancelled", subscription.date_cancelled),
         ("cancelled by", subscription.cancelled_by),
         ("stopped", subscription.date_stopped),
@@ -376,8 +343,3 @@ def _facts(seen: SeenSubscription, here: Deployment) -> list[tuple[str, object]]
 
 def _mode(subscription: Subscription) -> str:
     return "live" if subscription.live else "test"
-
-
-def _price(terms: Terms) -> str:
-    price = price_text(terms.price, terms.currency)
-    return f"{price} {terms.currency} every {terms.period.length} {terms.period.unit}"

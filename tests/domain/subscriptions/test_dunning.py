@@ -27,7 +27,8 @@ from paydesk.domain.merchants.merchant import change_merchant
 from paydesk.domain.subscriptions.changing import carry_out_due, resume
 from paydesk.domain.subscriptions.dunning import LONGEST_WAIT, Dunning, dunning_of, parse_delays
 from paydesk.domain.subscriptions.ending import cancel, expire_due
-from paydesk.domain.subscriptions.lifecycle import Subscription, begin, failed, tried_at_once
+from paydesk.domain.subscriptions.failing import failed, tried_at_once
+from paydesk.domain.subscriptions.lifecycle import Subscription, begin
 from paydesk.domain.subscriptions.subscription_terms import Package
 
 DOCS = (Path(__file__).parents[3] / "docs" / "integrate.md").read_text()

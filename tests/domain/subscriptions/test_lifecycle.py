@@ -13,17 +13,8 @@ from tests.lengths import at_length
 from tests.shopfront import MONTHLY
 
 from paydesk.core.periods import Period
-from paydesk.domain.subscriptions.lifecycle import (
-    Subscription,
-    begin,
-    cancelled,
-    expired,
-    failed,
-    paid,
-    refused,
-    tried_at_once,
-    undecided,
-)
+from paydesk.domain.subscriptions.failing import failed, refused, tried_at_once, undecided
+from paydesk.domain.subscriptions.lifecycle import Subscription, begin, cancelled, expired, paid
 from paydesk.domain.subscriptions.retry_times import MOST_RETRIES, RETRY_AFTER
 from paydesk.domain.subscriptions.states import SUBSCRIPTION_TRANSITIONS, SubscriptionState
 from paydesk.domain.subscriptions.subscription_terms import Package, Terms, Trial

@@ -28,7 +28,8 @@ from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.janitor import settle_due
 from paydesk.domain.subscriptions import failed_renewals
 from paydesk.domain.subscriptions.ending import expire_due
-from paydesk.domain.subscriptions.lifecycle import Subscription, failed
+from paydesk.domain.subscriptions.failing import failed
+from paydesk.domain.subscriptions.lifecycle import Subscription
 
 __all__ = ["database", "database_url"]
 

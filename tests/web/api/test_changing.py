@@ -317,3 +317,23 @@ async def test_an_unknown_charge_is_a_202_until_the_bank_has_said(
     data = answer.json()["data"]
     assert (answer.status_code, data["charge"]["status"], data["price"]) == (200, "successful", "30.00")
     assert await club.problems() == []
+
+
+async def test_another_period_begins_now_if_its_charge_is_asked_for(
+    web: httpx.AsyncClient, club: Till, member: Subscription, headers: dict[str, str]
+) -> None:
+    wish = {"price": "100.00", "period": "1y", "when": "now"}
+    for refused in (wish, {**wish, "proration_behavior": "next_charge"}):
+        answer = await web.post(path(member, "change"), json=refused, headers=headers)
+        assert (answer.status_code, "of another length" in answer.json()["message"]) == (409, True)
+    whole = await ask(web, member, "change", headers, **wish, proration_behavior="none", preview=True)
+    assert (whole["charged_now"], whole["balance"], whole["next_charge_amount"]) == ("100.00", 0, "100.00")
+    wish["proration_behavior"] = "charge_now"
+    seen = await ask(web, member, "change", headers, **wish, preview=True)
+    done = await ask(web, member, "change", headers, **wish)
+    assert done["charge"]["status"] == "successful"
+    for data in (seen, done):
+        assert (data["charged_now"], data["next_charge_amount"], data["counter"]) == ("90.00", "100.00", 2)
+        assert (data["prorated"] + 10, data["balance"]) == (data["balance"], data["prorated"] + 10)
+    assert seconds(member.date_next) + 300 * 86_400 < seen["next_charge_at"] <= done["next_charge_at"]
+    assert await club.problems() == []

@@ -33,7 +33,7 @@ from paydesk.domain.payments.outcomes import CHALLENGE_LOOK, PAGE_LOOK
 from paydesk.domain.payments.results import ConfirmWithBank, Refused, Unsettled
 from paydesk.domain.payments.states import PAGE_LEFT
 from paydesk.domain.payments.stored_cards import shown_brand
-from paydesk.domain.subscriptions.lifecycle import tried_at_once
+from paydesk.domain.subscriptions.failing import tried_at_once
 from paydesk.domain.subscriptions.rows import SubscriptionRow, subscription_of
 from paydesk.domain.subscriptions.states import CardChangeState
 

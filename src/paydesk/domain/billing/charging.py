@@ -168,6 +168,16 @@ class BillingRun:
         await self._record(list(zip(charges, answers, strict=True)))
         return len(charges)
 
+    async def charge_one(self, side: Side, subscription_id: int) -> None:
+        """Charge one subscription that is due, and record it; nothing if somebody else is at it.
+        Moves money.
+
+        Raises: Held.
+        """
+        await self._desk.gate.require()
+        charges = await self.claim([side], utc_now(), only=[subscription_id])
+        await self._record([(charge, await self._call(charge)) for charge in charges])
+
     async def _sides(self, real_now: datetime) -> list[Side]:
         """The next sides that have something due;
         moves the place on, or back to the start at the end of a round.
@@ -180,12 +190,14 @@ class BillingRun:
         self._after = (rows[-1].merchant_id, rows[-1].live) if len(rows) == most else FIRST
         return [Side(Shop(row.merchant_id, row.live), row.shop_now) for row in rows if row.due]
 
-    async def claim(self, sides: Sequence[Side], real_now: datetime) -> list[ClaimedRenewal]:
-        """Claim due subscriptions, an equal share of each side, and commit the intents.
-        Moves no money.
+    async def claim(
+        self, sides: Sequence[Side], real_now: datetime, only: Sequence[int] | None = None
+    ) -> list[ClaimedRenewal]:
+        """Claim due subscriptions, an equal share of each side (or `only` those that are named),
+        and commit the intents. Moves no money.
         """
         not_after = real_now + KEY_LIFETIME
-        rows = await self._begin(sides, not_after=not_after, lookup_at=real_now + FIRST_LOOK)
+        rows = await self._begin(sides, not_after=not_after, lookup_at=real_now + FIRST_LOOK, named=only)
 
         async def opened(row: RenewalRow) -> ClaimedRenewal:
             return self._charge(row, not_after)
@@ -196,7 +208,9 @@ class BillingRun:
         await set_aside(self._desk.database, worked, _named, doing="its card can't be read, so it is not charged")
         return worked.results
 
-    async def _begin(self, sides: Sequence[Side], *, not_after: datetime, lookup_at: datetime) -> list[RenewalRow]:
+    async def _begin(
+        self, sides: Sequence[Side], *, not_after: datetime, lookup_at: datetime, named: Sequence[int] | None
+    ) -> list[RenewalRow]:
         """Commit the intents; a subscription whose intent can't be written is set aside,
         and stops no other.
         """
@@ -210,9 +224,8 @@ class BillingRun:
 
         async def begin(only: Sequence[int] | None) -> list[RenewalRow]:
             keys = {"pads": self._desk.pads, "not_after": not_after, "lookup_at": lookup_at}
-            begun = queries.begin_renewals(
-                database, **asked, **keys, per_side=per_side, most=self.pace.batch, only=only
-            )
+            ids = named if only is None else only
+            begun = queries.begin_renewals(database, **asked, **keys, per_side=per_side, most=self.pace.batch, only=ids)
             return await records_of(RenewalRow, begun)
 
         async def due() -> list[DueRow]:

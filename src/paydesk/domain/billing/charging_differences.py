@@ -3,6 +3,9 @@
 It is a charge that is not a period: an order of its own, under the same rules as every charge. The
 plan changes with its approval, in the same statement (`difference_is_paid` of the schema), whoever
 hears of that; until then the subscription waits, and is neither charged nor changed.
+
+Where another period begins with the plan (in a trial, and for periods of another length) the order
+takes what that period costs, less the credit; the renewal that then is due, at once, is covered.
 """
 
 from __future__ import annotations
@@ -15,13 +18,9 @@ from functools import partial
 import msgspec
 import structlog
 
-from paydesk.adapters.acquirers.interface import (
-    Acquirer,
-)
-from paydesk.adapters.acquirers.purchases import CardDetails, Purchase
-from paydesk.adapters.vault import Sealed
+from paydesk.adapters.acquirers.purchases import Purchase
 from paydesk.core.clock import utc_now
-from paydesk.core.errors import Busy, Conflict, NotFound, Unavailable, Unsure
+from paydesk.core.errors import Busy, Conflict, Held, NotFound, Unsure
 from paydesk.core.money import minor_digits
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.records import record_if_any, record_of
@@ -29,16 +28,24 @@ from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import settle_alarms
 from paydesk.domain.billing.calling import Begun, call_and_record
+from paydesk.domain.billing.charged_cards import find_charged_card
+from paydesk.domain.billing.charging import BillingRun, Side
 from paydesk.domain.billing.charging_saved import NotCharged
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import FIRST_LOOK, KEY_LIFETIME, Desk
 from paydesk.domain.payments.forgotten_purchases import Wish
 from paydesk.domain.payments.marking import BegunAttempt, difference_mark
-from paydesk.domain.payments.stored_cards import CARD_NUMBER
 from paydesk.domain.subscriptions.changing import Changed
-from paydesk.domain.subscriptions.changing_plans import Plan, PlanAtOnce, Prorating, change_plan, plan_at_once
+from paydesk.domain.subscriptions.changing_plans import (
+    Plan,
+    PlanAtOnce,
+    begins_anew,
+    change_plan,
+    plan_at_once,
+    put_at_once,
+)
 from paydesk.domain.subscriptions.ending import READ_AGAIN, find_row
-from paydesk.domain.subscriptions.lifecycle import Canceller
+from paydesk.domain.subscriptions.lifecycle import Canceller, paid
 from paydesk.domain.subscriptions.prorating import Proration, least_charge
 from paydesk.domain.subscriptions.rows import subscription_of
 
@@ -79,24 +86,6 @@ class _Place:
     attempt_id: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Card:
-    """What a subscription is charged by."""
-
-    acquirer: str
-    network_reference: str
-    date_start: datetime
-    card_id: int
-    number_sealed: bytes | None = field(repr=False)
-    vault_key_id: str
-    exp_month: int
-    exp_year: int
-    holder: str
-    refused_as: str
-    stored_reference: str = field(repr=False)
-    suspended: bool
-
-
 class _Known(msgspec.Struct, frozen=True):
     """A difference that was begun, and what became of it."""
 
@@ -113,6 +102,7 @@ class _Known(msgspec.Struct, frozen=True):
     new_price: Decimal
     given_back: Decimal
     amount: Decimal
+    begins: bool
     payment_id: int
     decline_reason: str | None
 
@@ -127,7 +117,8 @@ class AtOnce:
     """Which subscription is to be of which other terms now, and by whose wish.
 
     `request_key` is the caller's own name for it: who sends it again gets what became of it. `now`
-    is the shop's time, UTC; a `preview` moves nothing.
+    is the shop's time, UTC; a `preview` moves nothing. Where another period begins what is unused
+    of the one before is `credited`, or not; without it any other change is not prorated.
     """
 
     subscription_id: int
@@ -135,6 +126,7 @@ class AtOnce:
     by: Canceller
     now: datetime
     request_key: str | None = None
+    credited: bool = True
     preview: bool = False
 
 
@@ -148,9 +140,13 @@ async def change_and_charge(desk: Desk, shop: Shop, wish: AtOnce) -> ChangedAtOn
     Raises: as `change_plan` at once; NotCharged if the bank declined, and nothing has changed;
         Conflict for what is paid by direct debit; Held; Unavailable; Unsure.
     """
+    database = desk.database
+    if not wish.credited and not await begins_anew(database, shop, wish.subscription_id, wish.plan):
+        named = (database, shop, wish.subscription_id, wish.plan)
+        return ChangedAtOnce(await change_plan(*named, by=wish.by, now=wish.now, at_once=True, preview=wish.preview))
     if not wish.preview:
-        if known := await _by_key(desk.database, shop, wish):
-            return await _again(desk.database, shop, known, wish)
+        if known := await _by_key(database, shop, wish):
+            return await _again(database, shop, known, wish)
         await desk.gate.require()
     for _ in range(READ_AGAIN):
         if done := await _tried(desk, shop, wish):
@@ -161,19 +157,21 @@ async def change_and_charge(desk: Desk, shop: Shop, wish: AtOnce) -> ChangedAtOn
 async def _tried(desk: Desk, shop: Shop, wish: AtOnce) -> ChangedAtOnce | None:
     """What came of the wish for the subscription as it stands; None if it has changed meanwhile."""
     database, of = desk.database, wish.subscription_id
-    planned = await plan_at_once(database, shop, of, wish.plan, by=wish.by, now=wish.now, preview=wish.preview)
+    plan = partial(plan_at_once, by=wish.by, now=wish.now, credited=wish.credited, preview=wish.preview)
+    planned = await plan(database, shop, of, wish.plan)
     if planned is None:
         return ChangedAtOnce(await _unchanged(database, shop, of))
     place = await _place(database, shop, of)
-    if place.forgotten is None and not planned.due:
-        later = partial(change_plan, at_once=True, prorating=Prorating.NEXT_CHARGE)
-        changed = await later(database, shop, of, wish.plan, by=wish.by, now=wish.now, preview=wish.preview)
-        return ChangedAtOnce(changed)
     if wish.preview:
-        return ChangedAtOnce(_changed(planned), _previewed(planned, place))
+        return ChangedAtOnce(_foreseen(planned, now=wish.now), _previewed(planned, place))
+    if place.forgotten is None and not planned.due:
+        if not await put_at_once(database, shop, planned, now=wish.now):
+            return None
+        return await _done(desk, shop, planned, Difference(), wish)
     if place.forgotten is not None:
-        taken_up = await _take_up(database, shop, planned, place, wish)
-        return ChangedAtOnce(_changed(planned), Difference(taken_up=place.forgotten)) if taken_up else None
+        if not await _take_up(database, shop, planned, place, wish):
+            return None
+        return await _done(desk, shop, planned, Difference(taken_up=place.forgotten), wish)
     if begun := await _begin(desk, shop, planned, place, wish):
         return await _charge(desk, shop, planned, begun, wish)
     known = await _by_key(database, shop, wish)
@@ -184,6 +182,35 @@ def _changed(planned: PlanAtOnce) -> Changed:
     step = planned.step
     replaced = subscription_of(planned.row).change
     return Changed(step.version, replaced, carried_out=step.carried_out, proration=step.proration)
+
+
+def _foreseen(planned: PlanAtOnce, *, now: datetime) -> Changed:
+    """What would come of it; a period that begins is counted as paid."""
+    changed = _changed(planned)
+    if not planned.begins:
+        return changed
+    version = planned.step.version
+    return replace(changed, subscription=paid(version, version.next_period, at=now))
+
+
+async def _done(desk: Desk, shop: Shop, planned: PlanAtOnce, difference: Difference, wish: AtOnce) -> ChangedAtOnce:
+    """The plan is changed; a period that begins with it is due, and is renewed."""
+    changed = _changed(planned)
+    if planned.begins:
+        await _renew(desk, shop, wish)
+        now = await _unchanged(desk.database, shop, wish.subscription_id)
+        changed = replace(changed, subscription=now.subscription)
+    return ChangedAtOnce(changed, difference)
+
+
+async def _renew(desk: Desk, shop: Shop, wish: AtOnce) -> None:
+    """Renew a subscription whose period has just begun, for what its balance covers. A worker does
+    it if this fails. Moves money.
+    """
+    try:
+        await BillingRun(desk).charge_one(Side(shop, wish.now), wish.subscription_id)
+    except (*AWAY, Held):
+        log.warning("a period that has begun is left to the workers", subscription_id=wish.subscription_id)
 
 
 def _previewed(planned: PlanAtOnce, place: _Place) -> Difference:
@@ -213,6 +240,8 @@ def _noted(shop: Shop, planned: PlanAtOnce, wish: AtOnce) -> dict[str, object]:
         "renewal_at": version.date_next,
         "asked_by": wish.by,
         "proration": msgspec.json.encode(planned.proration).decode(),
+        "anchor": version.anchor if planned.begins else None,
+        "skipped": version.skipped if planned.begins else None,
         "charge_digits": minor_digits(currency),
         "least_charge": least_charge(currency),
     }
@@ -240,9 +269,8 @@ async def _begin(desk: Desk, shop: Shop, planned: PlanAtOnce, place: _Place, wis
 
     Raises: Conflict, Unavailable, Unsure.
     """
-    names = {"merchant_id": shop.merchant_id, "live": shop.live, "subscription_id": planned.row.id}
-    card = record_of(_Card, await queries.find_charged_card(desk.database, **names))
-    acquirer, opened = _chargeable(desk, shop, card)
+    card = await find_charged_card(desk.database, shop, planned.row.id)
+    acquirer, opened = card.opened(desk, shop)
     real_now = utc_now()
     not_after = real_now + KEY_LIFETIME
     try:
@@ -290,28 +318,6 @@ async def _begin(desk: Desk, shop: Shop, planned: PlanAtOnce, place: _Place, wis
     return Begun(begun, acquirer, asked)
 
 
-def _chargeable(desk: Desk, shop: Shop, card: _Card) -> tuple[Acquirer, CardDetails]:
-    """The acquirer that charges a subscription's card, and the card; its number stays in memory
-    only for the call.
-
-    Raises: Conflict, Unavailable, each saying why.
-    """
-    if card.suspended:
-        raise Conflict("this shop takes no payments at the moment")
-    if card.refused_as:
-        raise Conflict("the bank has refused this card for good; its customer has to give another one")
-    acquirer = desk.acquirers.get(card.acquirer)
-    kept = card.stored_reference or (acquirer is not None and acquirer.keeps_cards)
-    if acquirer is None or (card.number_sealed is None and not kept):
-        raise Unavailable(f"what keeps this card, {card.acquirer}, is not set up any more")
-    number = ""
-    if not kept and card.number_sealed is not None:
-        sealed = Sealed(card.vault_key_id, card.number_sealed)
-        named = {"merchant_id": shop.merchant_id, "row_id": card.card_id}
-        number = desk.vault.open(sealed, purpose=CARD_NUMBER, **named).decode()
-    return acquirer, CardDetails(number, card.exp_month, card.exp_year, card.holder)
-
-
 async def _charge(desk: Desk, shop: Shop, planned: PlanAtOnce, begun: Begun, wish: AtOnce) -> ChangedAtOnce:
     """Ask the acquirer, and say what became of it. Moves money. Raises: NotCharged."""
     await call_and_record(desk, shop, begun, now=wish.now)
@@ -320,6 +326,8 @@ async def _charge(desk: Desk, shop: Shop, planned: PlanAtOnce, begun: Begun, wis
         known = await _known(desk.database, shop, attempt_id=begun.report.attempt_id)
         if known is None:
             raise NotFound("the test side was started anew, and this charge is gone with it")
+        if planned.begins and known.state == "paid":
+            await _renew(desk, shop, wish)
         done = await _same(desk.database, shop, known, wish)
     except AWAY:
         whole = Difference(begun.report.amount, begun.report.payment_id, is_open=True)

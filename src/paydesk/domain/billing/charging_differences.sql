@@ -23,7 +23,7 @@ select o.merchant_order_id, p.amount as forgotten, p.id as payment_id, p.attempt
    and p.paid_at is not null
  where s.merchant_id = :merchant_id and s.live = :live and s.id = :subscription_id;
 
--- name: begin_difference(merchant_id, live, subscription_id, revision, merchant_order_id, amount, request_key, package_version_id, renewal_at, asked_by, proration, charge_digits, least_charge, pads, not_after, lookup_at, now)^
+-- name: begin_difference(merchant_id, live, subscription_id, revision, merchant_order_id, amount, request_key, package_version_id, renewal_at, asked_by, proration, anchor, skipped, charge_digits, least_charge, pads, not_after, lookup_at, now)^
 -- The intent, committed before the acquirer is called: payment, attempt, what becomes of the plan, and the mark that a
 -- charge is in flight stand or fall together. The subscription must be of the revision that the difference was worked out
 -- from, with nothing in flight, nobody may have given back more of the period's payment since, and its merchant may not be
@@ -35,7 +35,7 @@ with was as materialized (
       from subscription s
       join merchant m on m.id = s.merchant_id and not (s.live and m.suspended_at is not null)
      where s.merchant_id = :merchant_id and s.live = :live and s.id = :subscription_id and s.revision = :revision
-       and s.state = 'Active' and s.charging_attempt_id is null and s.failures = 0
+       and s.state in ('Trial', 'Active') and s.charging_attempt_id is null and s.failures = 0
        and can_be_prorated(s.merchant_id, s.live, s.id, s.next_period, (:proration::jsonb ->> 'given_back')::numeric)
        for update of s
 ), held as (
@@ -76,10 +76,11 @@ with was as materialized (
 ), noted as (
     insert into subscription_difference (merchant_id, live, attempt_id, subscription_id, request_key, package_version_id,
                                          renewal_at, asked_by, charged, charge_digits, least_charge, period_number,
-                                         began_at, ends_at, at, old_price, new_price, given_back, amount)
+                                         began_at, ends_at, at, old_price, new_price, given_back, amount, anchor,
+                                         skipped)
     select k.merchant_id, k.live, k.attempt_id, :subscription_id, :request_key, :package_version_id, :renewal_at,
            :asked_by, k.amount, :charge_digits, :least_charge, n.period_number, n.began_at, n.ends_at, n.at,
-           n.old_price, n.new_price, n.given_back, n.amount
+           n.old_price, n.new_price, n.given_back, n.amount, :anchor::timestamptz, :skipped::integer
       from keyed k
      cross join jsonb_to_record(:proration::jsonb)
         as n (period_number integer, began_at timestamptz, ends_at timestamptz, at timestamptz, old_price numeric,
@@ -110,32 +111,24 @@ select k.idempotency_key, k.number, was.key_tag, d.tag as deployment, d.epoch, k
  cross join deployment d
  cross join lateral fees_in(k.merchant_id, k.currency) f;
 
--- name: find_charged_card(merchant_id, live, subscription_id)^
--- The card that a subscription is charged by, and whether its merchant may charge at all.
-select s.acquirer, s.network_reference, s.date_start, c.id as card_id, c.number_sealed, c.vault_key_id, c.exp_month,
-       c.exp_year, c.holder, c.refused_as, c.stored_reference, s.live and m.suspended_at is not null as suspended
-  from subscription s
-  join merchant m on m.id = s.merchant_id
-  join card c on c.merchant_id = s.merchant_id and c.live = s.live and c.id = s.card_id
- where s.merchant_id = :merchant_id and s.live = :live and s.id = :subscription_id;
-
--- name: take_up_difference(merchant_id, live, subscription_id, revision, attempt_id, request_key, package_version_id, renewal_at, asked_by, proration, charge_digits, least_charge)$
+-- name: take_up_difference(merchant_id, live, subscription_id, revision, attempt_id, request_key, package_version_id, renewal_at, asked_by, proration, anchor, skipped, charge_digits, least_charge)$
 -- A difference that our database has forgotten was paid, as the acquirer's list says: what it took counts for the one that
 -- is asked for now, by the same rules, and nobody is charged.
 with was as materialized (
     select s.merchant_id, s.live, s.id
       from subscription s
      where s.merchant_id = :merchant_id and s.live = :live and s.id = :subscription_id and s.revision = :revision
-       and s.state = 'Active' and s.charging_attempt_id is null and s.failures = 0
+       and s.state in ('Trial', 'Active') and s.charging_attempt_id is null and s.failures = 0
        and can_be_prorated(s.merchant_id, s.live, s.id, s.next_period, (:proration::jsonb ->> 'given_back')::numeric)
        for update of s
 )
 insert into subscription_difference (merchant_id, live, attempt_id, subscription_id, request_key, package_version_id,
                                      renewal_at, asked_by, charged, charge_digits, least_charge, period_number,
-                                     began_at, ends_at, at, old_price, new_price, given_back, amount)
+                                     began_at, ends_at, at, old_price, new_price, given_back, amount, anchor,
+                                     skipped)
 select was.merchant_id, was.live, p.attempt_id, was.id, :request_key, :package_version_id, :renewal_at, :asked_by,
        p.amount, :charge_digits, :least_charge, n.period_number, n.began_at, n.ends_at, n.at, n.old_price, n.new_price,
-       n.given_back, n.amount
+       n.given_back, n.amount, :anchor::timestamptz, :skipped::integer
   from was
   join payment_attempt a on a.merchant_id = was.merchant_id and a.live = was.live and a.id = :attempt_id
   join payment p on p.merchant_id = a.merchant_id and p.live = a.live and p.id = a.payment_id and p.attempt_id = a.id
@@ -152,7 +145,8 @@ select difference_is_paid(:merchant_id, :live, :attempt_id, :now)::text;
 -- name: find_difference(merchant_id, live, request_key, attempt_id)^
 -- What became of a difference, by its caller's key or by its attempt.
 select d.subscription_id, d.attempt_id, d.state, d.charged, d.package_version_id, d.period_number, d.began_at, d.ends_at,
-       d.at, d.old_price, d.new_price, d.given_back, d.amount, a.payment_id, a.decline_reason
+       d.at, d.old_price, d.new_price, d.given_back, d.amount, d.anchor is not null as begins,
+       a.payment_id, a.decline_reason
   from subscription_difference d
   join payment_attempt a on a.merchant_id = d.merchant_id and a.live = d.live and a.id = d.attempt_id
  where d.merchant_id = :merchant_id and d.live = :live

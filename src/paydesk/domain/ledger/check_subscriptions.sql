@@ -238,7 +238,9 @@ select 'subscription_proration', n.merchant_id, n.change_id,
     on c.merchant_id = n.merchant_id and c.id = n.change_id and c.subscription_id = n.subscription_id
   left join package_version v on v.merchant_id = c.merchant_id and v.id = c.package_version_id
  where (:merchant_id::bigint is null or n.merchant_id = :merchant_id)
-   and (c.type, c.state, v.price, c.period_number) is distinct from ('change', 'done', n.new_price, n.period_number + 1)
+   and ((c.type, c.state, c.period_number) is distinct from ('change', 'done', n.period_number + 1)
+        or case when n.begins then n.new_price not in (0, greatest(n.old_price - n.given_back, 0))
+                else v.price is distinct from n.new_price end)
  union all
 select 'subscription_difference', d.merchant_id, d.attempt_id,
        format('is %s, %s of %s, but its attempt is %s, its payment of %s paid at %s, in flight is %s, and its change came to '

@@ -11,7 +11,6 @@ from decimal import Decimal
 import msgspec
 
 from paydesk.core.errors import Conflict
-from paydesk.core.periods import occurrence
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any
 from paydesk.database.statements import load_statements
@@ -66,6 +65,23 @@ def prorated(current: Subscription, paid: PaidPeriod, price: Decimal, *, now: da
     Raises: Conflict if the subscription is not the one any more whose payment was read, or a
         difference that was charged within the period was given back.
     """
+    latest = replace(_until_now(current, paid, now=now), new_price=price)
+    return replace(latest, amount=difference(paid.prorations, latest))
+
+
+def given_up(current: Subscription, paid: PaidPeriod, *, credited: bool, now: datetime) -> Proration:
+    """What comes of the period that is paid, or the trial, if another one begins now: its unused
+    share is a credit, or nothing.
+
+    Raises: as `prorated`.
+    """
+    latest = _until_now(current, paid, now=now)
+    latest = replace(latest, new_price=Decimal(0) if credited else latest.kept, begins=True)
+    return replace(latest, amount=difference(paid.prorations, latest))
+
+
+def _until_now(current: Subscription, paid: PaidPeriod, *, now: datetime) -> Proration:
+    """The period that runs as it was paid, without what comes now. Raises: Conflict."""
     if paid.given_back_since:
         raise Conflict(
             f"of what an earlier change of subscription {current.id} charged in this period some was given back, so "
@@ -73,15 +89,14 @@ def prorated(current: Subscription, paid: PaidPeriod, price: Decimal, *, now: da
         )
     if paid.revision != current.revision:
         raise Conflict(f"subscription {current.id} has changed just now; try again")
-    period, earlier = current.package.terms.period, paid.prorations
-    began_at = occurrence(current.anchor, period, current.next_period - 2 + current.skipped, current.time_zone)
-    latest = Proration(
+    earlier = paid.prorations
+    price = earlier[-1].new_price if earlier else paid.price
+    return Proration(
         period_number=current.next_period - 1,
-        began_at=began_at,
+        began_at=current.period_began_at,
         ends_at=current.paid_until,
         at=now,
-        old_price=earlier[-1].new_price if earlier else paid.price,
+        old_price=price,
         new_price=price,
         given_back=paid.given_back - counted_back(earlier),
     )
-    return replace(latest, amount=difference(earlier, latest))

@@ -56,14 +56,14 @@ with fresh as (
      where named.made_id is not null
 ), prorated as (
     insert into subscription_proration (merchant_id, live, subscription_id, change_id, period_number, began_at, ends_at,
-                                        at, old_price, new_price, given_back, amount)
+                                        at, old_price, new_price, given_back, amount, begins)
     select s.merchant_id, s.live, s.id, named.made_id, n.period_number, n.began_at, n.ends_at, n.at, n.old_price,
-           n.new_price, n.given_back, n.amount
+           n.new_price, n.given_back, n.amount, n.begins
       from moved s
      cross join named
      cross join jsonb_to_record(:proration::jsonb)
         as n (period_number integer, began_at timestamptz, ends_at timestamptz, at timestamptz, old_price numeric,
-              new_price numeric, given_back numeric, amount numeric)
+              new_price numeric, given_back numeric, amount numeric, begins boolean)
      where :proration::jsonb is not null
 ), passed_on as (
     select s.merchant_id, s.live, v.id, v.package_id, case when v.id = s.package_version_id then 1 else -1 end as more

@@ -15,11 +15,11 @@ from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.subscriptions.balances import PaidPeriod, find_paid_period, prorated
+from paydesk.domain.subscriptions.balances import PaidPeriod, find_paid_period, given_up, prorated
 from paydesk.domain.subscriptions.changes import Change, ChangeState, ChangeType
 from paydesk.domain.subscriptions.changing import Changed, Step, change, require_running, require_uncharged
 from paydesk.domain.subscriptions.ending import find_row
-from paydesk.domain.subscriptions.lifecycle import Canceller, Subscription, changing_plan, on_plan
+from paydesk.domain.subscriptions.lifecycle import Canceller, Subscription, begun_anew, changing_plan, on_plan
 from paydesk.domain.subscriptions.packages import agree_package, find_version
 from paydesk.domain.subscriptions.prorating import Proration, charge_for
 from paydesk.domain.subscriptions.rows import PackageRow, SubscriptionRow, package_of, subscription_of
@@ -29,6 +29,7 @@ from paydesk.domain.subscriptions.subscription_terms import SHORTEST_FOR_SLOW, P
 queries = load_statements(__package__ or "")
 changes = load_statements(__package__ or "", "changing.sql")
 
+TOO_MANY = "subscription {id} has had too many payments for a calendar in such periods; begin another one"
 NEW = 0
 """The ids of a package version that does not exist yet."""
 
@@ -103,7 +104,10 @@ async def change_plan(
 
 @dataclass(frozen=True, slots=True)
 class PlanAtOnce:
-    """Another plan that a subscription may have now: `row` as it stands, and what it comes to."""
+    """Another plan that a subscription may have now: `row` as it stands, and what it comes to.
+
+    With one that `begins` a period at once, that period is what is charged.
+    """
 
     row: SubscriptionRow
     step: Step
@@ -116,10 +120,16 @@ class PlanAtOnce:
         return self.step.proration
 
     @property
+    def begins(self) -> bool:
+        """Whether another period begins now."""
+        return self.proration.begins
+
+    @property
     def due(self) -> Decimal:
         """What there is to charge now, the balance included."""
-        currency = self.step.version.package.terms.currency
-        return charge_for(Decimal(0), self.paid.balance + self.proration.amount, currency)
+        terms = self.step.version.package.terms
+        price = terms.price if self.begins else Decimal(0)
+        return charge_for(price, self.paid.balance + self.proration.amount, terms.currency)
 
 
 async def plan_at_once(
@@ -130,12 +140,17 @@ async def plan_at_once(
     *,
     by: Canceller,
     now: datetime,
+    credited: bool = True,
     preview: bool = False,
 ) -> PlanAtOnce | None:
     """What another plan from now on comes to, for who charges it; None if the subscription is on
     it. Its terms are written down, unless it is a preview. Moves no money.
 
-    Raises: as `change_plan` at once; Conflict also if it is charged by what takes days.
+    In a trial, and for periods of another length, another period begins now, and what is unused of
+    the one before is `credited`, or not.
+
+    Raises: as `change_plan` at once, but for those two; Conflict also if it is charged by what
+        takes days.
     """
     row = await find_row(database, shop, subscription_id)
     current = subscription_of(row)
@@ -145,9 +160,10 @@ async def plan_at_once(
             f"subscription {subscription_id} is paid by direct debit, which takes some days, so nothing can be charged "
             f"at once: leave it to the next charge ({Prorating.NEXT_CHARGE})"
         )
-    paid = await _paid(database, shop, current)
+    paid = await find_paid_period(database, shop, current.id) if current.running else None
     known = await find_version(database, shop, terms)
-    step = _choose_now(paid, known or Package(NEW, NEW, terms, 0), current.package.version_id, current, by=by, now=now)
+    choose = partial(_choose_charged, paid, version_id=current.package.version_id, by=by, now=now, credited=credited)
+    step = choose(package=known or Package(NEW, NEW, terms, 0), current=current)
     if step is None:
         return None
     await require_uncharged(database, row)
@@ -156,9 +172,32 @@ async def plan_at_once(
         await agree_package(database, shop, terms, now=now)
         known = await find_version(database, shop, terms)
         assert known is not None, "it was agreed just now"
-        step = _choose_now(paid, known, current.package.version_id, current, by=by, now=now)
+        step = choose(package=known, current=current)
         assert step is not None, "it is the same as before"
     return PlanAtOnce(row, step, paid)
+
+
+async def begins_anew(database: Database, shop: Shop, subscription_id: int, plan: Plan) -> bool:
+    """Whether another period would begin with another plan at once: in a trial, and for periods of
+    another length. Raises: NotFound, Malformed.
+    """
+    current = subscription_of(await find_row(database, shop, subscription_id))
+    return _begins(current, await _terms(database, shop, current, plan))
+
+
+def _begins(current: Subscription, terms: Terms) -> bool:
+    return current.state is SubscriptionState.TRIAL or terms.period != current.package.terms.period
+
+
+async def put_at_once(database: Database, shop: Shop, planned: PlanAtOnce, *, now: datetime) -> bool:
+    """Whether the plan is changed for which there is nothing to charge now, as the subscription
+    still stands as it was planned for. Moves no money.
+    """
+
+    def choose(current: Subscription) -> Step | None:
+        return planned.step if current.revision == planned.row.revision else None
+
+    return (await change(database, shop, planned.row.id, choose, now=now, preview=False)).moved
 
 
 async def _change_to(
@@ -194,9 +233,7 @@ def _choose(package: Package, version_id: int, current: Subscription, *, by: Can
     try:
         version = changing_plan(current, package, by=by, at=now)
     except (OverflowError, ValueError) as error:
-        raise Conflict(
-            f"subscription {current.id} has had too many payments for a calendar in such periods; begin another one"
-        ) from error
+        raise Conflict(TOO_MANY.format(id=current.id)) from error
     return Step(version, ChangeState.REPLACED)
 
 
@@ -221,15 +258,45 @@ def _choose_now(
         raise Conflict(f"subscription {current.id} is on that plan: undo what is to come")
     _require_possible(current, package, version_id, now)
     if current.state is SubscriptionState.TRIAL:
-        raise Conflict(f"subscription {current.id} is in its trial, which runs to its end: change it with its period")
+        raise Conflict(
+            f"subscription {current.id} is in its trial, which runs to its end: change it with its period, or have the "
+            "first period begin and be charged now"
+        )
     if package.terms.period != current.package.terms.period:
         raise Conflict(
             f"periods of subscription {current.id} would be of another length, and the one that is paid is not over: "
-            "change it with its period"
+            "change it with its period, or have another period begin and be charged now"
         )
     change = Change(ChangeType.PLAN, now, now, by, package)
     proration = prorated(current, paid, package.terms.price, now=now) if paid is not None else None
     return Step(on_plan(current, package), ChangeState.REPLACED, carried_out=change, proration=proration)
+
+
+def _choose_charged(
+    paid: PaidPeriod | None,
+    *,
+    package: Package,
+    version_id: int,
+    current: Subscription,
+    by: Canceller,
+    now: datetime,
+    credited: bool,
+) -> Step | None:
+    """The step to another package at once whose charge comes with it; None if it is on it, and
+    stays so. Raises: as `_choose_now`.
+    """
+    if not current.running or not _begins(current, package.terms):
+        return _choose_now(paid, package, version_id, current, by=by, now=now)
+    _require_unpaused(current)
+    _require_possible(current, package, version_id, now)
+    assert paid is not None, "what runs was paid"
+    change = Change(ChangeType.PLAN, now, now, by, package)
+    proration = given_up(current, paid, credited=credited, now=now)
+    try:
+        version = begun_anew(current, package, at=now)
+    except (OverflowError, ValueError) as error:
+        raise Conflict(TOO_MANY.format(id=current.id)) from error
+    return Step(version, ChangeState.REPLACED, carried_out=change, proration=proration)
 
 
 def _require_unpaused(current: Subscription) -> None:

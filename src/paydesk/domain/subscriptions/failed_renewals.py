@@ -20,7 +20,8 @@ from paydesk.domain.pingbacks import waking
 from paydesk.domain.pingbacks.destinations import Account, body_format, destination
 from paydesk.domain.pingbacks.payload import subscription_envelope
 from paydesk.domain.subscriptions.dunning import Dunning, dunning_of
-from paydesk.domain.subscriptions.lifecycle import Subscription, failed, refused, undecided
+from paydesk.domain.subscriptions.failing import failed, refused, undecided
+from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.rows import SubscriptionRow, as_rows, subscription_of
 from paydesk.domain.subscriptions.subscription_object import subscription_object
 

@@ -32,7 +32,8 @@ class Proration:
 
     `given_back` of what was paid for the period was refunded or charged back, and counts with this
     change for the first time. `amount` is put into the subscription's balance; a credit is less
-    than 0.
+    than 0. With a change that `begins` another period at once the rest of this one is given up: it
+    costs nothing from then on, or (without credit) what it cost.
     """
 
     period_number: int
@@ -43,6 +44,7 @@ class Proration:
     new_price: Decimal
     given_back: Decimal
     amount: Decimal = Decimal(0)
+    begins: bool = False
 
     @property
     def unused(self) -> Fraction:
@@ -52,10 +54,14 @@ class Proration:
         return Fraction(min(max(left, 0), whole), whole)
 
     @property
+    def kept(self) -> Decimal:
+        """What was paid for a whole period, and not given back."""
+        return max(self.old_price - self.given_back, Decimal(0))
+
+    @property
     def exact(self) -> Fraction:
         """What is new less what is given up, before rounding."""
-        kept = max(self.old_price - self.given_back, Decimal(0))
-        return (Fraction(self.new_price) - Fraction(kept)) * self.unused
+        return (Fraction(self.new_price) - Fraction(self.kept)) * self.unused
 
 
 def difference(earlier: Sequence[Proration], latest: Proration) -> Decimal:

@@ -72,6 +72,8 @@ def changed_shape(
         balance += prorated - difference.amount - difference.taken_up
     version = changed.subscription
     terms = version.as_charged_next.package.terms
+    if preview and changed.proration is not None and changed.proration.begins:
+        balance += terms.price
     at = version.charged_next_at
     shape = subscription_shape(replace(seen, subscription=version), portal_url)
     status = "processing" if difference.is_open else "successful"

@@ -52,7 +52,9 @@ _PRORATING = {
     "enum": [*Prorating],
     "default": str(Prorating.NONE),
     "description": "At once: nothing is charged or given back for the period that is paid, or the next charge has what "
-    "the rest of it costs more, or less, or that is charged now, and the plan changes once it is paid.",
+    "the rest of it costs more, or less, or that is charged now, and the plan changes once it is paid. In its trial, "
+    "and for periods of another length, `charge_now` begins another period, charged with what is unused of the one "
+    "before as a credit, and `none`, if it is said, without credit.",
 }
 _PLAN: Mapping[str, Mapping[str, object]] = {
     "package_version_id": {
@@ -162,6 +164,10 @@ async def post_change(
     once it is paid. What the bank declines is 402, and nothing has changed; 202 if it has not
     answered: then the plan changes when it turns out paid. Send an `Idempotency-Key`: asked again
     with it, the charge is made once. What is less than acquirers take waits in the balance.
+
+    In its trial (then also for the plan that it has), and for periods of another length, another
+    period begins with that, and its price is charged, less the unused share of what was paid for
+    the one before; with `"proration_behavior": "none"`, said so, the whole price is.
     """
     known = ("when", "proration_behavior", *_PLAN)
     return await _once(once, request, caller, services, subscription_id, _plan, *known)
@@ -280,7 +286,8 @@ async def _plan(asked: _Asked) -> Changed | ChangedAtOnce:
     when = asked.fields.get("when", _AT[0])
     if when not in _AT:
         raise Malformed(f"when is not one of {', '.join(_AT)}", "when")
-    prorating = _prorating(asked.fields.get("proration_behavior", str(Prorating.NONE)), when)
+    said = asked.fields.get("proration_behavior")
+    prorating = _prorating(str(Prorating.NONE) if said is None else said, when)
     given = {name: asked.fields[name] for name in _PLAN if name in asked.fields}
     version = given.pop("package_version_id", None)
     if not given and version is None:
@@ -288,8 +295,10 @@ async def _plan(asked: _Asked) -> Changed | ChangedAtOnce:
     if type(quantity := given.get("quantity")) is int:
         given |= {"quantity": str(quantity)}
     plan = Plan(_version_id(version), **{name: _text(value, name) for name, value in given.items()})
-    if prorating is Prorating.CHARGE_NOW:
-        at_once = AtOnce(asked.subscription_id, plan, by="api", request_key=asked.key, **asked.named)
+    # To begin a period, and charge it without credit, has to be said.
+    if prorating is Prorating.CHARGE_NOW or (when != _AT[0] and said is not None and prorating is Prorating.NONE):
+        charged = partial(AtOnce, by="api", request_key=asked.key, credited=prorating is Prorating.CHARGE_NOW)
+        at_once = charged(asked.subscription_id, plan, **asked.named)
         return await change_and_charge(asked.services.desk, asked.caller.shop, at_once)
     act = partial(change_plan, asked.services.desk.database, asked.caller.shop, prorating=prorating)
     return await act(asked.subscription_id, plan, by="api", at_once=when != _AT[0], **asked.named)
