@@ -80,9 +80,10 @@ def make(wanted: dict[str, Any], modules: Path) -> dict[str, str]:
 
     Raises: FrontEndError if one is not what was looked at.
     """
-    tabler, htmx, plot, plot_css = (_checked(modules / path, expected) for path, expected in wanted["sha256"].items())
+    tabler, tabler_rtl, htmx, plot, plot_css = (_checked(modules / path, expected) for path, expected in wanted["sha256"].items())
     return {
         "tabler.css": tabler,
+        "tabler-rtl.css": tabler_rtl,
         "tabler-auto.css": automatic_dark(tabler),
         "htmx.js": htmx,
         "uplot.js": plot,

@@ -23,6 +23,7 @@ from paydesk.web.portal import pages as portal
 
 PROMISED = ("ar", "de", "en", "es", "fr", "it", "ja", "pl", "pt", "tr", "vi", "zh")
 FOREIGN = [language for language in checkout.CATALOGUES.languages if language != "en"]
+CUSTOMERS_DOORS = [door for door in messages.doors() if door.name not in ("account", "console", "operator")]
 SHOWN_ATTRIBUTES = ("placeholder", "aria-label", "title", "alt")
 VOID = frozenset(["meta", "link", "input", "br", "img", "path", "circle", "rect", "option", "li", "th", "td", "tr"])
 WORD = re.compile(r"[A-Za-z]{2,}")
@@ -79,7 +80,7 @@ def english_words(language: str) -> frozenset[str]:
     """Words that only the English texts have, and no translation into the language."""
     english: list[str] = []
     translated: list[str] = []
-    for door in messages.doors():
+    for door in CUSTOMERS_DOORS:
         path = door / "locale" / language / "LC_MESSAGES" / f"{door.name}.po"
         with path.open("rb") as source:
             for message in read_po(source, locale=language):

@@ -25,10 +25,11 @@ from paydesk.web.account import wording as account_wording
 from paydesk.web.card_words import CARD_ERRORS, card_error
 from paydesk.web.checkout import pages as checkout
 from paydesk.web.checkout import wording as checkout_wording
-from paydesk.web.console import chargeback_words
-from paydesk.web.console.shell import pages_of, texts_for
+from paydesk.web.console import chargeback_words, shell
+from paydesk.web.console.shell import pages_of
 from paydesk.web.decline_words import READS_AS, notice_for
 from paydesk.web.mails.role_names import ROLE_NAMES
+from paydesk.web.mails.writing import CATALOGUES as MAIL_CATALOGUES
 from paydesk.web.operator import chargebacks
 from paydesk.web.portal import pages as portal
 from paydesk.web.portal import wording as portal_wording
@@ -113,4 +114,7 @@ def test_doors_say_alike_what_is_wrong_with_a_card(field: str, code: str) -> Non
 @pytest.mark.parametrize("role", Role)
 def test_pages_name_a_role_as_mails_do(role: Role, tmp_path: Path) -> None:
     (tmp_path / "role.html").write_text("{{ kit.role(role) }}")
-    assert pages_of(tmp_path).render("role.html", texts_for("en", None), role=role) == ROLE_NAMES[role]
+    pages = pages_of(tmp_path)
+    for language in shell.CATALOGUES.languages:
+        named = MAIL_CATALOGUES.texts_for(language).get(ROLE_NAMES[role])
+        assert pages.render("role.html", shell.CATALOGUES.texts_for(language), role=role) == named

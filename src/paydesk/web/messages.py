@@ -18,6 +18,9 @@ from babel.messages.extract import DEFAULT_KEYWORDS, extract_from_dir
 from babel.messages.pofile import read_po, write_po
 
 WEB = Path(__file__).parent
+_BENEATH = {"account": "console", "operator": "console"}
+"""Doors that leave to another package what it says already."""
+
 _METHODS = [("**.py", "python"), ("templates/**.html", "jinja2")]
 _OPTIONS = {"templates/**.html": {"newstyle_gettext": "true", "trimmed": "true", "silent": "false"}}
 _KEYWORDS = {**DEFAULT_KEYWORDS, "mark": None}
@@ -39,13 +42,25 @@ def extract(door: Path) -> Catalog:
     for folder, methods in ((door, _METHODS), (WEB, _shared_by(door))):
         for filename, _, text, comments, context in extract_from_dir(folder, methods, _OPTIONS, _KEYWORDS):
             found.add(text, None, [(filename, 0)], auto_comments=comments, context=context)
+    if door.name in _BENEATH:
+        _leave_out(found, extract(door.parent / _BENEATH[door.name]))
     return found
 
 
+def _leave_out(found: Catalog, others: Catalog) -> None:
+    """Take out of a catalogue what others have just so."""
+    for message in [one for one in found if one.id]:
+        known = others.get(message.id, message.context)
+        if known is not None and known.id == message.id:
+            found.delete(message.id, message.context)
+
+
 def _shared_by(door: Path) -> list[tuple[str, str]]:
-    """How the shared templates are read that the door's own bring onto its pages."""
+    """How the shared templates are read that the door's own bring onto its pages,
+    but for those that it has of its own.
+    """
     own = "".join(path.read_text() for path in door.glob("templates/**/*.html"))
-    shared = sorted(path.name for path in WEB.glob("templates/*.html"))
+    shared = sorted(path.name for path in WEB.glob("templates/*.html") if not (door / "templates" / path.name).exists())
     return [(f"templates/{name}", "jinja2") for name in shared if f'"{name}"' in own]
 
 

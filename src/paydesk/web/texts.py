@@ -156,10 +156,11 @@ def _with_minus(written: str) -> str:
 class Catalogues:
     """The translations of one door: every language that has a catalogue, and English."""
 
-    def __init__(self, folder: Path, domain: str) -> None:
+    def __init__(self, folder: Path, domain: str, *, beneath: Catalogues | None = None) -> None:
         """Find `folder/<language>/LC_MESSAGES/<domain>.po` of every language;
-        each is read when it is first spoken.
+        each is read when it is first spoken. A text that is not there is looked for `beneath`.
         """
+        self._beneath = beneath
         self._paths: dict[str, Path | None] = {SOURCE_LANGUAGE: None}
         for path in sorted(folder.glob(f"*/LC_MESSAGES/{domain}.po")):
             self._paths[path.parent.parent.name.replace("_", "-")] = path
@@ -183,7 +184,12 @@ class Catalogues:
         return self._chosen(language, _first_locale([*wanted, language]), _first_region(wanted))
 
     def _choose(self, language: str, locale: str, region: str) -> Texts:
-        return Texts(language, Locale.parse(locale), region, _translations(self._paths[language]))
+        return Texts(language, Locale.parse(locale), region, _translations(self._files(language)))
+
+    def _files(self, language: str) -> tuple[Path, ...]:
+        """Where a language's texts are looked for, in this order."""
+        own = self._paths.get(language)
+        return ((own,) if own else ()) + (self._beneath._files(language) if self._beneath else ())
 
 
 def preferred_languages(accept_language: str) -> list[str]:
@@ -219,12 +225,19 @@ def _first_region(tags: list[str]) -> str:
 
 
 @cache
-def _translations(path: Path | None) -> NullTranslations:
-    """Read a .po file, once; entries marked fuzzy don't count.
-    Without a file texts stay as they are.
+def _translations(paths: tuple[Path, ...]) -> NullTranslations:
+    """The texts of .po files, the first one's before the others';
+    without any they stay as they are.
     """
-    if path is None:
+    if not paths:
         return NullTranslations()
+    found = _translations_in(paths[0])
+    found.add_fallback(_translations(paths[1:]))
+    return found
+
+
+def _translations_in(path: Path) -> NullTranslations:
+    """Read a .po file; entries marked fuzzy don't count."""
     compiled = BytesIO()
     with path.open("rb") as source:
         catalogue = read_po(source)

@@ -28,7 +28,7 @@ def test_every_version_is_exact_and_no_host_is_named() -> None:
 
 
 def test_the_pages_find_the_files_of_others() -> None:
-    for name in ("tabler.css", "tabler-auto.css", "htmx.js", "uplot.js", "uplot.css"):
+    for name in ("tabler.css", "tabler-rtl.css", "tabler-auto.css", "htmx.js", "uplot.js", "uplot.css"):
         assert b"sourceMappingURL" not in ASSETS.find(name).content
 
 
@@ -60,4 +60,13 @@ def test_a_wheel_holds_them(tmp_path: Path) -> None:
     (wheel,) = tmp_path.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         held = {Path(name).name for name in archive.namelist() if "/console/static/vendor/" in name}
-    assert {"tabler.css", "tabler-auto.css", "htmx.js", "uplot.js", "uplot.css", "icons.json", "licences.txt"} <= held
+    assert {
+        "tabler.css",
+        "tabler-rtl.css",
+        "tabler-auto.css",
+        "htmx.js",
+        "uplot.js",
+        "uplot.css",
+        "icons.json",
+        "licences.txt",
+    } <= held

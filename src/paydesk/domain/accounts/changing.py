@@ -58,13 +58,14 @@ async def change_profile(
     time_zone: str | None = None,
 ) -> None:
     """Change name, language or time zone; None leaves one as it is.
+    An empty language leaves that to the browser.
 
     Raises: Malformed, SecondFactorNeeded.
     """
     require_open(session)
     changed = {
         "name": None if name is None else parse_name(name),
-        "language": None if language is None else parse_language(language),
+        "language": language and parse_language(language),
         "time_zone": None if time_zone is None else parse_time_zone(time_zone),
     }
     async with gate.database.acquire() as connection, connection.transaction():

@@ -29,7 +29,8 @@ _SIGNS = re.compile(r"[./\\@:。]+")
 @dataclass(frozen=True, slots=True)
 class Person:
     """Somebody who logs in; `second_factor` is whether one is set up,
-    `codes_left` counts unused recovery codes.
+    `codes_left` counts unused recovery codes. Until a language is chosen, it is what their browser
+    asked for.
     """
 
     id: int
@@ -40,6 +41,7 @@ class Person:
     codes_left: int
     operator: bool
     language: str
+    language_chosen: bool
     time_zone: str
     created_at: datetime
 
@@ -57,6 +59,7 @@ class AccountHolder:
     operator: bool
     second_factor: bool
     language: str
+    language_chosen: bool
     email_confirmed_at: datetime | None
 
 

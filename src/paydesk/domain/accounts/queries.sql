@@ -24,7 +24,7 @@ delete from entry_pause where last_at < :before;
 
 -- name: find_to_log_in(email)^
 select id, email, name, password_hash, operator, totp_confirmed_at is not null as second_factor, language,
-       email_confirmed_at
+       language_chosen, email_confirmed_at
   from person
  where lower(email) = lower(:email);
 
@@ -46,12 +46,17 @@ update person set password_hash = :password_hash where id = :person_id;
 update person set password_hash = :new where id = :person_id and password_hash = :old;
 
 -- name: change_profile(person_id, name, language, time_zone)!
--- A null leaves a value as it is.
+-- A null leaves a value as it is; an empty language leaves it to the browser from now on.
 update person
    set name = coalesce(:name::text, name),
-       language = coalesce(:language::text, language),
+       language = coalesce(nullif(:language::text, ''), language),
+       language_chosen = coalesce(:language::text <> '', language_chosen),
        time_zone = coalesce(:time_zone::text, time_zone)
  where id = :person_id;
+
+-- name: remember_language(person_id, language)!
+-- Never over what the person chose.
+update person set language = :language where id = :person_id and not language_chosen and language <> :language;
 
 -- name: add_token(person_id, purpose, token_hash, email, expires_at, most, now)$
 -- An older link to confirm an address stops working. Those to choose a password, which strangers may ask for, stay until one
@@ -181,7 +186,8 @@ update person set operator = :operator where id = :person_id and operator <> :op
 
 -- name: list_operators()
 select id, email, name, email_confirmed_at, totp_confirmed_at is not null as second_factor,
-       cardinality(recovery_codes) as codes_left, operator, language, time_zone, created_at
+       cardinality(recovery_codes) as codes_left, operator, language, language_chosen, time_zone,
+       created_at
   from person
  where operator
  order by id;

@@ -337,6 +337,7 @@ def _person(found: _Found) -> Person:
         codes_left=found.codes_left,
         operator=found.operator,
         language=found.language,
+        language_chosen=found.language_chosen,
         time_zone=found.time_zone,
         created_at=found.created_at,
     )

@@ -26,7 +26,8 @@ select f.id as session_id, f.created_at as session_created_at, f.last_seen_at, f
        coalesce(m.test_mode, true) as test_mode, m.went_live_at, m.suspended_at, coalesce(m.suspended_reason, '') as suspended_reason,
        m.role,
        p.id, p.email, p.name, p.email_confirmed_at, p.totp_confirmed_at is not null as second_factor,
-       cardinality(p.recovery_codes) as codes_left, p.operator, p.language, p.time_zone, p.created_at
+       cardinality(p.recovery_codes) as codes_left, p.operator, p.language, p.language_chosen,
+       p.time_zone, p.created_at
   from found f
   join person p on p.id = f.person_id
   left join lateral (

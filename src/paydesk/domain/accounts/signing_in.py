@@ -112,8 +112,11 @@ async def ask_to_confirm(
     )
 
 
-async def log_in(gate: Gate, *, email: str, password: str, client: Client, now: datetime) -> LoggedIn:
+async def log_in(
+    gate: Gate, *, email: str, password: str, client: Client, now: datetime, language: str = ""
+) -> LoggedIn:
     """Open a session for whoever knows the password; its stage says whether a second factor is due.
+    `language` is what the browser asks for: that of mails, too, unless the person chose one.
 
     Raises: NotLetIn, with the same words whatever was wrong; TooMany during a lock-out after
         failed tries.
@@ -131,6 +134,8 @@ async def log_in(gate: Gate, *, email: str, password: str, client: Client, now: 
         await lockout.forgive_one(connection, gate, lockout.ADDRESS, client.address)
         await lockout.forgive_all(connection, gate, lockout.ACCOUNT, account)
         await _rehash(connection, holder, verdict)
+        if language and not holder.language_chosen:
+            await queries.remember_language(connection, person_id=holder.id, language=parse_language(language))
         halfway = holder.second_factor or holder.operator
         token = await begin_session(connection, gate, holder.id, client, halfway=halfway, now=now)
         await record(connection, Actor(holder.id, client.address), Action.logged_in, now=now)

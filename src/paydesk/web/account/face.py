@@ -5,13 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from paydesk.domain.accounts.roles import Permission
-from paydesk.web.console.shell import Entry, Face, pages_of
+from paydesk.web.console.shell import Entry, Face, catalogues_of, pages_of
 from paydesk.web.texts import mark
 
+_HERE = Path(__file__).parent
 _SHOP = "/account/{merchant_id}"
 
 FACE = Face(
-    pages_of(Path(__file__).parent / "templates"),
+    pages_of(_HERE / "templates"),
+    catalogues_of(_HERE),
     sidebar=(
         Entry(f"{_SHOP}/overview", mark("Overview"), "layout-dashboard", Permission.view),
         Entry(f"{_SHOP}/payments", mark("Payments"), "credit-card", Permission.view),

@@ -45,7 +45,7 @@ async def sign_up(visit: Visit) -> Response:
             **entered,
             password=visit.form.raw("password"),
             client=visit.client,
-            language=visit.texts.language,
+            language=visit.texts.mail_language,
             now=visit.now,
         )
     except PaydeskError as error:
@@ -71,7 +71,12 @@ async def log_in(visit: Visit) -> Response:
     email, goal = visit.form.text("email", 300), own_path(visit.form.text("next"))
     try:
         logged_in = await signing_in.log_in(
-            visit.gate, email=email, password=visit.form.raw("password"), client=visit.client, now=visit.now
+            visit.gate,
+            email=email,
+            password=visit.form.raw("password"),
+            client=visit.client,
+            language=visit.texts.mail_language,
+            now=visit.now,
         )
     except PaydeskError as error:
         words = sentence(error.message)

@@ -62,7 +62,7 @@ async def accept(visit: Visit) -> Response:
             password=visit.form.raw("password"),
             client=visit.client,
             now=visit.now,
-            language=visit.texts.language,
+            language=visit.texts.mail_language,
         )
     except PaydeskError as error:
         if error.status == 410:

@@ -28,7 +28,9 @@ from paydesk.web.browsers import browser_of
 from paydesk.web.console.guards import ENROLMENT, Access, Section, field_errors
 from paydesk.web.console.problems import sentence
 from paydesk.web.console.return_paths import HOME
+from paydesk.web.console.shell import texts_for
 from paydesk.web.console.visit import Visit
+from paydesk.web.texts import Texts
 
 section = Section(FACE)
 SECURITY = "/account/security"
@@ -49,7 +51,7 @@ async def _security(visit: Visit, form: str = "", errors: dict[str, str] | None 
         sessions=await list_sessions(visit.gate, visit.session, now=visit.now),
         log=await audit.list_own_entries(visit.database, visit.person.id, Page(_SHOWN)),
         zones=sorted(time_zones()),
-        languages=wording.LANGUAGES,
+        languages=list(wording.LANGUAGES),
         wording=wording,
         browser_of=browser_of,
         errors={form: errors or {}},
@@ -70,7 +72,14 @@ async def change_profile(visit: Visit) -> Response:
         )
     except PaydeskError as error:
         return await _security(visit, "profile", field_errors(error, "name", "language", "time_zone"), error.status)
-    return visit.go(SECURITY, visit.texts.get("Saved."))
+    return visit.go(SECURITY, _texts_from_now_on(visit).get("Saved."))
+
+
+def _texts_from_now_on(visit: Visit) -> Texts:
+    """The texts in the language that was chosen just now."""
+    chosen = visit.form.text("language", 40)
+    person = replace(visit.person, language=chosen, language_chosen=bool(chosen))
+    return texts_for(FACE.catalogues, visit.request.headers.get("accept-language", ""), person)
 
 
 @section.action("/account/security/password", needs=Access.person)

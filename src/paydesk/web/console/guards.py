@@ -267,7 +267,7 @@ class _Door:
             request=self.request,
             services=self.services,
             cookies=self.cookies,
-            texts=shell.texts_for(self.request.headers.get("accept-language", ""), person),
+            texts=shell.texts_for(self.face.catalogues, self.request.headers.get("accept-language", ""), person),
             now=self.now,
             face=self.face,
             form=self.form,

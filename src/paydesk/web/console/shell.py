@@ -17,11 +17,16 @@ from paydesk.domain.accounts.people import Person
 from paydesk.domain.accounts.roles import Permission, Role, allows
 from paydesk.web.assets import ASSETS
 from paydesk.web.mails.role_names import ROLE_NAMES
+from paydesk.web.mails.writing import CATALOGUES as MAIL_CATALOGUES
 from paydesk.web.rendering import DoorTemplates
-from paydesk.web.texts import Catalogues, Texts
+from paydesk.web.texts import Catalogues, Texts, preferred_languages
 
 _HERE = Path(__file__).parent
-CATALOGUES = Catalogues(_HERE / "locale", "console")
+CATALOGUES = Catalogues(_HERE / "locale", "console", beneath=MAIL_CATALOGUES)
+"""What both consoles say; what roles are called, they say as mails do."""
+
+
+_ENGLISH = Catalogues(_HERE / "nowhere", "english")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +47,11 @@ class Face:
     and those of its settings.
 
     `about_merchants`: whether its pages are about the merchant that is looked at, with a switch
-    between merchants and between test and live.
+    between merchants and between test and live. Without `catalogues` it speaks English alone.
     """
 
     pages: DoorTemplates
+    catalogues: Catalogues = _ENGLISH
     sidebar: Sequence[Entry] = ()
     settings: Sequence[Entry] = ()
     about_merchants: bool = False
@@ -96,10 +102,21 @@ def pages_of(folder: Path) -> DoorTemplates:
     )
 
 
-def texts_for(accept_language: str, person: Person | None) -> Texts:
+def catalogues_of(folder: Path) -> Catalogues:
+    """The translations of a door, over those of the pieces that stand beside this module."""
+    return Catalogues(folder / "locale", folder.name, beneath=CATALOGUES)
+
+
+def texts_for(catalogues: Catalogues, accept_language: str, person: Person | None) -> Texts:
     """The texts for somebody: in the language that they chose, with the numbers and dates
-    of their browser's region.
+    of their browser's region; by what the browser asks for, where they chose none.
     """
-    if person is None or accept_language.lower().startswith(person.language.lower()):
-        return CATALOGUES.texts_for(accept_language)
-    return CATALOGUES.texts_for(f"{person.language},{accept_language}")
+    if person is None or not person.language_chosen:
+        return catalogues.texts_for(accept_language)
+    spoken = _language_of(person.language)
+    regional = (tag for tag in preferred_languages(accept_language) if _language_of(tag) == spoken)
+    return catalogues.texts_for(f"{next(regional, person.language)},{accept_language}")
+
+
+def _language_of(tag: str) -> str:
+    return tag.partition("-")[0].lower()

@@ -175,12 +175,12 @@ class Visit:
 
     def moment(self, at: datetime) -> str:
         """A time in the person's zone: `21 Nov 2026, 03:20`."""
-        return str(format_datetime(at, "medium", tzinfo=self.zone, locale=self.texts.locale))
+        return str(format_datetime(at, "medium", tzinfo=self.zone, locale=self.texts.date_locale))
 
     def day(self, at: datetime | date) -> str:
         """A day in the person's zone: `21 Nov 2026`."""
         local = at.astimezone(self.zone) if isinstance(at, datetime) else at
-        return str(format_date(local, "medium", locale=self.texts.locale))
+        return str(format_date(local, "medium", locale=self.texts.date_locale))
 
     def ago(self, at: datetime, now: datetime | None = None) -> str:
         """How long ago, or in what time: `5 minutes ago`, `in 3 days`.
@@ -189,7 +189,7 @@ class Visit:
         away = at - (now or self.now)
         if abs(away) < timedelta(seconds=5):
             return self.texts.get("just now")
-        return str(format_timedelta(away, add_direction=True, locale=self.texts.locale))
+        return str(format_timedelta(away, add_direction=True, locale=self.texts.date_locale))
 
     @property
     def zone(self) -> ZoneInfo:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from paydesk.web.console.shell import Entry, Face, pages_of
+from paydesk.web.console.shell import Entry, Face, catalogues_of, pages_of
 from paydesk.web.texts import mark
 
+_HERE = Path(__file__).parent
+
 FACE = Face(
-    pages_of(Path(__file__).parent / "templates"),
+    pages_of(_HERE / "templates"),
+    catalogues_of(_HERE),
     sidebar=(
         Entry("/operator/overview", mark("Overview"), "layout-dashboard"),
         Entry("/operator/alarms", mark("Alarms"), "alert-triangle"),
