@@ -80,7 +80,8 @@ def make(wanted: dict[str, Any], modules: Path) -> dict[str, str]:
 
     Raises: FrontEndError if one is not what was looked at.
     """
-    tabler, tabler_rtl, htmx, plot, plot_css = (_checked(modules / path, expected) for path, expected in wanted["sha256"].items())
+    checked = [_checked(modules / path, expected) for path, expected in wanted["sha256"].items()]
+    tabler, tabler_rtl, htmx, plot, plot_css = checked
     return {
         "tabler.css": tabler,
         "tabler-rtl.css": tabler_rtl,
