@@ -24,7 +24,9 @@ _BENEATH = {"account": "console", "operator": "console"}
 _METHODS = [("**.py", "python"), ("templates/**.html", "jinja2")]
 _OPTIONS = {"templates/**.html": {"newstyle_gettext": "true", "trimmed": "true", "silent": "false"}}
 _KEYWORDS = {**DEFAULT_KEYWORDS, "mark": None}
-_NAMES = re.compile(r"3-D Secure|American Express|CVC|Mastercard|Paydesk|UTC|Visa")
+_NAMES = re.compile(
+    r"3-D Secure|American Express|\bCSV\b|CVC|\bIBAN\b|Mastercard|\bMRR\b|Paydesk|Pingbacks?|\bSKU\b|\bURL\b|UTC|Visa"
+)
 """Names and abbreviations that every language leaves as they are."""
 
 _NO_WORDS = re.compile(r"%\(\w+\)s|<[^>]*>|[\W\d_]+")

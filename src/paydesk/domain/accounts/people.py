@@ -29,8 +29,9 @@ _SIGNS = re.compile(r"[./\\@:。]+")
 @dataclass(frozen=True, slots=True)
 class Person:
     """Somebody who logs in; `second_factor` is whether one is set up,
-    `codes_left` counts unused recovery codes. Until a language is chosen, it is what their browser
-    asked for.
+    `codes_left` counts unused recovery codes.
+
+    Until a language is chosen, it is what their browser asked for.
     """
 
     id: int
