@@ -290,6 +290,34 @@ async def test_the_difference_is_charged_now_once_where_that_is_chosen(owner: Vi
     assert "nothing is charged now, and its next charges settle the" in text_of(less)
 
 
+async def test_the_next_charge_has_the_difference_where_that_is_chosen(owner: Visitor, seller: Seller) -> None:
+    page = url(owner, f"/{await subscribe(seller)}")
+    wish = {"quantity": "3", "when": "next"}
+    seen = await press(owner, f"{page}/change", **wish)
+    assert "nothing is charged now, and its next charges settle the 20.00 USD" in text_of(seen)
+    assert "50.00 USD is charged on" in text_of(seen)
+    assert leads_to(await press(owner, f"{page}/change", **wish, agreed="1")) == page
+    shown = text_of(await owner.see(page))
+    assert "30.00 USD / month" in shown
+    balance = "select balance from subscription where merchant_id = $1"
+    assert await seller.database.fetchval(balance, seller.shop.merchant_id) > 19
+    wrong = await press(owner, f"{page}/change", quantity="0")
+    assert (wrong.status_code, "is not a whole number from 1 to" in text_of(wrong)) == (400, True)
+
+
+async def test_another_period_begins_now_where_its_charge_is_chosen(owner: Visitor, seller: Seller) -> None:
+    one = await subscribe(seller)
+    page = url(owner, f"/{one}")
+    seen = await press(owner, f"{page}/change", price="100.00", period="1y", when="charge")
+    assert "a new period begins, and 90.00 USD is charged now" in text_of(seen)
+    assert "and 100.00 USD on" in text_of(seen)
+    agreed = {**fields_of(seen.text, f"{page}/change"), "agreed": "1"}
+    assert [leads_to(await owner.web.post(f"{page}/change", data=agreed)) for _ in range(2)] == [page] * 2
+    assert "100.00 USD / year" in text_of(await owner.see(page))
+    less = await press(owner, f"{page}/change", price="1.00", period="1m", when="charge")
+    assert "Nothing is charged now, and 0.00 USD on" in text_of(less)
+
+
 async def test_a_declined_difference_is_said_on_the_form(owner: Visitor, seller: Seller) -> None:
     page = url(owner, f"/{await subscribe(seller, number='4000000000000341')}")
     seen = await press(owner, f"{page}/change", price="30.00", when="charge")

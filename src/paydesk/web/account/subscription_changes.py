@@ -16,6 +16,7 @@ from paydesk.core.errors import Malformed
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.billing.charging_differences import AtOnce, ChangedAtOnce, change_and_charge
 from paydesk.domain.billing.charging_saved import NotCharged
+from paydesk.domain.billing.foreseeing import Foreseen, foreseen
 from paydesk.domain.business import acting
 from paydesk.domain.business.subscriptions_for_team import (
     SubscriptionForTeam,
@@ -23,8 +24,9 @@ from paydesk.domain.business.subscriptions_for_team import (
     list_packages,
 )
 from paydesk.domain.merchants.idempotent_calls import check_request_key
+from paydesk.domain.subscriptions.balances import find_balance
 from paydesk.domain.subscriptions.changing import Changed, cancel_later, pause, resume, undo
-from paydesk.domain.subscriptions.changing_plans import Plan, change_plan
+from paydesk.domain.subscriptions.changing_plans import Plan, Prorating, change_plan
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.web.account.face import FACE
 from paydesk.web.account.subscription_words import price_words
@@ -35,8 +37,10 @@ from paydesk.web.console.visit import Visit
 section = Section(FACE)
 _ONE = "/account/{merchant_id}/subscriptions/{subscription_id}"
 _NEEDS = Permission.cancel_subscription
-_CHARGE = "charge"
-"""When its plan is to change: now, and the difference is charged."""
+_NOW, _NEXT, _CHARGE = "now", "next", "charge"
+"""When its plan is to change, if not with its period: without proration, the next charge has the
+difference, or that is charged now.
+"""
 _REQUEST_KEY = 16
 _LONGEST_KEY = 64
 _MOST_PACKAGES = 200
@@ -49,6 +53,12 @@ async def _seen(visit: Visit) -> SubscriptionForTeam:
 
 def _page(visit: Visit) -> str:
     return visit.url(f"subscriptions/{visit.number('subscription_id')}")
+
+
+async def _foreseen(visit: Visit, changed: Changed | ChangedAtOnce) -> Foreseen:
+    """What a previewed wish comes to."""
+    done = changed if isinstance(changed, ChangedAtOnce) else ChangedAtOnce(changed)
+    return foreseen(done, await find_balance(visit.database, visit.shop, visit.number("subscription_id")), preview=True)
 
 
 async def _previewed(visit: Visit, wish: acting.Wish) -> Changed:
@@ -66,10 +76,10 @@ async def _carried_out(visit: Visit, wish: acting.Wish) -> Subscription:
     return changed.subscription
 
 
-def _charged(visit: Visit, subscription: Subscription) -> dict[str, str]:
+def _charged(visit: Visit, comes: Foreseen) -> dict[str, str]:
     """What is charged next, and when, for a sentence."""
-    terms, at = subscription.as_charged_next.package.terms, subscription.charged_next_at
-    return {"price": visit.money(terms.price, terms.currency), "moment": visit.moment(at) if at else "–"}
+    moment = visit.moment(comes.next_at) if comes.next_at else "–"
+    return {"price": visit.money(comes.next_amount, comes.currency), "moment": moment}
 
 
 async def _ask_to_go_on(
@@ -86,7 +96,7 @@ async def _ask_to_go_on(
         text = uncharged
     return visit.ask(
         title % {"name": after.package.terms.name},
-        text=text % _charged(visit, after),
+        text=text % _charged(visit, await _foreseen(visit, changed)),
         button=button,
         back=_page(visit),
         danger=False,
@@ -127,12 +137,11 @@ async def ask_for_plan(visit: Visit) -> Response:
 async def _plan_page(
     visit: Visit,
     seen: SubscriptionForTeam,
-    planned: Subscription | None = None,
+    planned: ChangedAtOnce | None = None,
     errors: dict[str, str] | None = None,
     status: int = 200,
-    charging: ChangedAtOnce | None = None,
 ) -> Response:
-    """The form, or what would come of it: `planned`, to be agreed to, with what is charged now."""
+    """The form, or what would come of it: `planned`, to be agreed to."""
     terms = seen.subscription.package.terms
     listed = await list_packages(visit.database, visit.shop, most=_MOST_PACKAGES)
     offered = [one.package for one in listed if one.package.terms.currency == terms.currency]
@@ -143,16 +152,36 @@ async def _plan_page(
         page=_page(visit),
         now_is=price_words(visit, terms),
         packages=[(one.version_id, f"{one.terms.name}, {price_words(visit, one.terms)}") for one in offered],
-        typed={name: visit.form.text(name, 40) for name in ("version", "price", "period", "when")},
-        at_once=_at_once(visit),
-        difference=_difference(visit, charging) if charging else None,
+        typed={name: visit.form.text(name, 40) for name in ("version", "price", "quantity", "period", "when")},
         # What was declined is another wish when it is sent again.
         request_key=(visit.form.text("request_key", _LONGEST_KEY) if planned else "") or _fresh_key(),
-        planned=planned,
-        charged=_charged(visit, planned) if planned else {},
-        plan=price_words(visit, planned.as_charged_next.package.terms) if planned else "",
+        comes=await _in_words(visit, planned) if planned else {},
         errors=errors or {},
     )
+
+
+async def _in_words(visit: Visit, planned: ChangedAtOnce) -> dict[str, str]:
+    """What would come of another plan, for a sentence; `how` says which."""
+    comes, due = await _foreseen(visit, planned), planned.difference
+    terms = planned.changed.subscription.as_charged_next.package.terms
+    currency, when = terms.currency, visit.form.text("when", 40)
+    known = [
+        ("begins", comes.begins and comes.charged_now),
+        ("credited", comes.begins),
+        ("charged", comes.charged_now),
+        ("counts", due.taken_up),
+        ("settled", when in (_NEXT, _CHARGE)),
+        ("now", when == _NOW),
+    ]
+    return {
+        "how": next((name for name, holds in known if holds), "later"),
+        "name": terms.name,
+        "plan": price_words(visit, terms),
+        "now": visit.money(comes.charged_now, currency),
+        "counts": visit.money(due.taken_up, currency),
+        "later": visit.money(comes.prorated, currency),
+        **_charged(visit, comes),
+    }
 
 
 def _fresh_key() -> str:
@@ -162,25 +191,34 @@ def _fresh_key() -> str:
 @section.action(f"{_ONE}/change", needs=_NEEDS)
 async def change_its_plan(visit: Visit) -> Response:
     """Show what would come of another plan, and have it come once that is agreed to."""
-    seen, form = await _seen(visit), visit.form
+    seen, form, when = await _seen(visit), visit.form, visit.form.text("when", 40)
     plan = Plan(
-        form.number("version"), price=form.text("price", 40) or None, period=form.text("period", 40).lower() or None
+        form.number("version"),
+        price=form.text("price", 40) or None,
+        period=form.text("period", 40).lower() or None,
+        quantity=form.text("quantity", 10) or None,
     )
-    wish = partial(change_plan, plan=plan, by="merchant", at_once=_at_once(visit))
+    how = Prorating.NEXT_CHARGE if when == _NEXT else Prorating.NONE
+    wish = partial(change_plan, plan=plan, by="merchant", at_once=when in (_NOW, _NEXT), prorating=how)
     try:
-        if visit.form.text("when", 40) == _CHARGE:
+        if when == _CHARGE:
             return await _charge_difference(visit, seen, plan)
         if not form.text("agreed", 1):
-            changed = await _previewed(visit, wish)
-            if not changed.moved:
-                return visit.go(_page(visit), visit.texts.get("That is its plan already."), "info")
-            return await _plan_page(visit, seen, changed.subscription)
+            return await _to_agree(visit, seen, ChangedAtOnce(await _previewed(visit, wish)))
         await _carried_out(visit, wish)
     except Malformed as error:
-        return await _plan_page(visit, seen, None, field_errors(error, "version", "price", "period"), error.status)
+        named = field_errors(error, "version", "price", "quantity", "period")
+        return await _plan_page(visit, seen, None, named, error.status)
     get = visit.texts.get
-    said = get("It is of the other plan now.") if _at_once(visit) else get("Its next period is of the other plan.")
+    said = get("It is of the other plan now.") if when else get("Its next period is of the other plan.")
     return visit.go(_page(visit), said)
+
+
+async def _to_agree(visit: Visit, seen: SubscriptionForTeam, previewed: ChangedAtOnce) -> Response:
+    """What would come of another plan, if anything does."""
+    if not previewed.changed.moved:
+        return visit.go(_page(visit), visit.texts.get("That is its plan already."), "info")
+    return await _plan_page(visit, seen, previewed)
 
 
 async def _charge_difference(visit: Visit, seen: SubscriptionForTeam, plan: Plan) -> Response:
@@ -189,10 +227,7 @@ async def _charge_difference(visit: Visit, seen: SubscriptionForTeam, plan: Plan
     key = check_request_key(visit.form.text("request_key", _LONGEST_KEY), "request_key")
     at_once = AtOnce(seen.subscription.id, plan, by="merchant", now=await visit.shop_now())
     if not is_agreed:
-        previewed = await change_and_charge(desk, visit.shop, replace(at_once, preview=True))
-        if not previewed.changed.moved:
-            return visit.go(_page(visit), get("That is its plan already."), "info")
-        return await _plan_page(visit, seen, previewed.changed.subscription, charging=previewed)
+        return await _to_agree(visit, seen, await change_and_charge(desk, visit.shop, replace(at_once, preview=True)))
     visit.require_recent()
     wish = replace(at_once, request_key=f"account {key}")
     try:
@@ -203,22 +238,6 @@ async def _charge_difference(visit: Visit, seen: SubscriptionForTeam, plan: Plan
     if done.difference.is_open:
         said = get("The bank has not answered yet. The plan changes once it is paid.")
     return visit.go(_page(visit), said)
-
-
-def _difference(visit: Visit, charging: ChangedAtOnce) -> dict[str, str]:
-    """What is charged now, and what is left to the next charges, for a sentence."""
-    currency, due = charging.changed.subscription.package.terms.currency, charging.difference
-    proration = charging.changed.proration
-    return {
-        "now": visit.money(due.amount, currency) if due.amount else "",
-        "counts": visit.money(due.taken_up, currency) if due.taken_up else "",
-        "later": visit.money(proration.amount, currency) if proration is not None else "",
-    }
-
-
-def _at_once(visit: Visit) -> bool:
-    """Whether the plan is to change now, and not with the next period."""
-    return visit.form.text("when", 40) == "now"
 
 
 @section.page(f"{_ONE}/undo", needs=_NEEDS)

@@ -11,8 +11,8 @@ from msgspec import Meta
 
 from paydesk.core.money import plain_number
 from paydesk.domain.billing.charging_differences import ChangedAtOnce
+from paydesk.domain.billing.foreseeing import foreseen
 from paydesk.domain.subscriptions.for_api import SeenSubscription
-from paydesk.domain.subscriptions.prorating import charge_for
 from paydesk.domain.subscriptions.subscription_object import change_object, price_text
 from paydesk.web.api.shapes import Price, Seconds, Subscription
 from paydesk.web.api.shaping import subscription_shape
@@ -67,26 +67,17 @@ def changed_shape(
 ) -> ChangedSubscription:
     """What came of a wish, or would: `balance` is the subscription's as it stands."""
     changed, difference = done.changed, done.difference
-    prorated = changed.proration.amount if changed.proration else Decimal(0)
-    if preview:
-        balance += prorated - difference.amount - difference.taken_up
-    version = changed.subscription
-    terms = version.as_charged_next.package.terms
-    if preview and changed.proration is not None and changed.proration.begins:
-        balance += terms.price
-    at = version.charged_next_at
-    shape = subscription_shape(replace(seen, subscription=version), portal_url)
+    comes = foreseen(done, balance, preview=preview)
+    shape = subscription_shape(replace(seen, subscription=changed.subscription), portal_url)
     status = "processing" if difference.is_open else "successful"
     return ChangedSubscription(
         **msgspec.structs.asdict(shape),
         preview=preview,
         replaced=change_object(seen.subscription, changed.replaced),
-        charged_now=price_text(difference.amount, terms.currency),
-        next_charge_at=int(at.timestamp()) if at else 0,
-        next_charge_amount=price_text(
-            charge_for(terms.price, balance, terms.currency) if at else Decimal(0), terms.currency
-        ),
-        balance=plain_number(balance),
-        prorated=plain_number(prorated),
+        charged_now=price_text(comes.charged_now, comes.currency),
+        next_charge_at=int(comes.next_at.timestamp()) if comes.next_at else 0,
+        next_charge_amount=price_text(comes.next_amount, comes.currency),
+        balance=plain_number(comes.balance),
+        prorated=plain_number(comes.prorated),
         charge=ChargeOfChange(difference.payment_id, status) if difference.payment_id else None,
     )
