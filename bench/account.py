@@ -33,6 +33,8 @@ from paydesk.database.embedded import EmbeddedServer
 from paydesk.database.migrating import migrate
 from paydesk.database.pool import Database, connected
 from paydesk.domain.ledger.closing import close_ledger
+from paydesk.domain.ledger.reserves import fold_reserves
+from paydesk.domain.ledger.summing_sales import sum_sales
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.subscriptions.packages import agree_package
 from paydesk.domain.subscriptions.subscription_terms import Terms
@@ -146,6 +148,16 @@ async def fill(database: Database, merchant_id: int, rows: int) -> None:
     await database.execute("analyze")
 
 
+async def work_meanwhile(database: Database) -> None:
+    """What workers do from time to time: the sums that pages read are kept."""
+    for _ in range(2):
+        await close_ledger(database)
+    await fold_reserves(database, now=utc_now())
+    while await sum_sales(database):
+        pass
+    await database.execute("analyze")
+
+
 async def _package(database: Database, merchant_id: int) -> int:
     """Terms that all subscriptions have."""
     terms = Terms("Coffee club", "club", "USD", Decimal("10.00"), Period(1, "month"), None, 0)
@@ -210,8 +222,7 @@ async def _ask(settings: Settings, database: Database, rows: int) -> list[dict[s
             )
             await database.execute("update account_session set live = true, merchant_id = $1", merchant_id)
             await fill(database, merchant_id, rows)
-            for _ in range(2):
-                await close_ledger(database)
+            await work_meanwhile(database)
             day = str(await database.fetchval("select (now() - interval '3 hours')::date"))
             return [
                 {"list": name, **await time_list(web, f"/account/{merchant_id}/{path.format(day=day)}")}

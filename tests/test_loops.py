@@ -46,6 +46,7 @@ WORK = {
     "deadlines of shipments": "paydesk.domain.deliveries.deadlines:act_on_due",
     "settling": "paydesk.domain.ledger.settling:settle_due",
     "closing of the ledger": "paydesk.domain.ledger.closing:close_ledger",
+    "summing of sales": "paydesk.domain.ledger.summing_sales:sum_sales",
     "moves of subscriptions": "paydesk.domain.subscriptions.moving:carry_on",
     "mails": "paydesk.domain.mail.sending:MailSender.start_due",
     "forgetting of mails": "paydesk.domain.mail.sending:MailSender._forget",

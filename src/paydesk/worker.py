@@ -29,6 +29,7 @@ from paydesk.domain.deliveries.deadlines import run_deadlines
 from paydesk.domain.ledger.closing import run_closing
 from paydesk.domain.ledger.reserves import fold_reserves
 from paydesk.domain.ledger.settling import run_settling
+from paydesk.domain.ledger.summing_sales import run_summing
 from paydesk.domain.mail.sending import Caps, MailSender
 from paydesk.domain.mail.telling import run_telling
 from paydesk.domain.merchants.idempotent_calls import KEPT, forget_calls
@@ -118,6 +119,7 @@ async def work(
                 tasks.create_task(run_deadlines(desk, stop), name="deadlines")
                 tasks.create_task(run_settling(database, stop), name="settling")
                 tasks.create_task(run_closing(database, stop), name="closing")
+                tasks.create_task(run_summing(database, stop), name="summing of sales")
                 tasks.create_task(run_moves(database, stop), name="moves of subscriptions")
                 if mailer is None:
                     log.warning(f"mails wait: {PREFIX}SMTP_URL is not set, or this is a copy that may not reach it")

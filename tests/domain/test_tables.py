@@ -116,6 +116,11 @@ WRITERS: dict[str, str] = {
     "refund_day": "payments",
     "rejected_form": "merchants privacy test_clock",  # erased with its customer, or with the test side
     # A charge marks it as used; erased with its customer, or with the test side.
+    "sales_change": "ledger",  # written by a trigger
+    "sales_closing": "ledger",
+    "sales_day": "ledger",
+    "sales_of_all": "ledger",
+    "sales_quarter": "ledger",
     "saved_instrument": "billing payments privacy shoppers test_clock",
     "share_of_work": "merchants",
     "shopper": "privacy shoppers test_clock",  # erased with its customer, or with the test side

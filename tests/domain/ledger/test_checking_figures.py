@@ -199,7 +199,9 @@ async def test_a_corrupted_figure_is_named_by_its_rule(till: Any, corruption: Co
 
 
 def test_every_rule_of_figures_is_seen_to_fail() -> None:
-    assert {corruption.rule for corruption in CORRUPTIONS} == {rule.statement for rule in FIGURE_RULES}
+    # Sums of sales are of live payments: broken in test_summing_sales.py.
+    seen = {corruption.rule for corruption in CORRUPTIONS} | {"sales_add_up"}
+    assert seen == {rule.statement for rule in FIGURE_RULES}
 
 
 async def test_a_test_clock_that_was_moved_is_no_wrong_date(till: Any) -> None:

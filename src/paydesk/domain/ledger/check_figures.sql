@@ -273,3 +273,73 @@ select 'payment' as table_name, merchant_id, coalesce(h.id, k.id, 0) as id,
   from held h
   full join kept k using (merchant_id, live, currency, due_at)
  where coalesce(h.amount, 0) <> coalesce(k.amount, 0);
+
+-- name: sales_add_up(merchant_id)
+-- What is kept of sales, with what was written down since, is what the payments of the time that is closed say; days are
+-- the sums of their quarters, and those of all merchants the sums of theirs.
+with closed as materialized (
+    select closed_until from sales_closing
+), sold as (
+    select merchant_id, begins_at, currency, sum(successful) as successful, sum(volume) as volume, sum(failed) as failed,
+           sum(refunds) as refunds, sum(refunded) as refunded, min(id) as id
+      from payment_sold
+     where (:merchant_id::bigint is null or merchant_id = :merchant_id)
+       and live and created_at < (select closed_until from closed)
+     group by merchant_id, begins_at, currency
+), kept as (
+    select merchant_id, begins_at, currency, sum(successful) as successful, sum(volume) as volume, sum(failed) as failed,
+           sum(refunds) as refunds, sum(refunded) as refunded, min(payment_id) as id
+      from (select merchant_id, begins_at, currency, successful, volume, failed, refunds, refunded, null as payment_id
+              from sales_quarter
+             union all
+            select merchant_id, begins_at, currency, successful, volume, failed, refunds, refunded, payment_id
+              from sales_change
+             where begins_at < (select closed_until from closed)) k
+     where :merchant_id::bigint is null or merchant_id = :merchant_id
+     group by merchant_id, begins_at, currency
+), quarters as (
+    select merchant_id, (begins_at at time zone 'UTC')::date as day, currency, sum(successful) as successful,
+           sum(volume) as volume, sum(failed) as failed, sum(refunds) as refunds, sum(refunded) as refunded
+      from sales_quarter
+     where :merchant_id::bigint is null or merchant_id = :merchant_id
+     group by merchant_id, (begins_at at time zone 'UTC')::date, currency
+), days as (
+    select *
+      from sales_day
+     where :merchant_id::bigint is null or merchant_id = :merchant_id
+), of_days as (
+    select day, currency, sum(successful) as successful, sum(volume) as volume, sum(failed) as failed,
+           sum(refunds) as refunds, sum(refunded) as refunded
+      from sales_day
+     where :merchant_id::bigint is null
+     group by day, currency
+), of_all as (
+    select *
+      from sales_of_all
+     where :merchant_id::bigint is null
+)
+select 'payment' as table_name, merchant_id, coalesce(s.id, k.id, 0) as id,
+       format('is one of those from %s on in %s: %s payments of %s, %s failed and %s given back, of %s; but %s of %s, %s '
+              'and %s of %s are kept of them', begins_at, currency, coalesce(s.successful, 0), coalesce(s.volume, 0),
+              coalesce(s.failed, 0), coalesce(s.refunds, 0), coalesce(s.refunded, 0), coalesce(k.successful, 0),
+              coalesce(k.volume, 0), coalesce(k.failed, 0), coalesce(k.refunds, 0), coalesce(k.refunded, 0)) as detail
+  from sold s
+  full join kept k using (merchant_id, begins_at, currency)
+ where (coalesce(s.successful, 0), coalesce(s.volume, 0), coalesce(s.failed, 0), coalesce(s.refunds, 0),
+        coalesce(s.refunded, 0))
+       <> (coalesce(k.successful, 0), coalesce(k.volume, 0), coalesce(k.failed, 0), coalesce(k.refunds, 0),
+           coalesce(k.refunded, 0))
+ union all
+select 'sales_day', merchant_id, 0, format('%s in %s: %s of %s are kept, but its quarters of an hour sum to %s of %s', day,
+                                           currency, d.successful, d.volume, q.successful, q.volume)
+  from quarters q
+  full join days d using (merchant_id, day, currency)
+ where (q.successful, q.volume, q.failed, q.refunds, q.refunded)
+       is distinct from (d.successful, d.volume, d.failed, d.refunds, d.refunded)
+ union all
+select 'sales_of_all', 0, 0, format('%s in %s: %s of %s are kept, but merchants'' days sum to %s of %s', day, currency,
+                                    a.successful, a.volume, d.successful, d.volume)
+  from of_days d
+  full join of_all a using (day, currency)
+ where (d.successful, d.volume, d.failed, d.refunds, d.refunded)
+       is distinct from (a.successful, a.volume, a.failed, a.refunds, a.refunded);

@@ -132,6 +132,7 @@ FIGURE_RULES = (
     Rule("funds_settle", "captured money has a day on which its next part becomes available, until all of it is"),
     Rule("payloads_agree", "a pingback tells the figures of its payment, refund or chargeback"),
     Rule("reserves_add_up", "what is kept of when the reserve is released is what settled payments hold"),
+    Rule("sales_add_up", "what is kept of sales by quarters of an hour and days is what payments say"),
     Rule("mrr_adds_up", "what subscriptions bring in a month is what its movements sum to, over any range of days"),
     Rule(
         "dates_in_range",

@@ -17,7 +17,6 @@ from paydesk.database.pool import Database
 from paydesk.database.records import record_of, records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.payments.states import TAKEN
 
 queries = load_statements(__package__ or "", "figures.sql")
 
@@ -177,7 +176,6 @@ async def sales(database: Database, shop: Shop, period: Days, *, now: datetime) 
         until=period.until,
         by_month=period.by_month,
         time_zone=period.zone.key,
-        taken=sorted(TAKEN),
     )
     found: dict[str, dict[date, Sales]] = {}
     for row in await records_of(_SalesRow, rows):

@@ -1,15 +1,41 @@
--- name: sales(merchant_id, live, before_since, before_until, since, until, by_month, time_zone, taken)
--- What was bought in a period, and in the one before up to a moment, by the merchant's days or months and by currency.
-select date_trunc(case when :by_month::boolean then 'month' else 'day' end, created_at at time zone :time_zone)::date as day,
-       currency,
-       count(*) filter (where state = any(:taken::text[])) as successful,
-       coalesce(sum(amount) filter (where state = any(:taken::text[])), 0) as volume,
-       count(*) filter (where state = 'declined') as failed,
-       count(*) filter (where state in ('partially_refunded', 'refunded')) as refunds,
-       coalesce(sum(refunded) filter (where state in ('partially_refunded', 'refunded')), 0) as refunded
-  from payment
- where merchant_id = :merchant_id and live = :live and created_at >= :before_since and created_at < :until
-   and (created_at >= :since or created_at < :before_until)
+-- name: sales(merchant_id, live, before_since, before_until, since, until, by_month, time_zone)
+-- What was bought in a period, and in the one before up to a moment, by the merchant's days or months and by currency:
+-- the sums of what is closed, what was written down since, and payments themselves of what is not summed. A moment that
+-- is within a quarter of an hour parts it: its payments are counted themselves, too.
+with closed as materialized (
+    select case when :live then closed_until else '-infinity'::timestamptz end as until,
+           quarter_of(:before_until) as parted
+      from sales_closing
+), part as (
+    select begins_at as at, currency, successful, volume, failed, refunds, refunded
+      from sales_quarter
+     where merchant_id = :merchant_id and live and :live and begins_at >= :before_since and begins_at < :until
+     union all
+    select begins_at, currency, successful, volume, failed, refunds, refunded
+      from sales_change
+     where merchant_id = :merchant_id and live and :live and begins_at >= :before_since and begins_at < :until
+       and begins_at < (select until from closed)
+), counted as (
+    select at, currency, successful, volume, failed, refunds, refunded
+      from part
+     where at >= :since or at < (select parted from closed)
+     union all
+    select created_at, currency, successful, volume, failed, refunds, refunded
+      from payment_sold
+     where merchant_id = :merchant_id and live = :live and created_at < :until
+       and created_at >= greatest(:before_since, (select until from closed))
+       and (created_at >= :since or created_at < :before_until)
+     union all
+    select created_at, currency, successful, volume, failed, refunds, refunded
+      from payment_sold
+     where merchant_id = :merchant_id and live = :live and created_at < :before_until
+       and created_at >= greatest(:before_since, (select parted from closed))
+       and created_at < (select until from closed)
+)
+select date_trunc(case when :by_month::boolean then 'month' else 'day' end, at at time zone :time_zone)::date as day,
+       currency, sum(successful)::bigint as successful, sum(volume) as volume, sum(failed)::bigint as failed,
+       sum(refunds)::bigint as refunds, sum(refunded) as refunded
+  from counted
  group by 1, 2
  order by 1, 2;
 
