@@ -14,7 +14,14 @@ from typing import Any, NoReturn
 from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 
 from paydesk.adapters.acquirers.balance import Balance
-from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, EvidenceFile, EvidenceKind, FailedRefundPage
+from paydesk.adapters.acquirers.disputes import (
+    Dispute,
+    DisputePage,
+    DisputeStatus,
+    EvidenceFile,
+    EvidenceKind,
+    FailedRefundPage,
+)
 from paydesk.adapters.acquirers.hosted_pages import Capabilities, Page, PageList, PageRequest
 from paydesk.adapters.acquirers.interface import (
     Acquirer,
@@ -24,6 +31,7 @@ from paydesk.adapters.acquirers.interface import (
     DeclineReason,
     Earlier,
     Finding,
+    Moved,
     MovementFinding,
     NothingHeld,
     Outcome,
@@ -183,6 +191,49 @@ class ObedientBank(OwnBank):
     def kept(self) -> set[str]:
         """The keys under which it took money and kept it."""
         return {key for key, answer in self.decided.items() if isinstance(answer, Approved)} - self.voided
+
+
+@dataclass
+class TakingBackBank(ObedientBank):
+    """An obedient bank that also gives back what it took (`lose` holds for that, too), and takes it
+    back itself when customers dispute it.
+    """
+
+    given: dict[str, tuple[str, Decimal]] = field(default_factory=dict)
+    """What it gave back of which purchase, by the refund's key."""
+    disputed: list[Dispute] = field(default_factory=list)
+
+    async def refund(self, key: str, reference: str, amount: Decimal, currency: str, number: int = 0) -> str:
+        if self.lose == "question":
+            raise OutcomeUnknown("lost")
+        if key not in self.given and reference in self.taken_back:
+            raise AcquirerRefused("the customer's bank has taken the money back")
+        self.given.setdefault(key, (reference, amount))
+        if self.lose == "answer":
+            raise OutcomeUnknown("lost")
+        return f"refund-{key}"
+
+    async def find_movement(self, key: str, of_key: str, reference: str) -> MovementFinding:
+        return Moved(f"refund-{key}", self.given[key][1]) if key in self.given else NothingHeld()
+
+    def dispute(self, key: str, amount: Decimal, *, at: datetime) -> None:
+        """A customer's bank takes back what is left of a purchase, if anything is."""
+        left = amount - self.given_of(key)
+        if key in self.kept and key not in self.taken_back and left > 0:
+            self.disputed.append(Dispute(f"dispute-{key}", key, left, "USD", "fraudulent", DisputeStatus.OPEN, at))
+
+    async def disputes(self, after: str) -> DisputePage:
+        place = int(after or 0)
+        return DisputePage(tuple(self.disputed[place:]), str(len(self.disputed)))
+
+    @property
+    def taken_back(self) -> set[str]:
+        """The keys of the purchases that were disputed."""
+        return {one.of_key for one in self.disputed}
+
+    def given_of(self, key: str) -> Decimal:
+        """What was given back of a purchase."""
+        return sum((amount for of_key, amount in self.given.values() if of_key == key), Decimal(0))
 
 
 class HeardBank(LyingAcquirer):

@@ -153,7 +153,8 @@ class Till:
     teller: Teller
     ahead: timedelta = timedelta()
     prices: dict[int, Decimal] = field(default_factory=dict)
-    paid_out: Decimal = Decimal(0)
+    payouts: dict[int, Decimal] = field(default_factory=dict)
+    """What was paid out, by the payout's id: two who send the same at once record it once."""
 
     @property
     def bank(self) -> Bank:
@@ -236,12 +237,12 @@ class Till:
         if amount <= 0:
             return
         try:
-            await record_payout(
+            recorded = await record_payout(
                 self.database, self.shop, amount, "USD", reference="T-1", recorded_by="operator", now=self.now
             )
         except Conflict:
             return
-        self.paid_out += amount
+        self.payouts[recorded.id] = amount
 
     async def finish(self, **later: float) -> int:
         """The janitor's round, some real time from now."""
@@ -343,7 +344,7 @@ class Till:
         )
         disputes = sum(kinds.count(Kind.DISPUTE) for kinds in done.values())
         has = sum((one.pending + one.available + one.reserve for one in await balances(self.database, self.shop)), 0)
-        assert has == net - fees - 15 * disputes - self.paid_out
+        assert has == net - fees - 15 * disputes - sum(self.payouts.values())
 
 
 def _assert_told(done: list[Kind], told: list[str]) -> None:

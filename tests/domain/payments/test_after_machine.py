@@ -133,6 +133,11 @@ def _nobody_waits_long(monkeypatch: pytest.MonkeyPatch) -> None:
     plan=[("do", ("dispute", 1), ""), ("do", ("decide", 1, True), ""), ("do", ("refund", 1, None), "")],
     seed=0,
 )
+@example(
+    fees_returned=True,
+    plan=[("wait", 7), ("do", ("settle",), ""), ("at once", [("pay out",), ("pay out",)], ""), ("rest",)],
+    seed=0,
+)
 @example(fees_returned=False, plan=[("rest",), ("do", ("dispute", 1), "")], seed=0)
 @given(fees_returned=st.booleans(), plan=st.lists(steps, min_size=5, max_size=20), seed=st.integers(0, 1000))
 async def test_any_interleaving_agrees_with_the_bank(

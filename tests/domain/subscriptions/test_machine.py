@@ -1,51 +1,54 @@
-"""The real statements under any interleaving of charges, changes, coupons and ends, with a bank
-that loses messages and is slow to know what it did.
+"""The real statements under any interleaving of charges, changes, coupons, refunds, chargebacks and
+ends, over years, with a bank that loses messages and is slow to know what it did.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+import aiosql
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests import set_back
-from tests.banks import ObedientBank
+from tests.banks import TakingBackBank
+from tests.domain.subscriptions.machine import World
 from tests.lengths import at_length
 from tests.proving import check
 from tests.shopfront import MONTHLY, subscription_of
+from tests.sweeping import database, database_url
 from tests.till import Till
 
 from paydesk.adapters.acquirers.interface import DeclineReason
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
-from paydesk.core.errors import Conflict
-from paydesk.core.periods import Period
+from paydesk.core.periods import Period, occurrence
 from paydesk.database.pool import Database
-from paydesk.domain.billing.charging_differences import AtOnce, change_and_charge
-from paydesk.domain.billing.charging_saved import NotCharged
+from paydesk.database.statements import Statements
+from paydesk.domain.billing import charging
+from paydesk.domain.chargebacks import reading_acquirers
+from paydesk.domain.chargebacks.booking import Booked
 from paydesk.domain.coupons.applying import apply_coupon
 from paydesk.domain.coupons.coupons import read_terms
 from paydesk.domain.coupons.keeping import make_coupon
 from paydesk.domain.merchants.dunning_end import DunningEnd
-from paydesk.domain.merchants.merchant import change_merchant, create_merchant, shop_of
+from paydesk.domain.merchants.merchant import create_merchant, shop_of
+from paydesk.domain.payments import movements
 from paydesk.domain.payments.desk import Desk
+from paydesk.domain.payments.intents import Movement, MovementRow, movement_of
 from paydesk.domain.subscriptions.balances import find_balance
-from paydesk.domain.subscriptions.changing import cancel_later, carry_out_due, pause, resume, undo
-from paydesk.domain.subscriptions.changing_plans import Plan, Prorating, change_plan
-from paydesk.domain.subscriptions.ending import cancel, expire_due
 from paydesk.domain.subscriptions.lifecycle import Subscription
+from paydesk.domain.subscriptions.prorating import Proration
+from paydesk.domain.subscriptions.schedule import Schedule
 from paydesk.domain.subscriptions.subscription_terms import Terms, Trial
 
-REFUSALS = (None, None, DeclineReason.INSUFFICIENT_FUNDS, DeclineReason.STOLEN_CARD, DeclineReason.TOO_LATE)
-
-WISHES = ("cancel later", "undo", "pause", "pause until", "plan", "plan at once", "plan prorated", "resume")
+__all__ = ["database", "database_url"]
 
 COUPONS = (
     None,
@@ -54,32 +57,37 @@ COUPONS = (
     {"amount": "2.50", "currency": "USD", "periods": "2"},
 )
 
+ENDS = ("subscription_cancelled", "subscription_stopped", "subscription_expired")
+
+refusals = st.sampled_from(
+    (None, None, DeclineReason.INSUFFICIENT_FUNDS, DeclineReason.STOLEN_CARD, DeclineReason.TOO_LATE)
+)
+losses = st.sampled_from(("", "", "question", "answer"))
+number = st.integers(0, 1)
+change = st.tuples(
+    st.just("change"), st.sampled_from(("next", "rhythm", "none", "next_charge", "next_charge")), number, st.booleans()
+)
+wish = st.tuples(st.just("want"), st.sampled_from(("cancel later", "undo", "pause", "pause until", "resume")), number)
 steps = st.one_of(
-    st.tuples(
-        st.just("charge"), st.sampled_from(REFUSALS), st.sampled_from(("", "", "question", "answer")), st.booleans()
-    ),
-    st.tuples(st.just("charge"), st.none(), st.just(""), st.just(False)),
-    st.tuples(
-        st.just("difference"),
-        st.sampled_from((*REFUSALS, None, None)),
-        st.sampled_from(("", "", "question", "answer")),
-        st.booleans(),
-    ),
-    st.tuples(st.just("difference"), st.none(), st.sampled_from(("", "answer")), st.just(False)),
+    st.tuples(st.just("charge"), refusals, losses, st.booleans()),
+    st.just(("charge",)),
     st.just(("charge", None, "answer", True)),
+    st.tuples(st.just("live on"), st.integers(2, 14)),
+    st.tuples(st.just("difference"), refusals, losses, st.booleans(), st.booleans()),
+    st.tuples(st.just("difference"), st.none(), st.sampled_from(("", "answer")), st.just(False), st.booleans()),
     st.just(("give up",)),
-    st.tuples(st.just("wait"), st.integers(1, 24 * 40)),
+    st.just(("die",)),
+    st.just(("reveal",)),
     st.tuples(st.just("settle"), st.sampled_from((1, 3))),
-    st.tuples(st.just("die")),
-    st.tuples(st.just("replace card")),
-    st.tuples(st.just("cancel"), st.integers(0, 3)),
-    st.tuples(st.just("change"), st.sampled_from((*WISHES, *WISHES, None)), st.integers(0, 1)),
-    st.tuples(st.just("change"), st.sampled_from((*WISHES, *WISHES, None)), st.integers(0, 1)),
-    st.tuples(st.just("reveal")),
+    st.tuples(st.just("wait"), st.integers(1, 24 * 40)),
+    st.tuples(st.just("carry out later"), number),
+    st.tuples(st.just("give back"), st.integers(0, 3), st.sampled_from((None, "0.25", "0.5")), losses),
+    st.tuples(st.just("charge back"), st.integers(0, 3), st.booleans()),
+    st.just(("replace card",)),
+    st.tuples(st.just("cancel"), number),
+    *(wish, wish, change, change),
     st.tuples(
-        st.just("change"),
-        st.tuples(st.sampled_from(((), (1,), (24, 72), (48,) * 5)), st.booleans(), st.sampled_from(DunningEnd)),
-        st.just(0),
+        st.just("dun"), st.sampled_from(((), (1,), (24, 72), (48,) * 5)), st.booleans(), st.sampled_from(DunningEnd)
     ),
 )
 agreed = st.builds(
@@ -91,210 +99,104 @@ agreed = st.builds(
 )
 
 
-@dataclass
-class World:
-    """A merchant with two subscriptions, its clock, and the bank."""
+async def assert_true(world: World) -> None:
+    """What must hold at any time: the books are in order."""
+    till = world.subscriber
+    found = await check(till.database, now=world.now, merchant_id=till.shop.merchant_id)
+    assert [
+        (finding.rule.statement, one.detail)
+        for finding in found
+        for one in finding.differences
+        if finding.rule.statement != "outcomes_known"  # the clock jumps over days
+    ] == []
 
-    subscriber: Till
-    bank: ObedientBank
-    subscriptions: list[Subscription] = field(default_factory=list)
-    ahead: timedelta = timedelta()
-    coupon: Mapping[str, str] | None = None
-    """That of the first one."""
-    prorated: int = 0
-    """How many changes of plan have put something into a balance, and charged nothing."""
 
-    @property
-    def now(self) -> datetime:
-        return utc_now() + self.ahead
+async def assert_settled(world: World) -> None:
+    """What must hold once all is known: the bank kept exactly the money of each period
+    that is paid, in order, and has given back and taken back what the books say.
+    """
+    database, merchant_id, bank = world.subscriber.database, world.subscriber.shop.merchant_id, world.bank
+    rows = await database.fetch(
+        "select coalesce(p.subscription_id, d.subscription_id) as subscription_id, p.period_number, d.attempt_id as"
+        " difference, a.idempotency_key, a.state, a.amount, d.state as told from payment_attempt a"
+        " join payment p on p.merchant_id = a.merchant_id and p.id = a.payment_id"
+        " left join subscription_difference d on d.merchant_id = a.merchant_id and d.attempt_id = a.id"
+        " where a.merchant_id = $1 order by a.id",
+        merchant_id,
+    )
+    kept = [row for row in rows if row["idempotency_key"] in bank.kept]
+    covered = [row for row in rows if row["state"] == "approved" and row["idempotency_key"] not in bank.decided]
+    assert len(bank.kept) == len(kept)
+    assert [row for row in rows if row["difference"] and (row in kept) != (row["told"] == "paid")] == []
+    paid = [(row["subscription_id"], row["period_number"]) for row in kept + covered if not row["difference"]]
+    told = await world.subscriber.told()
+    for subscription in world.subscriptions:
+        current = await world.subscriber.now(subscription)
+        ends = [one for one in told if one["event"] in ENDS and one["subscription"]["id"] == subscription.id]
+        assert len(ends) == (current.state == "Cancelled"), "an end is told, once"
+        periods = sorted(period for of, period in paid if of == subscription.id)
+        terms = current.package.terms
+        assert periods == list(range(0 if terms.trial else 1, current.next_period))
+        assert current.paid_number_counter == len(periods)
+        assert current.counter <= (terms.limit or current.counter), "no more are charged than were agreed"
+        disputed = [row for row in kept if row["idempotency_key"] in bank.taken_back and not row["difference"]]
+        ended = subscription.id in {row["subscription_id"] for row in disputed}
+        assert not (ended and current.running), "a chargeback ends it"
+        await assert_worth(world, subscription)
+    orders = [one["payment_order"]["merchant_order_id"] for one in told if one["event"] == "payment"]
+    assert len(orders) == len(set(orders)) == len(kept + covered)
+    differences = len([row for row in kept if row["difference"]])
+    known = "select count(*) from subscription_proration where merchant_id = $1"
+    assert await database.fetchval(known, merchant_id) == world.prorated + differences
+    await assert_given_back(world)
 
-    async def move_clock(self, hours: int) -> None:
-        self.ahead += timedelta(hours=hours)
-        await set_back.clock_runs_ahead(self.subscriber.desk.database, self.subscriber.shop.merchant_id, self.ahead)
 
-    async def move_to_next(self) -> None:
-        """Move the clock to when something is due: a charge, or a change."""
-        known = [await self.subscriber.now(one) for one in self.subscriptions]
-        asked = [one.date_next or (one.change.due_at if one.change else None) for one in known]
-        dates = [one for one in asked if one]
-        if dates and min(dates) > self.now:
-            await self.move_clock(int((min(dates) - self.now) / timedelta(hours=1)) + 1)
+async def assert_given_back(world: World) -> None:
+    """Each payment is refunded and charged back as at the bank."""
+    for row in await world.subscriber.database.fetch(
+        "select a.idempotency_key as key, p.refunded, p.refunding, p.charged_back from payment p"
+        " join payment_attempt a on a.merchant_id = p.merchant_id and a.id = p.attempt_id"
+        " where p.merchant_id = $1 and p.paid_at is not null",
+        world.subscriber.shop.merchant_id,
+    ):
+        taken_back = sum(one.amount for one in world.bank.disputed if one.of_key == row["key"])
+        assert tuple(row)[1:] == (world.bank.given_of(row["key"]), 0, taken_back)
 
-    async def take(self, step: tuple[object, ...]) -> None:
-        """Do one step."""
-        database, shop = self.subscriber.desk.database, self.subscriber.shop
-        match step:
-            case (("charge" | "difference") as what, refuse, lose, hide):
-                self.bank.refuse, self.bank.lose, self.bank.hide = refuse, lose, bool(hide and lose)  # type: ignore[assignment]
-                await (self.charge() if what == "charge" else self.charge_difference())
-                self.bank.refuse, self.bank.lose, self.bank.hide = None, "", False
-            case ("give up",):
-                await self.take(("charge", None, "answer", True))
-                await self.subscriber.settle_all(minutes=3)
-            case ("wait", int(hours)):
-                await self.move_clock(hours)
-                await expire_due(database, real_now=utc_now(), merchant_id=shop.merchant_id, at=self.now)
-                await self.carry_out()
-            case ("settle", int(minutes)):
-                await self.subscriber.settle_all(minutes=minutes)
-            case ("die",):
-                await self.move_to_next()
-                await self.subscriber.die_after_claim(self.now)
-            case ("replace card",):
-                await set_back.card_replaced(self.subscriber.desk, self.subscriptions[0])
-            case ("cancel", int(which)) if which < len(self.subscriptions):
-                await cancel(database, shop, self.subscriptions[which].id, by="api", now=self.now)
-            case ("change", wish, int(number)):
-                await self.change(wish, number)
-            case ("reveal",):
-                self.bank.hidden.clear()
 
-    async def carry_out(self) -> None:
-        """Workers carry out the changes that are due."""
-        database, merchant_id = self.subscriber.desk.database, self.subscriber.shop.merchant_id
-        await carry_out_due(database, real_now=utc_now(), merchant_id=merchant_id, at=self.now)
-
-    async def charge(self) -> None:
-        """Workers charge what is due next, once it is."""
-        await self.move_to_next()
-        await self.subscriber.charge(self.now)
-
-    async def charge_difference(self) -> None:
-        """Somebody wants the first one to be of a plan at another price, charged now."""
-        first = self.subscriptions[0]
-        plan = Plan(price=f"{(await self.subscriber.now(first)).package.terms.price % 30 + 10:.2f}")
-        wish = AtOnce(first.id, plan, by="api", now=self.now)
-        with suppress(Conflict, NotCharged):
-            done = await change_and_charge(self.subscriber.desk, self.subscriber.shop, wish)
-            self.prorated += done.changed.moved and not done.difference.amount
-
-    async def change(self, wish: object, number: int) -> None:
-        """Somebody wants a change of one, and what can't be is refused; or what is due next is done
-        so many hours later; or the merchant has another dunning plan.
-        """
-        named = (self.subscriber.desk.database, self.subscriber.shop, self.subscriptions[number].id)
-        with suppress(Conflict):
-            match wish:
-                case None:
-                    await self.move_to_next()
-                    await self.move_clock(number)
-                    await self.carry_out()
-                case (tuple(delays), bool(by_reason), DunningEnd() as end):
-                    merchant_id = self.subscriber.shop.merchant_id
-                    await change_merchant(
-                        named[0], merchant_id, dunning_hours=delays, dunning_by_reason=by_reason, dunning_end=end
-                    )
-                case "cancel later":
-                    await cancel_later(*named, by="customer", now=self.now)
-                case "undo":
-                    await undo(*named, now=self.now)
-                case "pause":
-                    await pause(*named, by="customer", now=self.now)
-                case "pause until":
-                    await pause(*named, until=self.now + timedelta(days=20), by="api", now=self.now)
-                case "plan":
-                    # In turn: another price, another rhythm, and back.
-                    seen = (await self.subscriber.now(self.subscriptions[number])).package.terms
-                    price, period = f"{seen.price % 30 + 10:.2f}", ("1m", "2m", "1w")[int(seen.price // 10) % 3]
-                    await change_plan(*named, Plan(price=price, period=period), by="api", now=self.now)
-                case "plan at once" | "plan prorated":
-                    seen = (await self.subscriber.now(self.subscriptions[number])).package.terms
-                    plan = Plan(price=f"{seen.price % 30 + 10:.2f}")
-                    how = Prorating.NEXT_CHARGE if wish == "plan prorated" else Prorating.NONE
-                    done = await change_plan(*named, plan, by="api", at_once=True, prorating=how, now=self.now)
-                    self.prorated += done.proration is not None
-                case "resume":
-                    await resume(*named, now=self.now)
-
-    async def assert_true(self) -> None:
-        """What must hold at any time: the books are in order,
-        and the bank took no period twice unless it is undone.
-        """
-        database, merchant_id = self.subscriber.desk.database, self.subscriber.shop.merchant_id
-        found = await check(database, now=self.now, merchant_id=merchant_id)
-        assert [
-            (finding.rule.statement, one.detail)
-            for finding in found
-            for one in finding.differences
-            if finding.rule.statement != "outcomes_known"  # the clock jumps over days
-        ] == []
-
-    async def assert_settled(self) -> None:
-        """What must hold once all is known: the bank kept exactly the money of each period
-        that is paid, in order.
-        """
-        database, merchant_id = self.subscriber.desk.database, self.subscriber.shop.merchant_id
-        rows = await database.fetch(
-            "select coalesce(p.subscription_id, d.subscription_id) as subscription_id, p.period_number, d.attempt_id as"
-            " difference, a.idempotency_key, a.state, a.amount, d.state as told from payment_attempt a"
-            " join payment p on p.merchant_id = a.merchant_id and p.id = a.payment_id"
-            " left join subscription_difference d on d.merchant_id = a.merchant_id and d.attempt_id = a.id"
-            " where a.merchant_id = $1 order by a.id",
-            merchant_id,
-        )
-        kept = [row for row in rows if row["idempotency_key"] in self.bank.kept]
-        asked = self.bank.decided
-        covered = [row for row in rows if row["state"] == "approved" and row["idempotency_key"] not in asked]
-        assert len(self.bank.kept) == len(kept)
-        assert [row for row in rows if row["difference"] and (row in kept) != (row["told"] == "paid")] == []
-        paid = [(row["subscription_id"], row["period_number"]) for row in kept + covered if not row["difference"]]
-        for subscription in self.subscriptions:
-            current = await self.subscriber.now(subscription)
-            ends = [
-                one["event"]
-                for one in await self.subscriber.told(but="payment")
-                if one["subscription"]["id"] == subscription.id
-            ]
-            assert len(ends) == (current.state == "Cancelled"), "an end is told, once"
-            periods = sorted(period for of, period in paid if of == subscription.id)
-            first = 0 if current.package.terms.trial else 1
-            assert periods == list(range(first, current.next_period))
-            assert current.paid_number_counter == len(periods)
-            await self.assert_worth(subscription)
-        told = [
-            one["payment_order"]["merchant_order_id"]
-            for one in await self.subscriber.told()
-            if one["event"] == "payment"
-        ]
-        assert len(told) == len(set(told)) == len(kept + covered)
-        differences = len([row for row in kept if row["difference"]])
-        known = "select count(*) from subscription_proration where merchant_id = $1"
-        assert await database.fetchval(known, merchant_id) == self.prorated + differences
-
-    async def assert_worth(self, subscription: Subscription) -> None:
-        """What was charged, with the balance, is the time-weighted price of all periods, exactly;
-        until the first change of plan each is for what the coupon left.
-        """
-        database, of = self.subscriber.desk.database, (self.subscriber.shop.merchant_id, subscription.id)
-        periods = await database.fetch(
-            "select period_number, amount, amount + coalesce(into_balance, 0) as price from payment"
-            " where merchant_id = $1 and subscription_id = $2 and paid_at is not null",
-            *of,
-        )
-        changes = await database.fetch(
-            "select * from subscription_proration where merchant_id = $1 and subscription_id = $2 order by change_id",
-            *of,
-        )
-        at_once = await database.fetchval(
-            "select coalesce(sum(charged), 0) from subscription_difference"
-            " where merchant_id = $1 and subscription_id = $2 and state = 'paid'",
-            *of,
-        )
-        worth = sum(
-            worth_of(one["price"], [each for each in changes if each["period_number"] == one["period_number"]])
-            for one in periods
-        )
-        charged = sum(one["amount"] for one in periods) + at_once
-        assert charged + await find_balance(database, self.subscriber.shop, subscription.id) == worth
-        changed_from = await database.fetchval(
-            "select min(period_number) from subscription_change"
-            " where merchant_id = $1 and subscription_id = $2 and type = 'change' and state = 'done'",
-            *of,
-        )
-        coupon = self.coupon if subscription == self.subscriptions[0] else None
-        for one in periods:
-            if one["period_number"] > 0 and (changed_from is None or one["period_number"] < changed_from):
-                assert one["price"] == with_coupon(MONTHLY.price, coupon, one["period_number"])
+async def assert_worth(world: World, subscription: Subscription) -> None:
+    """What was charged, with the balance, is the time-weighted price of all periods, exactly;
+    until the first change of plan each is for what the coupon left.
+    """
+    database, of = world.subscriber.database, (world.subscriber.shop.merchant_id, subscription.id)
+    periods = await database.fetch(
+        "select period_number, amount, amount + coalesce(into_balance, 0) as price from payment"
+        " where merchant_id = $1 and subscription_id = $2 and paid_at is not null",
+        *of,
+    )
+    changes = await database.fetch(
+        "select * from subscription_proration where merchant_id = $1 and subscription_id = $2 order by change_id",
+        *of,
+    )
+    at_once = await database.fetchval(
+        "select coalesce(sum(charged), 0) from subscription_difference"
+        " where merchant_id = $1 and subscription_id = $2 and state = 'paid'",
+        *of,
+    )
+    worth = sum(
+        worth_of(one["price"], [each for each in changes if each["period_number"] == one["period_number"]])
+        for one in periods
+    )
+    charged = sum(one["amount"] for one in periods) + at_once
+    assert charged + await find_balance(database, world.subscriber.shop, subscription.id) == worth
+    changed_from = await database.fetchval(
+        "select min(period_number) from subscription_change"
+        " where merchant_id = $1 and subscription_id = $2 and type = 'change' and state = 'done'",
+        *of,
+    )
+    coupon = world.coupon if subscription == world.subscriptions[0] else None
+    for one in periods:
+        if one["period_number"] > 0 and (changed_from is None or one["period_number"] < changed_from):
+            assert one["price"] == with_coupon(MONTHLY.price, coupon, one["period_number"])
 
 
 def with_coupon(price: Decimal, coupon: Mapping[str, str] | None, period: int) -> Decimal:
@@ -305,13 +207,17 @@ def with_coupon(price: Decimal, coupon: Mapping[str, str] | None, period: int) -
 
 
 def worth_of(price: Decimal, changes: Sequence[Mapping[str, Any]]) -> Decimal:
-    """A period's time-weighted price, to four decimals: each price for its share of the seconds."""
+    """A period's time-weighted price, to four decimals: each price for its share of the seconds,
+    and what was given back of one, as far as it was for what was left when it changed: no credit
+    is for that.
+    """
     worth, since = Fraction(0), Fraction(1)
     for change in changes:
         second = timedelta(seconds=1)
         left = (change["ends_at"] - change["at"]) // second
         unused = Fraction(left, (change["ends_at"] - change["began_at"]) // second)
-        worth, since, price = worth + Fraction(price) * (since - unused), unused, change["new_price"]
+        worth += Fraction(price) * (since - unused) + Fraction(min(change["given_back"], price)) * unused
+        since, price = unused, change["new_price"]
     return Decimal(round((worth + Fraction(price) * since) * 10_000)) / 10_000
 
 
@@ -326,6 +232,27 @@ async def begin(till: Till, terms: Terms, order: str, coupon: Mapping[str, str] 
     return await subscription_of(till.database, till.shop, order)
 
 
+async def live_through(
+    database: Database, vault: Vault, terms: Terms, coupon: Mapping[str, str] | None, plan: Sequence[tuple[Any, ...]]
+) -> None:
+    """Do the steps to two subscriptions of a new merchant, and see that every promise is kept."""
+    await set_back.banks_tell_again(database)
+    merchant = await create_merchant(database, vault, name="Club", email="c@shop.example", now=utc_now())
+    bank = TakingBackBank()
+    till = Till(Desk(database, vault, {"simulator": bank}), shop_of(merchant, live=False))
+    world = World(till, bank, coupon=coupon)
+    for which, other in enumerate((terms, replace(MONTHLY, sku_id=secrets.token_hex(4)))):
+        world.subscriptions.append(await begin(till, other, f"order-{which}", None if which else coupon))
+    for step in plan:
+        await world.step(*step)
+        await assert_true(world)
+    bank.hidden.clear()
+    for minutes in (1, 3, 70, 150):
+        await world.settle(minutes)
+    await assert_true(world)
+    await assert_settled(world)
+
+
 @settings(
     max_examples=at_length(20, 4),
     deadline=None,
@@ -337,20 +264,89 @@ async def test_any_interleaving_keeps_every_promise(
     vault: Vault,
     terms: Terms,
     coupon: Mapping[str, str] | None,
-    plan: list[tuple[object, ...]],
+    plan: list[tuple[Any, ...]],
 ) -> None:
-    await set_back.nothing_to_look_up(database)
-    merchant = await create_merchant(database, vault, name="Club", email="c@shop.example", now=utc_now())
-    bank = ObedientBank()
-    till = Till(Desk(database, vault, {"simulator": bank}), shop_of(merchant, live=False))
-    world = World(till, bank, coupon=coupon)
-    for number, other in enumerate((terms, replace(MONTHLY, sku_id=secrets.token_hex(4)))):
-        world.subscriptions.append(await begin(world.subscriber, other, f"order-{number}", None if number else coupon))
-    for step in plan:
-        await world.take(step)
-        await world.assert_true()
-    bank.hidden.clear()
-    for minutes in (1, 3, 70, 150):
-        await world.subscriber.settle_all(minutes=minutes)
-    await world.assert_true()
-    await world.assert_settled()
+    await live_through(database, vault, terms, coupon, plan)
+
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+
+def misspelt(queries: Statements, name: str, right: str, wrong: str) -> Plant:
+    """A statement says something else in one place."""
+
+    def plant(monkeypatch: pytest.MonkeyPatch) -> None:
+        text = queries._path.read_text()
+        assert text.count(right) == 1
+        monkeypatch.setattr(queries, name, getattr(aiosql.from_str(text.replace(right, wrong), "asyncpg"), name))
+
+    return plant
+
+
+def another_way(room: object, name: str, does: Any) -> Plant:
+    """A function does something else."""
+    return lambda monkeypatch: monkeypatch.setattr(room, name, does)
+
+
+def due_for_ever(calendar: Schedule, number: int) -> datetime:
+    """The charge for a period is due, whatever number of payments was agreed."""
+    return occurrence(calendar.anchor, calendar.terms.period, number - 1 + calendar.skipped, calendar.time_zone)
+
+
+def of_all_that_was_paid(change: Proration) -> Fraction:
+    """What a change comes to if nothing was given back."""
+    return (Fraction(change.new_price) - Fraction(change.old_price)) * change.unused
+
+
+def under_another_key(row: MovementRow) -> Movement:
+    """A movement whose key is made anew each time."""
+    return replace(movement_of(row), key=secrets.token_hex(16))
+
+
+async def nobody_ends(*_database: Any, **_names: Any) -> None:
+    """Subscriptions go on whatever was charged back."""
+
+
+async def books_nothing(*_told: Any, **_names: Any) -> Booked:
+    """A dispute is passed by."""
+    return Booked(changed=False)
+
+
+DUE = "s.date_next <= timed.shop_now\n            and s.charging_attempt_id is null"
+WITHOUT_A_DATE = misspelt(charging.queries, "begin_renewals", DUE, f"(s.date_next is null or {DUE})")
+CHARGED_BACK = (("charge",), ("charge back", 0, True))
+GIVEN_BACK = (("charge",), ("give back", 0, "0.5", ""), ("give back", 1, "0.5", ""))
+BUGS: Mapping[str, tuple[Plant, Terms, tuple[tuple[Any, ...], ...]]] = {
+    "charges who is paused": (WITHOUT_A_DATE, MONTHLY, (("want", "pause", 0), ("charge",))),
+    "charges who has ended": (WITHOUT_A_DATE, MONTHLY, (("cancel", 0), ("charge",))),
+    "charges more than were agreed": (
+        another_way(Schedule, "due", due_for_ever),
+        replace(MONTHLY, limit=2),
+        (("live on", 6),),
+    ),
+    "credits what was given back": (
+        another_way(Proration, "exact", property(of_all_that_was_paid)),
+        MONTHLY,
+        (*GIVEN_BACK, ("change", "next_charge", 0, False)),
+    ),
+    "gives back under another key": (
+        another_way(movements, "movement_of", under_another_key),
+        MONTHLY,
+        (("charge",), ("give back", 0, None, "answer")),
+    ),
+    "passes a chargeback by": (another_way(reading_acquirers, "record_dispute", books_nothing), MONTHLY, CHARGED_BACK),
+    "goes on after a chargeback": (
+        another_way(reading_acquirers, "_end_subscriptions", nobody_ends),
+        MONTHLY,
+        CHARGED_BACK,
+    ),
+}
+
+
+@pytest.mark.parametrize("bug", BUGS)
+async def test_a_bug_is_found(database: Database, vault: Vault, monkeypatch: pytest.MonkeyPatch, bug: str) -> None:
+    plant, terms, plan = BUGS[bug]
+    await live_through(database, vault, terms, None, plan)
+    plant(monkeypatch)
+    with pytest.raises(AssertionError):
+        await live_through(database, vault, terms, None, plan)
