@@ -65,13 +65,15 @@ class Plan:
     """What a customer wants to do: cards, one after the other, what to tell the bank,
     and whether to click twice.
 
-    Who joins the club pays for the first month, and takes the last of the cards for the others.
+    Who joins the club pays for the first month, and takes the last of the cards for the others;
+    the shop may sign a `coupon` for that.
     """
 
     cards: tuple[str, ...]
     decisions: tuple[str, ...] = ()
     clicks: int = 1
     joins: bool = False
+    coupon: str = ""
 
 
 def plan(chance: random.Random) -> Plan:
@@ -144,6 +146,7 @@ class Customer:
                 "success_url": f"{THANKS}?order={self.order}",
                 "sign_version": "v1" if self.v1 and int(self.amount[-1]) % 2 == 0 else "v2",
                 **(CLUB if self.plan.joins else {}),
+                **({"recurring_coupon": self.plan.coupon} if self.plan.coupon else {}),
             }
         )
         status, place, _ = await self._ask("POST", form.action, fields)
