@@ -39,8 +39,11 @@ POINTS = at_length(NEVER_ASKED + TAKEN, (NEVER_ASKED[2], TAKEN[1]))
 
 
 async def upgrade(clerk: Clerk, subscription_id: int) -> int:
-    """An operator changes a plan, and has the difference charged; the command's exit status."""
-    return await clerk.command(*f"subscription change {subscription_id} --price 30.00 --now --charge".split())
+    """An operator changes a plan, every other one's to three of the same, and has the difference
+    charged; the command's exit status.
+    """
+    wish = "--quantity 3" if subscription_id % 2 else "--price 30.00"
+    return await clerk.command(*f"subscription change {subscription_id} {wish} --now --charge".split())
 
 
 async def prices(database: Database) -> dict[int, Decimal]:
@@ -49,6 +52,14 @@ async def prices(database: Database) -> dict[int, Decimal]:
         " join package_version v on v.merchant_id = s.merchant_id and v.id = s.package_version_id order by s.id"
     )
     return {row["id"]: row["price"] for row in rows}
+
+
+async def quantities(database: Database) -> dict[int, int]:
+    rows = await database.fetch(
+        "select s.id, coalesce(v.quantity, 1) as quantity from subscription s"
+        " join package_version v on v.merchant_id = s.merchant_id and v.id = s.package_version_id"
+    )
+    return {row["id"]: row["quantity"] for row in rows}
 
 
 async def taken(club: Club, database: Database) -> list[int]:
@@ -94,6 +105,7 @@ async def test_a_difference_is_charged_once_whatever_dies(tmp_path: Path) -> Non
             await settle(club)
             assert [await upgrade(clerk, member) for member in [*members, last]] == [0] * (len(members) + 1)
             assert set((await prices(database)).values()) == {Decimal(30)}
+            assert await quantities(database) == {one: 3 if one % 2 else 1 for one in (*members, last)}
             assert await taken(club, database) == [*members, last]
             found = await check(database, now=utc_now(), record=Record(club.record))
             assert [f"{one.rule.statement}: {one.differences}" for one in found if one.found] == []

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tests.banks import answering, ending_in
 from tests.lengths import at_length, longer
-from tests.shopfront import DECLINED, MONTHLY, subscription_of
+from tests.shopfront import DECLINED, GOOD, MONTHLY, subscription_of
 from tests.till import Till
 
 from paydesk.adapters.acquirers.interface import AcquirerRefused, OutcomeUnknown
@@ -181,6 +181,29 @@ async def test_of_a_crowd_that_races_for_the_last_use_one_gets_it(till: Till) ->
     without = next(one for one, result in zip(orders, results, strict=True) if result is None)
     assert await till.pay(without) == Paid()
     assert await paid(till) == [Decimal(5), Decimal(10)]
+    assert await till.problems() == []
+
+
+@longer
+async def test_who_fails_at_the_last_use_leaves_it_to_the_crowd(till: Till) -> None:
+    """Some are declined, some leave at their bank's question, and what some send reaches nobody."""
+    made = await coupon(till, percent="50", most_uses="1")
+    crowd = at_length(200, 30)
+    checkouts = [await with_coupon(till) for _ in range(crowd)]
+    dead = till.at(answering(till.desk.acquirers["simulator"], authorize=ending_in(OutcomeUnknown("the line is dead"))))
+    ways = [(till, DECLINED), (till, CHALLENGED), (dead, GOOD)]
+    for _ in ways:
+        coming = [(*ways[place % len(ways)], one, f"192.0.2.{place}") for place, one in enumerate(checkouts)]
+        await asyncio.gather(*(tried(at, one, number=number, address=where) for at, number, one, where in coming))
+        assert await paid(till) == []
+        assert await uses(till, made) <= 1
+        await till.settle_all(hours=2)
+        assert await uses(till, made) == 0, "a use that came to nothing is free"
+    results = await asyncio.gather(
+        *(tried(till, one, address=f"192.0.2.{place}") for place, one in enumerate(checkouts))
+    )
+    assert Counter(result == Paid() for result in results) == {True: 1, False: crowd - 1}
+    assert (await paid(till), await uses(till, made)) == ([Decimal(5)], 1)
     assert await till.problems() == []
 
 
