@@ -54,6 +54,7 @@ WORK = {
     "telling of failures": "paydesk.domain.mail.telling:tell_failing",
     "telling of cards": "paydesk.domain.mail.telling:tell_expiring",
     "telling of charges": "paydesk.domain.mail.telling:announce_charges",
+    "asking for cards": "paydesk.domain.mail.telling:ask_for_cards",
     "first statistics": "paydesk.database.first_statistics:FirstStatistics.look",
     "pulse": "paydesk.domain.operations.machinery:queries.say_alive",
     "partitions of the logs": "paydesk.worker:keep_partitions",

@@ -206,6 +206,13 @@ async def set_(
             help="Days before a trial ends, other terms begin or a year is charged to tell customers; 0: don't.",
         ),
     ] = None,
+    trials_without_card: Annotated[
+        bool | None,
+        typer.Option(
+            "--trials-without-card/--trials-with-card",
+            help="Whether a free trial begins without a card, and ends unless its customer gives one.",
+        ),
+    ] = None,
     app_scheme: Annotated[
         list[str] | None,
         typer.Option(
@@ -234,18 +241,9 @@ async def set_(
     urls = {name: _web_url(url, f"--{name.replace('_', '-')}") for name, url in names.items()}
     muted, unmuted = mute_event or [], unmute_event or []
     flags = (test_mode, shipped_goods, slow_methods, fees_returned, saves_cards, portal_pauses, dunning_by_reason)
-    read = (signed_quantities, signed_line_items)
-    given = (
-        *urls.values(),
-        *flags,
-        *read,
-        pingback_format,
-        portal_cancels,
-        dunning_delays,
-        dunning_end,
-        app_scheme or None,
-    )
-    if not (muted or unmuted) and all(value is None for value in (*given, charge_notice_days)):
+    read = (signed_quantities, signed_line_items, trials_without_card, charge_notice_days, app_scheme or None)
+    given = (*urls.values(), *flags, *read, pingback_format, portal_cancels, dunning_delays, dunning_end)
+    if not (muted or unmuted) and all(value is None for value in given):
         raise Malformed("nothing to change; see: paydesk merchant set --help")
     async with deployment() as here:
         if shipped_goods:
@@ -273,6 +271,7 @@ async def set_(
                 dunning_by_reason=dunning_by_reason,
                 dunning_end=dunning_end,
                 charge_notice_days=charge_notice_days,
+                trials_without_card=trials_without_card,
             )
         sent = await send_waiting(here.database, merchant, now=utc_now()) if any(urls.values()) else 0
         account = await _with_keys(here, merchant, with_private_key=False)

@@ -7,7 +7,7 @@ import typer
 from paydesk.commands.printing import shown
 from paydesk.core.money import written
 from paydesk.domain.billing.charging_differences import Difference
-from paydesk.domain.subscriptions.changes import ChangeType
+from paydesk.domain.subscriptions.changes import NO_CARD, ChangeType
 from paydesk.domain.subscriptions.changing import Changed
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.subscription_object import price_text
@@ -47,6 +47,8 @@ def said_of(subscription: Subscription) -> str:
         return f"{named} is {subscription.state}; nothing is charged any more"
     if change is None:
         return f"{named} is {subscription.state}, and next charged {shown(subscription.date_next)}"
+    if change.by == NO_CARD:
+        return f"{named} has no card, and ends {shown(change.due_at)} unless its customer gives one"
     if change.type is ChangeType.CANCEL:
         return f"{named} ends {shown(change.due_at)}; nothing is charged any more"
     if change.package is not None:

@@ -138,6 +138,18 @@ CORRUPTIONS = (
         ),
     ),
     Corruption("changes_agree", "subscription_change", PLAN.format(plan="0", period=9)),
+    Corruption("trials_without_card", "subscription", SUBSCRIPTION.format(change="acquirer = ''")),
+    Corruption(
+        "trials_without_card",
+        "payment_attempt",
+        "with a as (select max(id) as id from payment_attempt where merchant_id = $1)"
+        " update payment_attempt p set acquirer = '' from a where p.merchant_id = $1 and p.id = a.id returning p.id",
+    ),
+    Corruption(
+        "trials_without_card",
+        "subscription_change",
+        CHANGE.format(type="cancel", state="done", end="now()", named="c.id").replace("'api'", "'no_card'"),
+    ),
     Corruption(
         "numbers_needed", "card", "update subscription set date_next = null where merchant_id = $1 returning card_id"
     ),

@@ -27,6 +27,7 @@ FACTS: dict[MailKind, dict[str, Any]] = {
     MailKind.renewal_failed: {**_SUBSCRIPTION, **_MONEY, **_CARD, "paying": "2/t1-def"},
     MailKind.card_expires: {**_SUBSCRIPTION, **_CARD, "expires": "2030-04-01"},
     MailKind.charge_ahead: {**_SUBSCRIPTION, **_MONEY, **_CARD},
+    MailKind.card_wanted: {**_SUBSCRIPTION, **_MONEY, "ends_at": LATER, "terms_agreed": "Vorp 12"},
     MailKind.subscription_stopped: _SUBSCRIPTION,
     MailKind.subscription_cancelled: _SUBSCRIPTION,
     MailKind.payment_failed: {**_ORDER, **_MONEY},

@@ -18,7 +18,7 @@ from paydesk.domain.merchants.customer_ways import PortalCancels
 from paydesk.domain.merchants.imprints import NO_IMPRINT, Imprint, imprint_of
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.states import PaymentState
-from paydesk.domain.subscriptions.changes import ChangeType
+from paydesk.domain.subscriptions.changes import NO_CARD, Change, ChangeType
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.rows import SubscriptionRow, subscription_of
 from paydesk.domain.subscriptions.states import CardChangeState
@@ -97,8 +97,7 @@ class Holding:
     @property
     def ends_by_wish(self) -> bool:
         """Whether it ends, or may end, with its period because its customer wants that."""
-        change = self.subscription.change
-        return self.ends_later or (change is not None and change.type is ChangeType.CANCEL)
+        return self.ends_later or (self._wish is not None and self._wish.type is ChangeType.CANCEL)
 
     @property
     def may_pause(self) -> bool:
@@ -112,14 +111,19 @@ class Holding:
         """
         subscription = self.subscription
         own = subscription.change is None or subscription.change.by == "customer"
-        follows = self._goes_on and own and subscription.date_end is None
+        follows = self._goes_on and own and subscription.has_card and subscription.date_end is None
         return self.has_plans and follows and not subscription.failures and self.paid_until > self.now
 
     @property
     def _goes_on(self) -> bool:
         """Whether it is charged again as it stands, if nobody asks for anything else."""
+        return self.subscription.running and (self._wish is None or self._wish.type is ChangeType.PLAN)
+
+    @property
+    def _wish(self) -> Change | None:
+        """The change to come that somebody wants: that it ends without a card is nobody's wish."""
         change = self.subscription.change
-        return self.subscription.running and (change is None or change.type is ChangeType.PLAN)
+        return None if change is not None and change.by == NO_CARD else change
 
     @property
     def may_undo(self) -> bool:

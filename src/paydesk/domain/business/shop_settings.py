@@ -43,7 +43,7 @@ class ShopSettings:
     of one that failed is tried again after `dunning_hours` (None: as usual), and with
     `dunning_by_reason` later where its reason says so; `dunning_end` is what becomes of it when the
     last try has failed. Customers are told of certain charges `charge_notice_days` before (None:
-    not).
+    not). With `trials_without_card` a free trial asks for none.
     """
 
     name: str
@@ -63,6 +63,7 @@ class ShopSettings:
     dunning_by_reason: bool = False
     dunning_end: DunningEnd = DunningEnd.CANCEL
     charge_notice_days: int | None = None
+    trials_without_card: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,7 @@ class _Row:
     dunning_by_reason: bool
     dunning_end: DunningEnd
     charge_notice_days: int | None
+    trials_without_card: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,4 +174,5 @@ def _settings(row: _Row) -> ShopSettings:
         dunning_by_reason=row.dunning_by_reason,
         dunning_end=row.dunning_end,
         charge_notice_days=row.charge_notice_days,
+        trials_without_card=row.trials_without_card,
     )

@@ -288,3 +288,30 @@ select 'card', s.merchant_id, s.card_id, format('is charged for %s subscriptions
    and (s.date_next is not null or s.change_id is not null)
  group by s.merchant_id, s.card_id
 having count(*) > 1;
+
+-- name: trials_without_card(merchant_id)
+-- What began without a card is in a trial that was free, and is neither charged nor due to be: it waits for its end, or for
+-- its pause's. What has a card does not end for want of one, and no account is nobody's who was asked for money.
+select 'subscription' as table_name, s.merchant_id, s.id,
+       format('has no card, and is %s with a trial of %s for %s, %s regular payments, next %s, in flight %s, waiting for %s',
+              s.state, v.trial_length, v.trial_price, s.counter, s.date_next, s.charging_attempt_id,
+              coalesce(c.type || ' ' || c.state, 'nothing')) as detail
+  from subscription s
+  join package_version v on v.merchant_id = s.merchant_id and v.id = s.package_version_id
+  left join subscription_change c on c.merchant_id = s.merchant_id and c.id = s.change_id
+ where (:merchant_id::bigint is null or s.merchant_id = :merchant_id) and s.acquirer = ''
+   and (v.trial_length = 0 or v.trial_price <> 0 or s.counter > 0 or s.failures > 0 or s.date_next is not null
+        or s.charging_attempt_id is not null or s.state not in ('Trial', 'Cancelled')
+        or s.state = 'Trial' and (c.state is distinct from 'open' or c.type not in ('cancel', 'resume')))
+ union all
+select 'subscription_change', c.merchant_id, c.id,
+       format('ends subscription %s for want of a card, which it has', c.subscription_id)
+  from subscription_change c
+  join subscription s on s.merchant_id = c.merchant_id and s.live = c.live and s.id = c.subscription_id
+ where (:merchant_id::bigint is null or c.merchant_id = :merchant_id)
+   and c.asked_by = 'no_card' and c.state in ('open', 'done') and s.acquirer <> ''
+ union all
+select 'payment_attempt', a.merchant_id, a.id, format('is %s for %s, and no acquirer was asked', a.state, a.amount)
+  from payment_attempt a
+ where (:merchant_id::bigint is null or a.merchant_id = :merchant_id)
+   and a.acquirer = '' and (a.amount <> 0 or a.state <> 'approved');

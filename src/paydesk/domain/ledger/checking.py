@@ -116,6 +116,10 @@ SUBSCRIPTION_RULES = (
         ("merchant_id", "most_tries"),
     ),
     Rule("numbers_needed", "a card number is kept only for a subscription that will be charged, and for one only"),
+    Rule(
+        "trials_without_card",
+        "a subscription without a card is in a free trial, waits for its end, and nobody was asked for money",
+    ),
     Rule("ends_reported", "a subscription that was cancelled or stopped has one pingback that says so"),
 )
 

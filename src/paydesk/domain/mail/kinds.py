@@ -17,6 +17,8 @@ class MailKind(StrEnum):
     """The card of a subscription expires before it is charged again and again."""
     charge_ahead = "charge_ahead"
     """What a subscription is charged soon, where its merchant announces it."""
+    card_wanted = "card_wanted"
+    """A trial that began without a card ends soon, if none is given."""
     subscription_stopped = "subscription_stopped"
     subscription_cancelled = "subscription_cancelled"
     payment_failed = "payment_failed"
@@ -49,6 +51,7 @@ CUSTOMER_KINDS = frozenset(
         MailKind.renewal_failed,
         MailKind.card_expires,
         MailKind.charge_ahead,
+        MailKind.card_wanted,
         MailKind.subscription_stopped,
         MailKind.subscription_cancelled,
         MailKind.payment_failed,

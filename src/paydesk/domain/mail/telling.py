@@ -22,6 +22,7 @@ from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import settle_alarms
 from paydesk.domain.alarms.setting_aside import ASIDE, DueRow, claimed, one_by_one, set_aside, together
 from paydesk.domain.mail.announcing import announce_charges
+from paydesk.domain.mail.asking_cards import ask_for_cards
 from paydesk.domain.mail.expiring import tell_expiring
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.pingbacks.health import FAR
@@ -277,9 +278,13 @@ async def run_telling(database: Database, stop: asyncio.Event, *, keep_test: boo
     async def tell_what_is_charged() -> None:
         await announce_charges(database, real_now=utc_now(), keep_test=keep_test)
 
+    async def ask_for_missing_cards() -> None:
+        await ask_for_cards(database, real_now=utc_now(), keep_test=keep_test)
+
     await asyncio.gather(
         repeat("telling", tell_what_happened, stop, rest=PAUSE, due=True),
         repeat("telling of failures", tell_what_fails, stop, rest=SLOW_PAUSE, due=True),
         repeat("telling of cards", tell_what_expires, stop, rest=SLOW_PAUSE, due=True),
         repeat("telling of charges", tell_what_is_charged, stop, rest=SLOW_PAUSE, due=True),
+        repeat("asking for cards", ask_for_missing_cards, stop, rest=SLOW_PAUSE, due=True),
     )

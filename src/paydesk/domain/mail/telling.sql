@@ -116,7 +116,7 @@ with place as materialized (
                'description', coalesce(c.description, s.package_name, i.description, ''), 'brand', d.brand, 'last4', d.last4,
                'name', concat_ws(' ', nullif(u.first_name, ''), nullif(u.last_name, '')),
                'package', s.package_name, 'terms_agreed', s.terms_agreed, 'date_next', s.date_next,
-               'portal_token', s.portal_token, 'portal', s.portal, 'shopper', k.shopper),
+               'portal_token', s.portal_token, 'portal', s.portal, 'shopper', k.shopper, 'without_card', s.without_card),
            'receipt ' || p.id, :real_now, :real_now
       from event e
      cross join lateral (
@@ -142,7 +142,7 @@ with place as materialized (
                                          and g.subscription_id = s.id and g.type = 'change' and g.state = 'done')
                      then s.terms_agreed end as terms_agreed, s.date_next, coalesce(v.list_name, v.name) as package_name,
                 case when s.portal_seed is null then s.portal_token end as portal_token,
-                jsonb_build_object('id', s.id, 'seed', s.portal_seed) as portal
+                jsonb_build_object('id', s.id, 'seed', s.portal_seed) as portal, s.acquirer = '' as without_card
            from subscription s
            join package_version v
              on v.merchant_id = s.merchant_id and v.live = s.live and v.id = s.package_version_id
@@ -185,6 +185,7 @@ with place as materialized (
            case when e.live or :keep_test then u.email else e.merchant_email end, u.language,
            jsonb_build_object(
                'package', s.package_name, 'merchant_order_id', s.init_merchant_order_id,
+               'without_card', s.cancelled_by = 'no_card',
                'brand', (select brand
                            from card
                           where merchant_id = s.merchant_id and live = s.live and id = s.card_id),

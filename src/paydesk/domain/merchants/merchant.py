@@ -50,7 +50,8 @@ class Merchant:
     `portal_cancels` and `portal_pauses`: what they may do with a subscription on its page;
     `dunning_hours`: from each failed charge to its next try, none: the usual ones;
     `dunning_by_reason`: tries look at the bank's reason; `dunning_end`: what is after the last one;
-    `charge_notice_days`: how long before certain charges customers are told of them, none: not.
+    `charge_notice_days`: how long before certain charges customers are told of them, none: not;
+    `trials_without_card`: a free trial asks for no card.
     """
 
     id: int
@@ -77,6 +78,7 @@ class Merchant:
     dunning_by_reason: bool = False
     dunning_end: DunningEnd = DunningEnd.CANCEL
     charge_notice_days: int | None = None
+    trials_without_card: bool = False
     public_key: str = ""
     key_scopes: tuple[keys.KeyScope, ...] = ()
     private_key: str = field(default="", repr=False)
@@ -108,6 +110,7 @@ class _Row:
     dunning_by_reason: bool
     dunning_end: DunningEnd
     charge_notice_days: int | None
+    trials_without_card: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +256,7 @@ async def change_merchant(
     dunning_by_reason: bool | None = None,
     dunning_end: DunningEnd | None = None,
     charge_notice_days: int | None = None,
+    trials_without_card: bool | None = None,
 ) -> Merchant:
     """Change settings of an account: None leaves one as it is, an empty URL clears it.
 
@@ -289,6 +293,7 @@ async def change_merchant(
             dunning_by_reason=dunning_by_reason,
             dunning_end=dunning_end,
             charge_notice_days=charge_notice_days,
+            trials_without_card=trials_without_card,
         ),
     )
     if row is None:
@@ -349,4 +354,5 @@ def _merchant(row: _Row) -> Merchant:
         dunning_by_reason=row.dunning_by_reason,
         dunning_end=row.dunning_end,
         charge_notice_days=row.charge_notice_days,
+        trials_without_card=row.trials_without_card,
     )

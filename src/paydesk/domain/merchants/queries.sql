@@ -11,6 +11,7 @@ with made as (
 select id, name, email, time_zone, test_mode, went_live_at, pingback_url, test_pingback_url,
        pingback_format, shipped_goods, slow_methods, created_at, muted_events, app_schemes, saves_cards,
        signs_quantities, signs_line_items, portal_cancels, portal_pauses, dunning_hours, dunning_by_reason, dunning_end, charge_notice_days,
+       trials_without_card,
        :fees_returned::boolean as fees_returned
   from made;
 
@@ -43,6 +44,7 @@ update merchant_key
 select m.id, m.name, m.email, m.time_zone, m.test_mode, m.went_live_at, m.pingback_url, m.test_pingback_url,
        m.pingback_format, m.shipped_goods, m.slow_methods, m.created_at, m.muted_events, m.app_schemes, m.saves_cards,
        m.signs_quantities, m.signs_line_items, m.portal_cancels, m.portal_pauses, m.dunning_hours, m.dunning_by_reason, m.dunning_end, m.charge_notice_days,
+       m.trials_without_card,
        f.fees_returned
   from merchant m
   join fee_plan f on f.merchant_id = m.id
@@ -53,6 +55,7 @@ select m.id, m.name, m.email, m.time_zone, m.test_mode, m.went_live_at, m.pingba
 select m.id, m.name, m.email, m.time_zone, m.test_mode, m.went_live_at, m.pingback_url, m.test_pingback_url,
        m.pingback_format, m.shipped_goods, m.slow_methods, m.created_at, m.muted_events, m.app_schemes, m.saves_cards,
        m.signs_quantities, m.signs_line_items, m.portal_cancels, m.portal_pauses, m.dunning_hours, m.dunning_by_reason, m.dunning_end, m.charge_notice_days,
+       m.trials_without_card,
        f.fees_returned,
        k.public_key, k.scopes
   from merchant m
@@ -66,7 +69,7 @@ select m.id, m.name, m.email, m.time_zone, m.test_mode, m.went_live_at, m.pingba
   ) k on true
  order by m.id;
 
--- name: change_merchant(id, pingback_url, test_pingback_url, pingback_format, test_mode, shipped_goods, slow_methods, muted, unmuted, fees_returned, app_schemes, saves_cards, signs_quantities, signs_line_items, portal_cancels, portal_pauses, dunning_hours, dunning_by_reason, dunning_end, charge_notice_days)^
+-- name: change_merchant(id, pingback_url, test_pingback_url, pingback_format, test_mode, shipped_goods, slow_methods, muted, unmuted, fees_returned, app_schemes, saves_cards, signs_quantities, signs_line_items, portal_cancels, portal_pauses, dunning_hours, dunning_by_reason, dunning_end, charge_notice_days, trials_without_card)^
 -- A null leaves a value as it is; an empty text clears a URL, an empty array the hours. muted and unmuted are events to add to and to take from
 -- those that are not sent.
 with planned as (
@@ -91,12 +94,14 @@ update merchant
        dunning_by_reason = coalesce(:dunning_by_reason::boolean, dunning_by_reason),
        dunning_end = coalesce(:dunning_end, dunning_end),
        charge_notice_days = nullif(coalesce(:charge_notice_days::integer, charge_notice_days), 0),
+       trials_without_card = coalesce(:trials_without_card::boolean, trials_without_card),
        muted_events = array(
            select distinct e from unnest(muted_events || :muted::text[]) e where e <> all(:unmuted::text[]) order by e)
  where id = :id
 returning id, name, email, time_zone, test_mode, went_live_at, pingback_url, test_pingback_url,
           pingback_format, shipped_goods, slow_methods, created_at, muted_events, app_schemes, saves_cards,
           signs_quantities, signs_line_items, portal_cancels, portal_pauses, dunning_hours, dunning_by_reason, dunning_end, charge_notice_days,
+       trials_without_card,
           coalesce(:fees_returned, (select fees_returned from fee_plan where merchant_id = :id)) as fees_returned;
 
 -- name: go_live(id, now)^
@@ -107,6 +112,7 @@ update merchant
 returning id, name, email, time_zone, test_mode, went_live_at, pingback_url, test_pingback_url,
           pingback_format, shipped_goods, slow_methods, created_at, muted_events, app_schemes, saves_cards,
           signs_quantities, signs_line_items, portal_cancels, portal_pauses, dunning_hours, dunning_by_reason, dunning_end, charge_notice_days,
+       trials_without_card,
           (select fees_returned from fee_plan where merchant_id = :id) as fees_returned;
 
 -- name: keys_of(merchant_id)

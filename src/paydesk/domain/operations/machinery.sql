@@ -98,7 +98,7 @@ select acquirer, count(*) as attempts,
        max(not_after) filter (where (lookups > 0 and challenge_url = '') or decline_reason in ('processing_error', 'request_refused'))
            - interval '1 minute' as last_trouble
   from payment_attempt
- where not_after >= :since::timestamptz + interval '1 minute'
+ where not_after >= :since::timestamptz + interval '1 minute' and acquirer <> ''
  group by acquirer
  order by acquirer;
 

@@ -163,6 +163,14 @@ def counts_of(vault: Vault, card: CardDetails, client_address: str, *, live: boo
     return counts
 
 
+def trial_counts(vault: Vault, email: str, client_address: str) -> list[Count]:
+    """What the beginning of a trial without a card is counted by: who calls, and the address that
+    is given, as a card would be.
+    """
+    counts = [*address_counts(vault, client_address), Count(Counted.CHECK, _subject(vault, "trial", email.lower()))]
+    return [*counts, Count(Counted.CHECK, _subject(vault, "checks", client_address), CHECKS_PER_ADDRESS)]
+
+
 _CALLED = {Counted.CARD: "card", Counted.WRONG_CVC: "cvc"}
 
 

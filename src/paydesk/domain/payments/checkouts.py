@@ -128,7 +128,8 @@ class Checkout:
     order was paid once more, on a page that was given up, and that is given back. `saves_cards`:
     customers may save cards at this shop; `later` is what the shop asks to be allowed then;
     `slow_methods`: they may pay by what takes days, where the operator allows that; `suspended` is
-    whether it takes no live payments. `takes_coupons`: customers may type one here.
+    whether it takes no live payments. `takes_coupons`: customers may type one here. `needs_card` is
+    whether something has to be given to charge: a free trial may begin without.
     """
 
     shop: Shop
@@ -162,6 +163,7 @@ class Checkout:
     imprint: Imprint = NO_IMPRINT
     items: tuple[LineItem, ...] = ()
     takes_coupons: bool = False
+    needs_card: bool = True
     coupon: UsedCoupon | None = None
     seed: str = field(default="", repr=False)
 
@@ -257,6 +259,7 @@ class CheckoutRow(msgspec.Struct, frozen=True):
     undiscounted_id: int | None
     undiscounted_seed: str
     types_coupons: bool
+    needs_card: bool
     coupon_over: bool
 
 
@@ -318,6 +321,7 @@ def _checkout(row: CheckoutRow, shop: Shop, now: datetime) -> Checkout:
         terms=package_in(row).terms if row.package_version_id is not None else None,
         items=row.line_items.items if row.line_items is not None else (),
         takes_coupons=row.types_coupons and row.package_version_id is not None,
+        needs_card=row.needs_card,
         coupon=coupon_of(shop, row.coupon_code, row.undiscounted_id, row.undiscounted_seed),
         seed=row.seed,
     )

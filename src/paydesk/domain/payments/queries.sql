@@ -61,6 +61,7 @@ select c.merchant_id, c.live, c.id, encode(c.request_digest, 'hex') as seed, c.m
                            from payment_link l
                           where l.merchant_id = c.merchant_id and l.live = c.live and l.id = c.payment_link_id), true)
            as types_coupons,
+       not (m.trials_without_card and coalesce(t.trial_length, 0) > 0 and t.trial_price = 0) as needs_card,
        c.coupon_id is not null
            and not coupon_is_open(c.merchant_id, c.live, c.coupon_id, c.id,
                                   clock_timestamp() + side_clock(c.live, m.test_clock)) as coupon_over

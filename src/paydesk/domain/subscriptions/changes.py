@@ -6,8 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Final
 
 from paydesk.domain.subscriptions.subscription_terms import Package
+
+NO_CARD: Final = "no_card"
+"""By whom a subscription ends that began without a card, and has none when its trial is over."""
 
 
 class ChangeType(StrEnum):

@@ -24,7 +24,7 @@ from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.pingbacks import waking
 from paydesk.domain.pingbacks.destinations import Account, body_format, destination
 from paydesk.domain.pingbacks.payload import subscription_envelope
-from paydesk.domain.subscriptions.changes import Change, ChangeState, ChangeType
+from paydesk.domain.subscriptions.changes import NO_CARD, Change, ChangeState, ChangeType
 from paydesk.domain.subscriptions.ending import READ_AGAIN, cancel, find_row, find_told
 from paydesk.domain.subscriptions.lifecycle import (
     Canceller,
@@ -108,7 +108,7 @@ async def cancel_later(
     """
 
     def choose(current: Subscription) -> Step | None:
-        if not current.running or (current.change and current.change.type is ChangeType.CANCEL):
+        if not current.running or _is_to_end(current.change):
             return None
         if current.paused:
             raise Conflict(
@@ -146,7 +146,8 @@ async def undo(
     it is charged as before. Moves no money.
 
     Args: now is the shop's time, UTC; a `preview` changes nothing.
-    Raises: NotFound; Conflict if it has ended, is about to, or is paused; Busy while it is charged.
+    Raises: NotFound; Conflict if it has ended, is about to, is paused, or has no card yet; Busy
+        while it is charged.
     """
 
     def choose(current: Subscription) -> Step | None:
@@ -155,6 +156,8 @@ async def undo(
             raise Conflict(f"subscription {current.id} is paused: resume it")
         if current.change is None:
             return None
+        if current.change.by == NO_CARD:
+            raise Conflict(f"subscription {current.id} has no card yet: it goes on once its customer gives one")
         _require_to_come(current, now)
         return Step(kept(current), ChangeState.UNDONE)
 
@@ -212,6 +215,11 @@ async def resume(
         return _resuming(current, min(now, current.change.due_at or now))
 
     return await change(database, shop, subscription_id, choose, now=now, preview=preview)
+
+
+def _is_to_end(change: Change | None) -> bool:
+    """Whether somebody wants it to end: that it ends without a card is nobody's wish."""
+    return change is not None and change.type is ChangeType.CANCEL and change.by != NO_CARD
 
 
 def _resuming(current: Subscription, at: datetime) -> Step:

@@ -300,8 +300,10 @@ def _choose_charged(
 
 
 def _require_unpaused(current: Subscription) -> None:
-    """Raises: Conflict if it has ended, or is paused."""
+    """Raises: Conflict if it has ended, is paused, or has no card yet."""
     require_running(current)
+    if not current.has_card:
+        raise Conflict(f"subscription {current.id} has no card yet: change its plan once its customer has given one")
     if current.paused:
         raise Conflict(f"subscription {current.id} is paused: resume it first")
 

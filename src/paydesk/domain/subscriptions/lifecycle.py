@@ -11,14 +11,14 @@ from datetime import datetime
 from typing import Literal
 
 from paydesk.core.periods import occurrence
-from paydesk.domain.subscriptions.changes import Change, ChangeType
+from paydesk.domain.subscriptions.changes import NO_CARD, Change, ChangeType
 from paydesk.domain.subscriptions.dunning import Dunning
 from paydesk.domain.subscriptions.retry_times import retry_at
 from paydesk.domain.subscriptions.schedule import Schedule
 from paydesk.domain.subscriptions.states import RUNNING, SubscriptionState
 from paydesk.domain.subscriptions.subscription_terms import Package
 
-Canceller = Literal["customer", "api", "merchant", "retries", "chargeback"]
+Canceller = Literal["customer", "api", "merchant", "retries", "chargeback", "no_card"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,8 @@ class Subscription:
     While a `change` is open, the subscription has neither a next charge nor an end of its own; one
     of its plan comes with the next charge, so that `date_next` is then.
     `tells_pauses`: its account asks to be told of pauses. `dunning` is the plan by which a failing
-    charge is tried again, known where a failure is written down; None: as usual.
+    charge is tried again, known where a failure is written down; None: as usual. Without a card
+    (`has_card`) nothing is charged: it ends with its trial, if its customer gives none by then.
     """
 
     merchant_id: int
@@ -61,6 +62,7 @@ class Subscription:
     change: Change | None = None
     tells_pauses: bool = False
     dunning: Dunning | None = None
+    has_card: bool = True
 
     @property
     def running(self) -> bool:
@@ -129,6 +131,7 @@ def begin(
     email: str,
     time_zone: str,
     at: datetime,
+    has_card: bool = True,
 ) -> Subscription:
     """A subscription whose first payment was just approved;
     without a trial that payment is for period 1.
@@ -154,8 +157,17 @@ def begin(
         paid_number_counter=1,
         date_active=None if trial else at,
         date_paid=at,
+        has_card=has_card,
     )
-    return replace(fresh, date_end=schedule.end() if fresh.date_next is None else None)
+    return _if_charged(replace(fresh, date_end=schedule.end() if fresh.date_next is None else None))
+
+
+def _if_charged(subscription: Subscription) -> Subscription:
+    """It, or where there is no card to charge: what ends when it would be charged."""
+    if subscription.has_card or subscription.date_next is None:
+        return subscription
+    end = Change(ChangeType.CANCEL, subscription.date_next, subscription.date_start, NO_CARD)
+    return replace(subscription, change=end, date_next=None)
 
 
 def paid(
@@ -278,7 +290,7 @@ def begun_anew(subscription: Subscription, package: Package, *, at: datetime) ->
 def kept(subscription: Subscription) -> Subscription:
     """It neither ends nor changes after all: all is as it was before that was asked for."""
     due = subscription.schedule.due(subscription.next_period)
-    return replace(subscription, change=None, date_next=due, revision=subscription.revision + 1)
+    return _if_charged(replace(subscription, change=None, date_next=due, revision=subscription.revision + 1))
 
 
 def resumed(subscription: Subscription, *, at: datetime) -> Subscription:
@@ -294,7 +306,7 @@ def resumed(subscription: Subscription, *, at: datetime) -> Subscription:
     over = due is None
     if due is not None and subscription.failures and due <= at:
         due = at if subscription.paused_by_retries else retry_at(at, subscription.failures) or at
-    return replace(
+    gone_on = replace(
         subscription,
         change=None,
         anchor=schedule.anchor,
@@ -303,6 +315,7 @@ def resumed(subscription: Subscription, *, at: datetime) -> Subscription:
         date_end=schedule.end() if over else None,
         revision=subscription.revision + 1,
     )
+    return _if_charged(gone_on)
 
 
 def expired(subscription: Subscription, *, at: datetime) -> Subscription:

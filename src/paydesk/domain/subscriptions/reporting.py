@@ -14,6 +14,7 @@ from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.subscriptions.lifecycle import Subscription, begin, paid
 from paydesk.domain.subscriptions.rows import (
+    NO_ACCOUNT,
     OrderReport,
     PackageRow,
     RenewalRow,
@@ -118,6 +119,7 @@ def _beginning(row: OrderReport, package: Package, network_reference: str, now: 
         email=row.email,
         time_zone=row.time_zone,
         at=now,
+        has_card=row.acquirer != NO_ACCOUNT,
     )
     details = {
         "customer_id": row.customer_id,

@@ -20,6 +20,9 @@ from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.states import SubscriptionState
 from paydesk.domain.subscriptions.subscription_terms import Discount, Package, Terms, Trial
 
+NO_ACCOUNT = ""
+"""The acquirer of what began without a card, until its customer has given one."""
+
 _KEPT = (
     "merchant_id", "live", "id", "init_payment_id", "init_merchant_order_id", "time_zone", "anchor", "next_period",
     "date_next", "date_start", "created_at", "failures", "counter", "paid_number_counter", "date_active", "date_paid",
@@ -237,7 +240,9 @@ def package_of(row: PackageRow | RenewalRow) -> Package:
 def subscription_of(row: SubscriptionRow | RenewalRow) -> Subscription:
     """The subscription in a row."""
     values = {name: getattr(row, name) for name in _KEPT}
-    whole = Subscription(**values, state=row.state, package=package_of(row), email=row.email)
+    whole = Subscription(
+        **values, state=row.state, package=package_of(row), email=row.email, has_card=row.acquirer != NO_ACCOUNT
+    )
     if isinstance(row, RenewalRow):
         # What is being charged has no open change.
         return whole

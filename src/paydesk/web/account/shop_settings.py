@@ -77,6 +77,7 @@ async def save(visit: Visit) -> Response:
         portal_cancels=_cancels(visit),
         portal_pauses=visit.form.has("portal_pauses"),
         slow_methods=visit.form.has("slow_methods"),
+        trials_without_card=visit.form.has("trials_without_card"),
         app_schemes=tuple(visit.form.text("app_schemes", 1000).replace(",", " ").split()),
         dunning_by_reason=visit.form.has("dunning_by_reason"),
         dunning_end=_end(visit),

@@ -9,7 +9,7 @@ from paydesk.core.periods import Period
 from paydesk.domain.billing.for_customer import PastPayment
 from paydesk.domain.business.subscriptions_for_team import CHARGES_AHEAD, ChargeAhead
 from paydesk.domain.payments.states import PaymentState
-from paydesk.domain.subscriptions.changes import ChangeType
+from paydesk.domain.subscriptions.changes import NO_CARD, ChangeType
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.web.account.payment_timeline import TimelineEntry
 from paydesk.web.account.payment_words import PAYMENT_STATES
@@ -98,7 +98,7 @@ def _marks(visit: Visit, subscription: Subscription) -> Iterator[TimelineEntry]:
     """What is no payment: its beginning, a change that is open, its end."""
     say, change = visit.texts.get, subscription.change
     yield _mark(subscription.created_at, "player-play", "blue", say("Taken out"))
-    if change is not None:
+    if change is not None and change.by != NO_CARD:
         yield _mark(change.since, "calendar", "yellow", say(_ASKED[change.type]))
     ended = subscription.date_cancelled or subscription.date_expired
     if ended is not None:

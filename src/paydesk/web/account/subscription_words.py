@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from babel.units import format_unit
 
 from paydesk.core.periods import Period
-from paydesk.domain.subscriptions.changes import ChangeType
+from paydesk.domain.subscriptions.changes import NO_CARD, ChangeType
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.moving import MoveState, Stays
 from paydesk.domain.subscriptions.states import SubscriptionState
@@ -29,6 +29,7 @@ _CANCELLERS: Mapping[str, str] = {
     "merchant": mark("by your team"),
     "retries": mark("because every retry failed"),
     "chargeback": mark("because of a chargeback"),
+    NO_CARD: mark("because its free trial was over and no card was given"),
 }
 
 MOVE_STATES: Mapping[MoveState, Badge] = {
@@ -76,7 +77,9 @@ def change_words(visit: Visit, subscription: Subscription) -> str:
         return ""
     by = visit.texts.get(_CANCELLERS.get(change.by, ""))
     when = visit.moment(change.due_at) if change.due_at else ""
-    if change.type is ChangeType.CANCEL:
+    if change.by == NO_CARD:
+        said = visit.texts.get("It began without a card, and ends on %(moment)s unless its customer gives one.")
+    elif change.type is ChangeType.CANCEL:
         said = visit.texts.get("It ends on %(moment)s, and is not charged any more: that was asked %(by)s.")
     elif change.package is not None:
         said = visit.texts.get("From %(moment)s on it is %(plan)s: that was asked %(by)s.")

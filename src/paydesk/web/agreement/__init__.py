@@ -20,13 +20,17 @@ from paydesk.web.texts import Catalogues, Texts
 _CATALOGUES = Catalogues(Path(__file__).parent / "locale", "agreement")
 
 
-def terms_in_words(terms: Terms, texts: Texts) -> str:
+def terms_in_words(terms: Terms, texts: Texts, *, without_card: bool = False) -> str:
     """What is paid when and how it ends:
     `30.00 USD today for 1 month, then 10.00 USD every 6 months until you cancel`.
 
-    One line without a full stop, in the language and the number format of `texts`.
+    One line without a full stop, in the language and the number format of `texts`. A trial that
+    begins `without_card` goes on only if one is given.
     """
     words = _words(texts)
+    if without_card and terms.trial is not None:
+        later = {"time": _length(terms.trial.period, words), "later": renewals_in_words(terms, texts)}
+        return words.gettext("Free for %(time)s, after that only if you give a card: %(later)s") % later
     price = _price(terms, terms.price, texts)
     if terms.trial is None and terms.limit == 1:
         once = {"price": price, "time": _length(terms.period, words)}
@@ -44,12 +48,20 @@ def renewals_in_words(terms: Terms, texts: Texts) -> str:
     return _in_turn([*reduced, _later(terms, texts, words)], words)
 
 
-def consent_in_words(terms: Terms, merchant_name: str, texts: Texts, *, on_page: bool = False) -> str:
+def consent_in_words(
+    terms: Terms, merchant_name: str, texts: Texts, *, on_page: bool = False, without_card: bool = False
+) -> str:
     """The sentence that a customer agrees to before subscribing; it names who charges, what for,
-    how much and when. `on_page`: what is charged they choose later, on a page of the acquirer's.
+    how much and when.
+
+    `on_page`: what is charged they choose later, on a page of the acquirer's; `without_card`:
+    nothing is, unless they give a card some day.
     """
-    said = {"merchant": merchant_name, "package": terms.name, "terms": terms_in_words(terms, texts)}
+    agreed = terms_in_words(terms, texts, without_card=without_card)
+    said = {"merchant": merchant_name, "package": terms.name, "terms": agreed}
     words = _words(texts)
+    if without_card:
+        return words.gettext("I agree to try “%(package)s” by %(merchant)s: %(terms)s.") % said
     if on_page:
         return words.gettext("I agree that %(merchant)s charges what I pay with for “%(package)s”: %(terms)s.") % said
     return words.gettext("I agree that %(merchant)s charges this card for “%(package)s”: %(terms)s.") % said

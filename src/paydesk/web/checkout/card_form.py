@@ -81,9 +81,11 @@ def read_payer(form: Mapping[str, Value], checkout: Checkout, client_address: st
     return Payer(card, email, country, client_address, agreed, language)
 
 
-def read_guest(form: Mapping[str, Value], checkout: Checkout, client_address: str, language: str) -> Guest:
-    """Who goes on to the acquirer's page: their e-mail address is all that we ask for, and that a
-    subscription's terms are agreed to.
+def read_guest(
+    form: Mapping[str, Value], checkout: Checkout, client_address: str, language: str, *, without_card: bool = False
+) -> Guest:
+    """Who goes on to the acquirer's page, or begins a trial `without_card`: their e-mail address is
+    all that we ask for, and that a subscription's terms are agreed to.
 
     Raises: WrongFields.
     """
@@ -91,7 +93,7 @@ def read_guest(form: Mapping[str, Value], checkout: Checkout, client_address: st
     email = checked(errors, PAGE_EMAIL, lambda: _email(form), "")
     if not email:
         errors.setdefault(PAGE_EMAIL, "empty")
-    agreed = _agreed(form, checkout, on_page=True)
+    agreed = _agreed(form, checkout, on_page=not without_card, without_card=without_card)
     if checkout.terms is not None and not agreed:
         errors[PAGE_AGREE] = "empty"
     if errors:
@@ -99,7 +101,7 @@ def read_guest(form: Mapping[str, Value], checkout: Checkout, client_address: st
     return Guest(email, client_address, language, agreed)
 
 
-def _agreed(form: Mapping[str, Value], checkout: Checkout, *, on_page: bool = False) -> str:
+def _agreed(form: Mapping[str, Value], checkout: Checkout, *, on_page: bool = False, without_card: bool = False) -> str:
     """The sentence beside the ticked box, as the page showed it:
     the box's value says in which language that was.
 
@@ -108,7 +110,8 @@ def _agreed(form: Mapping[str, Value], checkout: Checkout, *, on_page: bool = Fa
     language = text_of(form, AGREE)
     if checkout.terms is None or not language:
         return ""
-    return consent_in_words(checkout.terms, checkout.merchant_name, texts_for(language), on_page=on_page)
+    how = {"on_page": on_page, "without_card": without_card}
+    return consent_in_words(checkout.terms, checkout.merchant_name, texts_for(language), **how)
 
 
 def _email(form: Mapping[str, Value]) -> str:

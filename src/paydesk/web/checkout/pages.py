@@ -93,7 +93,8 @@ class CheckoutView:
     nobody stands behind the shop yet, so its page is only linked where the text says where that
     leads, once the order is paid. `continue_url` leads to the acquirer's page, as `pay_url` takes a
     card; each is empty where there is no such way. `by_page`: the last try was made there.
-    `given_back` as of a checkout. `too_often`: the shop takes direct debits, and this subscription
+    `without_card`: its free trial begins by that form, and takes nothing. `given_back` as of a
+    checkout. `too_often`: the shop takes direct debits, and this subscription
     is charged too often for one.
 
     `path` is where the checkout's pages begin, if a card may be saved here; `known_as` is the
@@ -122,6 +123,7 @@ class CheckoutView:
     payment_id: int | None = None
     names_way: bool = False
     continue_url: str = ""
+    without_card: bool = False
     given_back: bool = False
     too_often: bool = False
     path: str = ""
@@ -351,8 +353,9 @@ def offer_of(view: CheckoutView, texts: Texts) -> Offer | None:
     if terms is None:
         return None
     consent = consent_in_words(terms, view.merchant_name, texts)
-    page_consent = consent_in_words(terms, view.merchant_name, texts, on_page=True)
-    words, free = terms_in_words(terms, texts), not terms.first_amount
+    bare = view.without_card
+    page_consent = consent_in_words(terms, view.merchant_name, texts, on_page=not bare, without_card=bare)
+    words, free = terms_in_words(terms, texts, without_card=bare), not terms.first_amount
     return Offer(terms.name, words, consent, page_consent, free, terms.price, terms.list_price)
 
 

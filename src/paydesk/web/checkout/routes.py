@@ -19,6 +19,7 @@ from starlette.routing import Route
 from paydesk.core.errors import Conflict, Gone
 from paydesk.domain.payments.challenges import settle_challenge
 from paydesk.domain.payments.checkouts import Checkout, Standing
+from paydesk.domain.payments.free_trials import begin_free_trial
 from paydesk.domain.payments.hosting import go_to_page
 from paydesk.domain.payments.hurrying import REST, may_look
 from paydesk.domain.payments.older_pages import give_back_older
@@ -146,6 +147,33 @@ async def go_on(request: Request) -> Response:
     return await follow(visit, result, card_form.typed(form, on_page=True))
 
 
+async def start(request: Request) -> Response:
+    """Begin a free trial that takes no card: `POST /checkout/{token}/start`. Moves no money."""
+    visit = await find_visit(request)
+    standing, services = visit.checkout.standing, visit.services
+    if standing is Standing.PAID:
+        return await visit.thank()
+    if standing in WAITING:
+        return visit.go(f"{visit.path}/result")
+    if standing in OVER or visit.checkout.needs_card:
+        return _ended(visit) or visit.go(visit.path)
+    form = read_form(await read_form_body(request, LARGEST_BODY))
+    typed = card_form.typed(form, on_page=True)
+    try:
+        caller = client_address(request.scope, services.trusted_proxies)
+        language = visit.texts.mail_language
+        guest = card_form.read_guest(form, visit.checkout, caller, language, without_card=True)
+    except WrongFields as wrong:
+        return visit.again(400, errors=wrong.errors, typed=typed)
+    try:
+        result = await begin_free_trial(services.desk, visit.checkout, guest, now=visit.checkout.now)
+    except Conflict:
+        return await coupons.refused_for(visit, guest.email) or visit.go(f"{visit.path}/result")
+    except Gone:
+        return visit.go(visit.path)
+    return await follow(visit, result, typed)
+
+
 async def follow(visit: CheckoutVisit, result: Result, typed: Typed | None = None) -> Response:
     """Where a result leads: the shop, the bank, the form again, or the page to wait on."""
     match result:
@@ -263,7 +291,7 @@ def _ended(visit: CheckoutVisit) -> Response | None:
             return coupons.coupon_over_page(visit)
         case Standing.SOLD_OUT:
             return link_pages.sold_out_checkout_page(visit.view(), visit.texts)
-        case _ if not (visit.capabilities.cards or visit.has_page):
+        case _ if not (visit.capabilities.cards or visit.has_page or visit.without_card):
             return pages.unpayable_page(visit.view(), visit.texts)
         case _:
             return None
@@ -294,6 +322,8 @@ routes = [
     Route("/checkout/{token}/pay", refuse_get, methods=["GET"]),
     Route("/checkout/{token}/continue", go_on, methods=["POST"], middleware=compressed),
     Route("/checkout/{token}/continue", refuse_get, methods=["GET"]),
+    Route("/checkout/{token}/start", start, methods=["POST"], middleware=compressed),
+    Route("/checkout/{token}/start", refuse_get, methods=["GET"]),
     Route("/checkout/{token}/stopped", show_stopped, methods=["GET"]),
     Route("/checkout/{token}/result", show_result, methods=["GET"]),
     Route("/checkout/{token}/status", show_status, methods=["GET"]),

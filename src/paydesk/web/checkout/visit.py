@@ -13,11 +13,12 @@ from paydesk.adapters.acquirers.interface import Acquirer
 from paydesk.core.errors import NotFound, Unavailable
 from paydesk.core.urls import as_header
 from paydesk.domain.merchants.customer_links import LinkTo, open_link
-from paydesk.domain.payments.checkouts import Checkout, find_checkout
+from paydesk.domain.payments.checkouts import Checkout, Standing, find_checkout
 from paydesk.domain.payments.hosting import offers_to_keep, require_pages, takes_page
 from paydesk.domain.payments.line_items import LineItem
 from paydesk.domain.payments.paying import order_of, takes_card, takes_saved
 from paydesk.domain.payments.returning import Way, leads_by_itself, way_back
+from paydesk.domain.subscriptions.rows import NO_ACCOUNT
 from paydesk.web.brands import brand_address
 from paydesk.web.checkout import card_form, pages
 from paydesk.web.checkout.card_form import Typed
@@ -98,6 +99,20 @@ class CheckoutVisit:
         return False
 
     @property
+    def without_card(self) -> bool:
+        """Whether its free trial begins, or has begun, without a card."""
+        checkout = self.checkout
+        if checkout.standing is Standing.PAID and checkout.attempt is not None:
+            return checkout.attempt.acquirer == NO_ACCOUNT
+        return not checkout.needs_card
+
+    @property
+    def _continue_url(self) -> str:
+        if self.without_card:
+            return f"{self.path}/start"
+        return f"{self.path}/continue" if self.has_page else ""
+
+    @property
     def is_on_page(self) -> bool:
         """Whether its customer was led to a page of the acquirer's that may be open still."""
         attempt = self.checkout.attempt
@@ -139,8 +154,9 @@ class CheckoutVisit:
             currency=checkout.currency,
             merchant_order_id=checkout.merchant_order_id,
             live=checkout.shop.live,
-            pay_url=f"{self.path}/pay" if self.capabilities.cards else "",
-            continue_url=f"{self.path}/continue" if self.has_page else "",
+            pay_url=f"{self.path}/pay" if self.capabilities.cards and not self.without_card else "",
+            continue_url=self._continue_url,
+            without_card=self.without_card,
             given_back=checkout.given_back,
             too_often=self.too_often,
             shop_url="" if way is Way.NONE else checkout.success_url,
@@ -155,7 +171,7 @@ class CheckoutVisit:
             entered_expiry=typed.expiry if typed else entered.expiry,
             terms=checkout.terms,
             agreed=typed is not None and typed.agreed,
-            by_page=self.is_on_page,
+            by_page=self.is_on_page or self.without_card,
             path=self.path if self.knows_customers else "",
             known_as=known.shopper.email if known else "",
             saved=tuple(payable),

@@ -59,14 +59,17 @@ def subscription_started(telling: MailMatter) -> Content:
         ),
         (*_paid(telling), *known((say(mark("What you agreed to")), telling.fact("terms_agreed")))),
         (say(_MANAGE), telling.portal()),
-        (
-            say(
-                mark("You can see every payment on that page, replace your card, or cancel at any time.")
-                if telling.by_card
-                else mark("You can see every payment on that page, change how you pay, or cancel at any time.")
-            ),
-        ),
+        (say(_on_that_page(telling)),),
     )
+
+
+def _on_that_page(telling: MailMatter) -> str:
+    """What a customer finds on the page of a subscription that has begun."""
+    if telling.facts.get("without_card"):
+        return mark("No card was needed. On that page you can add one, or cancel at any time.")
+    if telling.by_card:
+        return mark("You can see every payment on that page, replace your card, or cancel at any time.")
+    return mark("You can see every payment on that page, change how you pay, or cancel at any time.")
 
 
 def renewal_receipt(telling: MailMatter) -> Content:
@@ -173,6 +176,29 @@ def charge_ahead(telling: MailMatter) -> Content:
     )
 
 
+def card_wanted(telling: MailMatter) -> Content:
+    """A trial without a card that ends soon: with one it goes on."""
+    say, package, day = telling.say, telling.fact("package"), telling.day("ends_at")
+    return Content(
+        say(mark("Your free trial of “%(package)s” ends soon"), package=package),
+        (
+            say(
+                mark("Your free trial of “%(package)s” from %(merchant)s ends on %(date)s."),
+                package=package,
+                merchant=telling.merchant,
+                date=day,
+            ),
+            say(mark("To keep it, add a card. Nothing is charged before that day.")),
+        ),
+        known(
+            (say(mark("Next payment")), f"{telling.money()}, {day}"),
+            (say(mark("What you agreed to")), telling.fact("terms_agreed")),
+        ),
+        (say(mark("Add a card")), telling.portal("/card")),
+        (say(mark("If you do nothing, your trial ends by itself, and nothing is charged.")),),
+    )
+
+
 def subscription_stopped(telling: MailMatter) -> Content:
     """The end after the last try to charge failed."""
     say, package = telling.say, telling.fact("package")
@@ -198,8 +224,20 @@ def subscription_stopped(telling: MailMatter) -> Content:
 
 
 def subscription_cancelled(telling: MailMatter) -> Content:
-    """The end by somebody's wish."""
+    """The end by somebody's wish, or of a trial for which no card was given."""
     say, package = telling.say, telling.fact("package")
+    if telling.facts.get("without_card"):
+        return Content(
+            say(mark("Your free trial of “%(package)s” has ended"), package=package),
+            (
+                say(
+                    mark("Your free trial of “%(package)s” from %(merchant)s has ended. Nothing was charged."),
+                    package=package,
+                    merchant=telling.merchant,
+                ),
+            ),
+            button=(say(mark("See your subscription")), telling.portal()),
+        )
     return Content(
         say(mark("Your subscription to “%(package)s” is cancelled"), package=package),
         (

@@ -30,6 +30,7 @@ KINDS: Mapping[MailKind, Callable[[MailMatter], Content]] = {
     MailKind.renewal_failed: to_customers.renewal_failed,
     MailKind.card_expires: to_customers.card_expires,
     MailKind.charge_ahead: to_customers.charge_ahead,
+    MailKind.card_wanted: to_customers.card_wanted,
     MailKind.subscription_stopped: to_customers.subscription_stopped,
     MailKind.subscription_cancelled: to_customers.subscription_cancelled,
     MailKind.payment_failed: to_customers.payment_failed,

@@ -105,7 +105,23 @@ class PortalView:
         """
         if self.holding.plan_changed:
             return renewals_in_words(self.holding.subscription.package.terms, self.texts)
-        return terms_in_words(self.holding.subscription.package.terms, self.texts)
+        bare = not self.holding.subscription.has_card
+        return terms_in_words(self.holding.subscription.package.terms, self.texts, without_card=bare)
+
+    @property
+    def awaits_card(self) -> bool:
+        """Whether its trial began without a card, and none was given yet."""
+        return self.holding.subscription.running and not self.holding.subscription.has_card
+
+    @property
+    def renewals(self) -> str:
+        """What is charged again and again, once there is a card."""
+        return renewals_in_words(self.holding.subscription.package.terms, self.texts)
+
+    @property
+    def charged_first(self) -> str:
+        """The day of the first charge of one in its trial that has a card by then."""
+        return self.day(self.holding.subscription.paid_until)
 
     @property
     def price(self) -> str:
@@ -251,13 +267,18 @@ def card_page(
         "pay.html" if view.pays else "card.html",
         view,
         errors=shown,
-        notice=view.texts.get(notice_for(notice, wording.NOTICES)) if notice else "",
+        notice=view.texts.get(notice_for(notice, _notices(view))) if notice else "",
         focus=next(iter(shown), "number" if notice and notice != PAGE_LEFT else ""),
         continue_url=continue_url,
         entered={"holder": holder, "expiry": expiry},
         wording=wording,
     )
     return secured(html, status=status, form_action=form_action)
+
+
+def _notices(view: PortalView) -> Mapping[str, str]:
+    """What is said of a card that was not taken: where there is no old one, nothing of it."""
+    return wording.NOTICES | wording.FIRST_NOTICES if view.awaits_card else wording.NOTICES
 
 
 def card_replaced_page(view: PortalView) -> HTMLResponse:

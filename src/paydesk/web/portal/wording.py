@@ -93,6 +93,28 @@ NOTICES: dict[str, str] = {
 }
 """Texts by decline reason, or by what happened; `decline_words.notice_for` finds each one."""
 
+FIRST_NOTICES: dict[str, str] = {
+    DeclineReason.DECLINED: mark("Your card was declined. Try another card, or ask your bank."),
+    DeclineReason.INSUFFICIENT_FUNDS: mark(
+        "Your card was declined: there is not enough money available on it. Try another card."
+    ),
+    DeclineReason.EXPIRED_CARD: mark(
+        "Your card was declined because it has expired. Check the expiry date, or try another card."
+    ),
+    DeclineReason.WRONG_CVC: mark(
+        "Your card was declined because the security code is not right. Check it and try again."
+    ),
+    DeclineReason.PROCESSING_ERROR: mark(
+        "Your card was declined because of a technical problem. You have not been charged. Try again in a moment, or "
+        "try another card."
+    ),
+    DeclineReason.AUTHENTICATION_FAILED: mark(
+        "Your card was declined because your bank could not confirm that it is you. Try again, or try another card."
+    ),
+    "challenge_closed": mark("You left your bank’s confirmation. Try again when you are ready."),
+}
+"""The same where there is no old card, as the trial began without one."""
+
 INSTEAD: dict[str, str] = {
     "bank": mark("Bank account"),
     "slow_bank": mark("Bank account"),
