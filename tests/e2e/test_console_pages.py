@@ -216,5 +216,8 @@ async def test_every_page_is_for_everybody(open_page: OpenPage, running: Running
     wrong += await walk(owner, running, paths)
     operator = await operators_page(open_page, running)
     ids["account_id"] = await first_id(operator, running, "/operator/acquirers", "acquirers")
-    wrong += await walk(operator, running, addresses(operator_routes, [], ids))
+    paid = f"/operator/merchants/{ids['merchant_id']}/payments/{ids['payment_id']}"
+    ids["checkout_id"] = await first_id(operator, running, paid, "checkouts")
+    searches = [f"/operator/search?q={text}" for text in ("4242", "ada%40example.com", "nothing-is-called-so")]
+    wrong += await walk(operator, running, [*addresses(operator_routes, [], ids), *searches])
     assert not wrong, "\n".join(wrong)

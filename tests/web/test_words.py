@@ -20,12 +20,12 @@ from paydesk.domain.payments.states import PaymentState
 from paydesk.domain.pingbacks.reasons import Why
 from paydesk.domain.pingbacks.states import PingbackState
 from paydesk.domain.subscriptions.states import SubscriptionState
-from paydesk.web.account import delivery_words, payment_words, pingback_words, subscription_words
+from paydesk.web.account import delivery_words, pingback_words
 from paydesk.web.account import wording as account_wording
 from paydesk.web.card_words import CARD_ERRORS, card_error
 from paydesk.web.checkout import pages as checkout
 from paydesk.web.checkout import wording as checkout_wording
-from paydesk.web.console import chargeback_words, shell
+from paydesk.web.console import chargeback_words, payment_words, shell
 from paydesk.web.console.shell import pages_of
 from paydesk.web.decline_words import READS_AS, notice_for
 from paydesk.web.mails.role_names import ROLE_NAMES
@@ -62,7 +62,7 @@ WORDS: dict[str, tuple[type[StrEnum], Collection[str]]] = {
     "declines, in the account": (DeclineReason, payment_words.DECLINES),
     "payments, in the account": (PaymentState, payment_words.PAYMENT_STATES),
     "payments, in the portal": (PaymentState, portal_wording.PAYMENTS),
-    "subscriptions, in the account": (SubscriptionState, subscription_words.SUBSCRIPTION_STATES),
+    "subscriptions, in the account": (SubscriptionState, payment_words.SUBSCRIPTION_STATES),
     "subscriptions, in the portal": (SubscriptionState, portal_wording.STATES),
     "pingbacks": (PingbackState, pingback_words.STATES),
     "why pingbacks failed": (Why, pingback_words.REASONS),

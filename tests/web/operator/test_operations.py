@@ -69,6 +69,7 @@ async def post(visitor: Visitor, page: str, **fields: str):  # type: ignore[no-u
 
 PAGES = (
     "overview",
+    "search",
     "alarms",
     "payouts",
     "payouts/past",

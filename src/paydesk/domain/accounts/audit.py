@@ -99,6 +99,8 @@ class Action(StrEnum):
     acquirer_changed = "acquirer_changed"
     hold_accepted = "hold_accepted"
     purchase_given_back = "purchase_given_back"
+    searched = "searched"
+    customer_looked_at = "customer_looked_at"
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,9 @@ from paydesk.domain.deliveries.delivery_status import GoodsType
 from paydesk.domain.deliveries.timeline import read_timeline
 from paydesk.domain.payments.states import TAKEN, PaymentState
 from paydesk.domain.payments.time_to_ship import TIME_TO_SHIP
-from paydesk.web.account import delivery_words, payment_words
+from paydesk.web.account import delivery_words
 from paydesk.web.account.face import FACE
+from paydesk.web.console import payment_words
 from paydesk.web.console.guards import Section
 from paydesk.web.console.list_parameters import ROWS, list_address, mark_of, place_in
 from paydesk.web.console.problems import sentence, with_retry

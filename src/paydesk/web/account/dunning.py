@@ -20,10 +20,10 @@ from paydesk.domain.business.dunning_for_team import (
     failed_charges,
 )
 from paydesk.web.account.face import FACE
-from paydesk.web.account.payment_words import decline_words
 from paydesk.web.console.exports import begin_export, csv_file
 from paydesk.web.console.guards import Section
 from paydesk.web.console.list_parameters import days_asked, list_address, page_asked
+from paydesk.web.console.payment_words import decline_words
 from paydesk.web.console.visit import Visit
 from paydesk.web.texts import mark
 

@@ -39,9 +39,9 @@ from paydesk.domain.merchants.test_clock import read_clock
 from paydesk.domain.payments.for_api import PaymentFilter, list_payments
 from paydesk.web.account.day_names import named, tick
 from paydesk.web.account.face import FACE
-from paydesk.web.account.payment_words import PAYMENT_STATES, decline_words, instrument_words
 from paydesk.web.console.guards import Section
 from paydesk.web.console.list_parameters import list_address
+from paydesk.web.console.payment_words import PAYMENT_STATES, decline_words, instrument_words
 from paydesk.web.console.plots import Line, Plot, spark
 from paydesk.web.console.visit import Visit
 from paydesk.web.texts import mark

@@ -20,8 +20,8 @@ from paydesk.domain.deliveries.timeline import SeenDelivery
 from paydesk.domain.payments.states import NOT_PAID, AttemptState, MovementKind, MovementState
 from paydesk.domain.pingbacks.states import PingbackState
 from paydesk.web.account.delivery_words import DELIVERY_STATUSES
-from paydesk.web.account.payment_words import decline_words, instrument_words
 from paydesk.web.account.pingback_words import STATES as PINGBACK_STATES
+from paydesk.web.console.payment_words import decline_words, instrument_words
 from paydesk.web.texts import Texts, mark
 
 

@@ -30,9 +30,9 @@ from paydesk.domain.payments.for_api import SeenPayment
 from paydesk.domain.payments.refundable import find_refundable, what_to_do
 from paydesk.domain.payments.refunding import Refund, RefundStatus
 from paydesk.domain.payments.states import MovementKind, PaymentState
-from paydesk.web.account import payment_words
 from paydesk.web.account.face import FACE
 from paydesk.web.account.payment_timeline import timeline_of
+from paydesk.web.console import payment_words
 from paydesk.web.console.amounts import exact
 from paydesk.web.console.exports import begin_export, csv_file
 from paydesk.web.console.guards import Section

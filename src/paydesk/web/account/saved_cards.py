@@ -8,9 +8,9 @@ from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.billing.charging_saved import LIMITED
 from paydesk.domain.shoppers.for_api import list_instruments
 from paydesk.web.account.face import FACE
-from paydesk.web.account.payment_words import instrument_words
 from paydesk.web.console.guards import Section
 from paydesk.web.console.list_parameters import ROWS, list_address, mark_of, page_asked, searched
+from paydesk.web.console.payment_words import instrument_words
 from paydesk.web.console.visit import Visit
 
 section = Section(FACE)

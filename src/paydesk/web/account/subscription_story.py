@@ -12,8 +12,8 @@ from paydesk.domain.payments.states import PaymentState
 from paydesk.domain.subscriptions.changes import NO_CARD, ChangeType
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.web.account.payment_timeline import TimelineEntry
-from paydesk.web.account.payment_words import PAYMENT_STATES
 from paydesk.web.account.subscription_words import change_words, ended_words, period_words
+from paydesk.web.console.payment_words import PAYMENT_STATES
 from paydesk.web.console.visit import Visit
 from paydesk.web.texts import mark
 

@@ -10,18 +10,10 @@ from paydesk.core.periods import Period
 from paydesk.domain.subscriptions.changes import NO_CARD, ChangeType
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.moving import MoveState, Stays
-from paydesk.domain.subscriptions.states import SubscriptionState
 from paydesk.domain.subscriptions.subscription_terms import Terms
-from paydesk.web.account.payment_words import Badge
+from paydesk.web.console.payment_words import SUBSCRIPTION_STATES, Badge
 from paydesk.web.console.visit import Visit
 from paydesk.web.texts import mark
-
-SUBSCRIPTION_STATES: Mapping[SubscriptionState, Badge] = {
-    SubscriptionState.TRIAL: (mark("Trial"), "blue"),
-    SubscriptionState.ACTIVE: (mark("Active"), "green"),
-    SubscriptionState.CANCELLED: (mark("Cancelled"), "secondary"),
-    SubscriptionState.EXPIRED: (mark("Completed"), "secondary"),
-}
 
 _CANCELLERS: Mapping[str, str] = {
     "customer": mark("by the customer"),

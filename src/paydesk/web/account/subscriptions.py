@@ -29,9 +29,10 @@ from paydesk.domain.business.subscriptions_for_team import (
 from paydesk.domain.subscriptions.balances import find_balance
 from paydesk.domain.subscriptions.moving import list_moves
 from paydesk.domain.subscriptions.states import SubscriptionState
-from paydesk.web.account import payment_words, subscription_words
+from paydesk.web.account import subscription_words
 from paydesk.web.account.face import FACE
 from paydesk.web.account.subscription_story import future_of, past_of
+from paydesk.web.console import payment_words
 from paydesk.web.console.guards import Section
 from paydesk.web.console.list_parameters import (
     COUNTED,
@@ -88,7 +89,7 @@ async def show_subscriptions(visit: Visit) -> Response:
 def _views(visit: Visit, text: str) -> list[tuple[str, str]]:
     """The list of each state, with the same search."""
     path = visit.url("subscriptions")
-    states = [(str(state), named[0]) for state, named in subscription_words.SUBSCRIPTION_STATES.items()]
+    states = [(str(state), named[0]) for state, named in payment_words.SUBSCRIPTION_STATES.items()]
     views = [("", mark("All")), *states, (FAILING, mark("Payment failing"))]
     return [(list_address(path, {"q": text, "status": value}), visit.texts.get(name)) for value, name in views]
 

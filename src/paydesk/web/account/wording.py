@@ -55,6 +55,8 @@ _ACTIONS: dict[Action, str] = {
     Action.acquirer_changed: mark("Changed an account at an acquirer"),
     Action.hold_accepted: mark("Lifted the hold, and took what was left"),
     Action.purchase_given_back: mark("Gave back a purchase that our books don't have"),
+    Action.searched: mark("Searched over all merchants"),
+    Action.customer_looked_at: mark("Looked at what a customer did"),
 }
 """The names of actions; an action that is not among them is called as it is written."""
 

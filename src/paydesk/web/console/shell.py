@@ -55,6 +55,7 @@ class Face:
     sidebar: Sequence[Entry] = ()
     settings: Sequence[Entry] = ()
     about_merchants: bool = False
+    search: str = ""
 
 
 _PATHS: set[str] = set()

@@ -114,6 +114,11 @@ class Visit:
         return self.face.about_merchants and self.entered is not None and self.entered.merchant_id is not None
 
     @property
+    def for_operators(self) -> bool:
+        """Whether the page is the console of who runs the deployment, and looks like it."""
+        return bool(self.face.search) and self.entered is not None and self.person.operator
+
+    @property
     def path(self) -> str:
         """The path of this request."""
         return str(self.request.url.path)

@@ -9,6 +9,8 @@ from paydesk.web.texts import mark
 
 _HERE = Path(__file__).parent
 
+SEARCH = "/operator/search"
+
 FACE = Face(
     pages_of(_HERE / "templates"),
     catalogues_of(_HERE),
@@ -26,4 +28,5 @@ FACE = Face(
         Entry("/operator/queues", mark("Queues"), "activity"),
         Entry("/operator/audit", mark("Audit log"), "history"),
     ),
+    search=SEARCH,
 )

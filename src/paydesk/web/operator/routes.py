@@ -19,6 +19,7 @@ from paydesk.web.operator import (
     chargebacks,
     merchants,
     open_outcomes,
+    orders,
     overview,
     payout_files,
     payouts,
@@ -26,6 +27,7 @@ from paydesk.web.operator import (
     proceeds,
     profiles,
     queues,
+    search,
 )
 from paydesk.web.operator.face import FACE
 
@@ -41,7 +43,9 @@ async def nothing_there(visit: Visit) -> Response:
 routes: list[Route] = [
     *overview.section.routes,
     *alarms.section.routes,
+    *search.section.routes,
     *merchants.section.routes,
+    *orders.section.routes,
     *profiles.section.routes,
     *plans.section.routes,
     *payout_files.section.routes,

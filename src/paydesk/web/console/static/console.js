@@ -14,6 +14,16 @@ document.addEventListener("keydown", (event) => {
   open.querySelector("summary").focus();
 });
 
+// A slash goes to the box that searches everything, wherever nothing is typed.
+document.addEventListener("keydown", (event) => {
+  const box = document.querySelector("[data-slash]");
+  if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || !box) return;
+  if (event.target.closest("input, select, textarea, [contenteditable]")) return;
+  event.preventDefault();
+  box.focus();
+  box.select();
+});
+
 // Copying is offered where it works.
 if (navigator.clipboard) {
   for (const button of document.querySelectorAll("[data-copy]")) button.hidden = false;

@@ -1,4 +1,4 @@
-"""What the account calls the states of payments, why a bank said no,
+"""What account and console call the states of payments and subscriptions, why a bank said no,
 and how a badge is coloured.
 """
 
@@ -10,6 +10,7 @@ from paydesk.adapters.acquirers.interface import DeclineReason
 from paydesk.core.cards import BRAND_RULES, Brand
 from paydesk.core.payment_systems import wallet_name
 from paydesk.domain.payments.states import NOT_PAID, PAGE_LEFT, TAKEN, PaymentState
+from paydesk.domain.subscriptions.states import SubscriptionState
 from paydesk.web.texts import mark
 
 Badge = tuple[str, str]
@@ -26,6 +27,13 @@ PAYMENT_STATES: Mapping[PaymentState, Badge] = {
     PaymentState.CHALLENGED: (mark("3-D Secure"), "yellow"),
     PaymentState.PENDING: (mark("Pending"), "yellow"),
     PaymentState.PROCESSING: (mark("Processing"), "yellow"),
+}
+
+SUBSCRIPTION_STATES: Mapping[SubscriptionState, Badge] = {
+    SubscriptionState.TRIAL: (mark("Trial"), "blue"),
+    SubscriptionState.ACTIVE: (mark("Active"), "green"),
+    SubscriptionState.CANCELLED: (mark("Cancelled"), "secondary"),
+    SubscriptionState.EXPIRED: (mark("Completed"), "secondary"),
 }
 
 PAYMENT_GROUPS: Mapping[str, tuple[str, frozenset[PaymentState]]] = {

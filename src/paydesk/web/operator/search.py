@@ -1,0 +1,37 @@
+"""Search over everything: what one box finds at all merchants, grouped by its kind."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from paydesk.domain.operations.searching import MOST, search_everything
+from paydesk.web.console.guards import Access, Section
+from paydesk.web.console.list_parameters import searched
+from paydesk.web.console.payment_words import PAYMENT_STATES, SUBSCRIPTION_STATES, instrument_words
+from paydesk.web.console.visit import Visit
+from paydesk.web.operator.alarms import kind_name
+from paydesk.web.operator.chargebacks import STATES
+from paydesk.web.operator.face import FACE, SEARCH
+from paydesk.web.operator.pingback_states import PINGBACK_STATES
+
+section = Section(FACE)
+
+
+@section.page(SEARCH, needs=Access.operator)
+async def show_found(visit: Visit) -> Response:
+    """All that the text names, the newest of each kind first."""
+    text = searched(visit)
+    found = await search_everything(visit.database, visit.session.operator, text, now=visit.now)
+    return visit.page(
+        "search.html",
+        text=text,
+        found=found,
+        total=sum(found.counts.values()),
+        most=MOST,
+        payment_states=PAYMENT_STATES,
+        subscription_states=SUBSCRIPTION_STATES,
+        chargeback_states=STATES,
+        pingback_states=PINGBACK_STATES,
+        instrument_words=instrument_words,
+        kind_name=kind_name,
+    )
