@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
 from decimal import Decimal
@@ -47,11 +47,13 @@ from paydesk.domain.payments.storing import open_checkout
 from paydesk.domain.selling.buying import buy as buy_by_link
 from paydesk.domain.selling.buying import read_choice
 from paydesk.domain.selling.payment_links import Offer, Rhythm, find_payment_link, link_to
+from paydesk.domain.selling.plans import Plan, Plans, stored
 from paydesk.domain.shoppers.instruments import Agreed, LaterCharges
 from paydesk.domain.shoppers.proving import ask_for_code, prove
 from paydesk.domain.shoppers.sessions import Shopper, find_shopper
 from paydesk.domain.subscriptions.for_api import find_subscription_for_api
 from paydesk.domain.subscriptions.lifecycle import Subscription
+from paydesk.domain.subscriptions.packages import make_version
 from paydesk.domain.subscriptions.subscription_terms import Terms
 from paydesk_client.signature import Value, encode_form
 
@@ -316,18 +318,29 @@ async def offer_link(database: Database, shop: Shop, **offered: Any) -> Link:
         "most_sales": None,
         "success_url": "https://shop.example/thanks",
         "coupons": True,
+        "plans": None,
     }
     seed, offer = secrets.token_hex(16), Offer(**{**usual, **offered})
+    terms = {**asdict(offer), "plans": stored(offer.plans)}
     side = {"merchant_id": shop.merchant_id, "live": shop.live, "now": utc_now()}
-    made = await payment_links.queries.make_link(database, **side, seed=seed, most=1000, **asdict(offer))
+    made = await payment_links.queries.make_link(database, **side, seed=seed, most=1000, **terms)
     return link_to(shop, int(made), seed)
 
 
-async def choose(desk: Desk, link: Link, rhythm: Rhythm = Rhythm.ONCE, quantity: int = 1, press: str = "") -> Link:
+async def offer_packages(database: Database, shop: Shop, *sold: Sequence[Terms], **offered: Any) -> Link:
+    """A team makes a page that sells packages, each in some versions; where it leads to."""
+    plans = [
+        Plan(tuple([(await make_version(database, shop, terms, now=utc_now())).version_id for terms in versions]))
+        for versions in sold
+    ]
+    return await offer_link(database, shop, **{"price": None, "plans": Plans(tuple(plans)), **offered})
+
+
+async def choose(desk: Desk, link: Link, chosen: str = Rhythm.ONCE, quantity: int = 1, press: str = "") -> Link:
     """A customer opens a payment link, chooses, and is led to the checkout; its link."""
     opened = open_link(desk.vault, LinkTo.SALE, link.token(desk.vault))
     found = await find_payment_link(desk.database, opened)
-    choice = read_choice(found, rhythm, str(quantity), press or secrets.token_hex(16))
+    choice = read_choice(found, chosen, str(quantity), press or secrets.token_hex(16))
     return await buy_by_link(desk, found, choice, real_now=utc_now())
 
 

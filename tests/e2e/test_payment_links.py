@@ -92,3 +92,62 @@ async def test_a_year_is_chosen_on_a_phone(sign_up: SignUp, open_page: OpenPage,
     await expect(phone.get_by_role("heading", name="Subscribe to Coffee club")).to_be_visible()
     await expect(phone.locator(".terms").first).to_contain_text("50.00")
     assert complaints == []
+
+
+async def make_package(page: Page, name: str, month: str, year: str) -> None:
+    """Make a package in the account, paid by the month or the year."""
+    await page.goto(re.sub(r"(/account/\d+).*", r"\1/subscriptions/packages/new", page.url))
+    for label, text in {"Name": name, "SKU": name.lower(), "Currency": "USD", "Price of a period": month}.items():
+        await page.get_by_label(label, exact=True).fill(text)
+    await page.get_by_role("button", name="Make the package").click()
+    await page.get_by_role("link", name="New version").click()
+    await page.get_by_label("Price of a period", exact=True).fill(year)
+    await page.get_by_label("Counted in").first.select_option("y")
+    await page.get_by_role("button", name="Make the version").click()
+    await expect(page.get_by_text("is made. What runs stays")).to_be_visible()
+
+
+@long
+@pytest.mark.parametrize("scripts", one_of(2, [True, False]))
+async def test_two_seats_by_the_year_are_bought_from_a_pricing_page_on_a_phone(
+    sign_up: SignUp, open_page: OpenPage, complaints: list[str], scripts: bool
+) -> None:
+    page, _ = await sign_up()
+    await page.goto(re.sub(r"(/account/\d+).*", r"\1/settings/shop", page.url))
+    await page.get_by_label("Subscriptions to several of a thing are sold").check()
+    await page.get_by_role("button", name="Save").first.click()
+    for package in (("Small", "5", "50"), ("Large", "9", "90")):
+        await make_package(page, *package)
+    await page.get_by_role("link", name="Payment links").first.click()
+    await page.get_by_role("link", name="New pricing page").click()
+    for label, text in {"Title": "Our seats", "Most at once": "3", "Most in all": "2"}.items():
+        await page.get_by_label(label).fill(text)
+    for box in await page.get_by_role("checkbox", name=re.compile("version")).all():
+        await box.check()
+    await page.get_by_label("What it has, a line each").first.fill("A seat by the window\nTea")
+    assert await flaws(page) == []
+    await page.get_by_role("button", name="Make the page").click()
+    await expect(page.get_by_text("The link is made.")).to_be_visible()
+    assert await flaws(page) == []
+    address = str(await page.locator("a[href*='/buy/']").get_attribute("href"))
+    phone = await open_page(address, java_script_enabled=scripts, **PHONE)
+    await expect(phone.get_by_role("heading", name="Our seats")).to_be_visible()
+    await expect(phone.get_by_role("listitem").filter(has_text="A seat by the window").first).to_be_visible()
+    await phone.get_by_role("link", name="every year").click()
+    if scripts:
+        assert await flaws(phone) == []
+    large = phone.locator("form").filter(has=phone.get_by_role("heading", name="Large"))
+    await expect(large).to_contain_text("90.00")
+    await large.get_by_label("Quantity").fill("2")
+    await large.get_by_role("button", name="Subscribe to Large").click()
+    await phone.wait_for_url("**/checkout/**")
+    await expect(phone.locator(".terms").first).to_contain_text("2 × 90.00 USD = 180.00 USD every year")
+    await fill_in(phone, "4242424242424242")
+    await phone.locator("#agree").check()
+    await phone.get_by_role("button", name=re.compile("Pay")).click()
+    await expect(phone.get_by_role("heading", name="Your subscription is set up")).to_be_visible()
+    late = await open_page(address, **PHONE)
+    await expect(late.get_by_role("heading", name="Sold out")).to_be_visible()
+    await page.reload()
+    await expect(page.locator(".facts").first).to_contain_text("180.00 USD")
+    assert complaints == []

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
 
-from paydesk.core.errors import Conflict, Malformed, NotFound
-from paydesk.core.money import parse_currency, parse_typed
-from paydesk.core.urls import check_url, is_systems_own
+from paydesk.core.errors import Conflict, NotFound
+from paydesk.core.money import parse_currency
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
@@ -18,49 +17,29 @@ from paydesk.domain.accounts.access_needs import Gate
 from paydesk.domain.accounts.audit import Action, record
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.accounts.sessions import Session, require
+from paydesk.domain.business.link_offers import Typed, read_offer, read_page
 from paydesk.domain.merchants.customer_links import Link
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.fetching_pictures import SIDE, keep_picture
-from paydesk.domain.payments.requests import LONGEST
 from paydesk.domain.selling.payment_links import Offer, link_to
+from paydesk.domain.selling.plans import find_versions, stored
+from paydesk.domain.subscriptions.rows import PackageRow, package_of
+from paydesk.domain.subscriptions.subscription_terms import Package
 
 queries = load_statements(__package__ or "", "payment_links.sql")
 
 LARGE_SIDE = 480
 """Pixels each way of the picture on a link's own page."""
-LONGEST_TITLE, LONGEST_DESCRIPTION = 255, 2000
-MOST_AT_ONCE = 1000
-MOST_SALES = 1_000_000
 MOST_LINKS = 1000
 """Of one side of a shop."""
-_JOINERS = str.maketrans("", "", "\u200c\u200d")
-
-
-@dataclass(frozen=True, slots=True)
-class Typed:
-    """What somebody typed to make or change a link."""
-
-    title: str = ""
-    description: str = ""
-    currency: str = ""
-    price: str = ""
-    monthly_price: str = ""
-    yearly_price: str = ""
-    most_quantity: str = "1"
-    most_sales: str = ""
-    success_url: str = ""
-    coupons: bool = True
-    picture: bytes = field(default=b"", repr=False)
-    remove_picture: bool = False
-
-
-FIELDS = tuple(name for name in Typed.__slots__ if name not in {"coupons", "remove_picture"})
+MOST_SHOWN, MOST_VERSIONS_SHOWN = 50, 8
+"""Packages to choose from, and versions of each."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnLink:
     """A link as its team sees it: `sold` counts what was paid, or is being paid just now, and
-    `paid` what came of it.
+    `paid` what came of it; `packages` are the versions of its plans.
     """
 
     shop: Shop
@@ -71,6 +50,7 @@ class OwnLink:
     created_at: datetime
     sold: int
     paid: Decimal
+    packages: Mapping[int, Package] = field(default_factory=dict)
 
     @property
     def link(self) -> Link:
@@ -92,7 +72,7 @@ async def list_payment_links(database: Database, shop: Shop, *, before: int, mos
     """A shop's links, newest first, from below an id."""
     side = {"merchant_id": shop.merchant_id, "live": shop.live}
     rows = await records_of(_Row, queries.list_links(database, **side, id=None, before=before, most=most))
-    return [_own(shop, row) for row in rows]
+    return await _own(database, shop, rows)
 
 
 async def find_own_link(database: Database, shop: Shop, link_id: int) -> OwnLink:
@@ -101,11 +81,55 @@ async def find_own_link(database: Database, shop: Shop, link_id: int) -> OwnLink
     rows = await records_of(_Row, queries.list_links(database, **side, id=link_id, before=None, most=1))
     if not rows:
         raise NotFound(f"there is no payment link {link_id}")
-    return _own(shop, rows[0])
+    return (await _own(database, shop, rows))[0]
 
 
-def _own(shop: Shop, row: _Row) -> OwnLink:
-    return OwnLink(shop, row.id, row.seed, row, row.active, row.created_at, row.sold, row.paid)
+async def _own(database: Database, shop: Shop, rows: Sequence[_Row]) -> list[OwnLink]:
+    versions = {version for row in rows if row.plans is not None for version in row.plans.versions}
+    packages = await find_versions(database, shop, versions) if versions else {}
+    return [
+        OwnLink(shop, row.id, row.seed, row, row.active, row.created_at, row.sold, row.paid, packages) for row in rows
+    ]
+
+
+async def list_sellable(database: Database, shop: Shop, chosen: Sequence[int] = ()) -> list[list[Package]]:
+    """The versions that a page may sell, by package: those that were made last, and who is chosen
+    already.
+    """
+    side = {"merchant_id": shop.merchant_id, "live": shop.live}
+    rows = queries.list_sellable(
+        database, **side, chosen=list(chosen), most=MOST_SHOWN, most_versions=MOST_VERSIONS_SHOWN
+    )
+    found: dict[int, list[Package]] = {}
+    for row in await records_of(PackageRow, rows):
+        found.setdefault(row.package_id, []).append(package_of(row))
+    return list(found.values())
+
+
+async def newer_versions(database: Database, link: OwnLink) -> list[Package]:
+    """Versions that a link's packages have got since, for the same length of a period as one that
+    it sells.
+    """
+    plans = link.offer.plans
+    if plans is None:
+        return []
+    sellable = await list_sellable(database, link.shop, plans.versions)
+    sold = {
+        (one.id, one.terms.period): one.version_id for one in link.packages.values() if one.version_id in plans.versions
+    }
+    newest = {(one.id, one.terms.period): one for versions in sellable for one in reversed(versions)}
+    return [one for key, one in newest.items() if key in sold and one.version_id > sold[key]]
+
+
+async def _read(database: Database, shop: Shop, typed: Typed, currency: str) -> Offer:
+    """What was typed, checked; `currency` is that of a link that is there.
+
+    Raises: Malformed, naming the field.
+    """
+    several = bool(await queries.sells_several(database, merchant_id=shop.merchant_id))
+    if typed.sells_packages:
+        return read_page(typed, await find_versions(database, shop, typed.versions), currency, several=several)
+    return read_offer(typed, currency or parse_currency(typed.currency), several=several)
 
 
 async def make_link(gate: Gate, session: Session, shop: Shop, typed: Typed, *, now: datetime) -> int:
@@ -114,7 +138,7 @@ async def make_link(gate: Gate, session: Session, shop: Shop, typed: Typed, *, n
     Raises: Forbidden; Malformed, naming the field; Conflict if there are too many.
     """
     require(session, Permission.manage_settings)
-    offer = read_offer(typed, parse_currency(typed.currency))
+    offer = await _read(gate.database, shop, typed, "")
     async with gate.database.acquire() as connection, connection.transaction():
         offer = await _with_picture(connection, shop, offer, typed, now=now)
         made = await queries.make_link(
@@ -134,6 +158,7 @@ async def make_link(gate: Gate, session: Session, shop: Shop, typed: Typed, *, n
             most_sales=offer.most_sales,
             success_url=offer.success_url,
             coupons=offer.coupons,
+            plans=stored(offer.plans),
             most=MOST_LINKS,
             now=now,
         )
@@ -151,7 +176,9 @@ async def change_link(gate: Gate, session: Session, shop: Shop, link_id: int, ty
     """
     require(session, Permission.manage_settings)
     before = (await find_own_link(gate.database, shop, link_id)).offer
-    offer = replace(read_offer(typed, before.currency), picture=before.picture, large_picture=before.large_picture)
+    typed = replace(typed, sells_packages=before.plans is not None)
+    read = await _read(gate.database, shop, typed, before.currency)
+    offer = replace(read, picture=before.picture, large_picture=before.large_picture)
     async with gate.database.acquire() as connection, connection.transaction():
         offer = await _with_picture(connection, shop, offer, typed, now=now)
         await queries.change_link(
@@ -170,6 +197,7 @@ async def change_link(gate: Gate, session: Session, shop: Shop, link_id: int, ty
             most_sales=offer.most_sales,
             success_url=offer.success_url,
             coupons=offer.coupons,
+            plans=stored(offer.plans),
             now=now,
         )
         await _note(connection, session, shop, link_id, "changed", offer, now=now)
@@ -188,87 +216,6 @@ async def switch_link(gate: Gate, session: Session, shop: Shop, link_id: int, *,
         await _note(connection, session, shop, link_id, "on" if on else "off", offer, now=now)
 
 
-def read_offer(typed: Typed, currency: str) -> Offer:
-    """What was typed, checked; without a picture.
-
-    Raises: Malformed, naming the field.
-    """
-    prices = {
-        name: _price(text, currency, name) if text else None
-        for name, text in (
-            ("price", typed.price),
-            ("monthly_price", typed.monthly_price),
-            ("yearly_price", typed.yearly_price),
-        )
-    }
-    given = [name for name, price in prices.items() if price is not None]
-    if not given:
-        raise Malformed("a price is missing: once, or by month or year", "price")
-    if "price" in given and len(given) > 1:
-        raise Malformed("it is either paid once, or by month or year; make another link for the other", "price")
-    quantity = _number(typed.most_quantity or "1", "most_quantity", MOST_AT_ONCE)
-    if quantity > 1 and "price" not in given:
-        raise Malformed("a subscription is bought one at a time", "most_quantity")
-    return Offer(
-        title=_line(typed.title),
-        description=_lines(typed.description),
-        picture="",
-        large_picture="",
-        currency=currency,
-        most_quantity=quantity,
-        most_sales=_number(typed.most_sales, "most_sales", MOST_SALES) if typed.most_sales else None,
-        success_url=_success_url(typed.success_url),
-        coupons=typed.coupons,
-        **prices,
-    )
-
-
-def _price(text: str, currency: str, name: str) -> Decimal:
-    try:
-        return parse_typed(text, currency, "the price")
-    except Malformed as error:
-        raise Malformed(error.message, name) from error
-
-
-def _number(text: str, name: str, most: int) -> int:
-    if not text.isascii() or not text.isdigit() or len(text) > len(str(most)) or not 1 <= int(text) <= most:
-        raise Malformed(f"this must be a whole number from 1 to {most}", name)
-    return int(text)
-
-
-def _line(text: str) -> str:
-    """A title that can't change how the words around it read."""
-    line = " ".join(text.split())
-    if not line:
-        raise Malformed("the title is missing", "title")
-    if len(line) > LONGEST_TITLE or not line.translate(_JOINERS).isprintable():
-        raise Malformed(f"the title must be at most {LONGEST_TITLE} characters of plain text", "title")
-    return line
-
-
-def _lines(text: str) -> str:
-    said = "\n".join(text.splitlines()).strip()
-    if len(said) > LONGEST_DESCRIPTION or not said.replace("\n", "").translate(_JOINERS).isprintable():
-        raise Malformed(
-            f"the description must be at most {LONGEST_DESCRIPTION} characters of plain text", "description"
-        )
-    return said
-
-
-def _success_url(text: str) -> str:
-    if not text:
-        return ""
-    if len(text) > (most := LONGEST.get("success_url", 0)):
-        raise Malformed(f"the address has more than {most} characters", "success_url")
-    try:
-        scheme = check_url(text, "the address")
-    except Malformed as error:
-        raise Malformed(error.message, "success_url") from error
-    if is_systems_own(scheme):
-        raise Malformed("the address must begin with https, or your app's own scheme", "success_url")
-    return text
-
-
 async def _with_picture(connection: Database, shop: Shop, offer: Offer, typed: Typed, *, now: datetime) -> Offer:
     """The offer with the picture that was sent, or without one if it is to go."""
     if not typed.picture:
@@ -283,6 +230,8 @@ async def _note(
 ) -> None:
     """Write it into the audit log."""
     prices: Sequence[str] = [f"{rhythm} {price:f} {offer.currency}" for rhythm, price in offer.prices.items()]
+    if offer.plans is not None:
+        prices = [f"version {version}" for version in offer.plans.versions]
     details: Mapping[str, object] = {
         "side": "live" if shop.live else "test",
         "what": what,

@@ -11,7 +11,6 @@ import hashlib
 import re
 from dataclasses import dataclass
 from datetime import datetime
-from decimal import Decimal
 
 from paydesk.core.errors import Conflict, Malformed
 from paydesk.domain.merchants.customer_links import Link
@@ -19,9 +18,10 @@ from paydesk.domain.merchants.sellers import find_seller
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.line_items import LineItem
 from paydesk.domain.payments.receiving import refuse_beyond_pages, refuse_live
-from paydesk.domain.payments.requests import read_request
+from paydesk.domain.payments.requests import QUANTITY, in_quantity, read_request
 from paydesk.domain.payments.storing import Sale, open_checkout
-from paydesk.domain.selling.payment_links import PaymentLink, Rhythm
+from paydesk.domain.selling.payment_links import PaymentLink, Sold
+from paydesk.domain.subscriptions.subscription_terms import as_fields
 
 SIGN_VERSION = "v2"
 _PRESS = re.compile(r"[0-9a-f]{32}")
@@ -37,28 +37,28 @@ class Choice:
     be pressed twice.
     """
 
-    rhythm: Rhythm
+    sold: Sold
     quantity: int
     press: str
 
 
-def read_choice(link: PaymentLink, rhythm: str, quantity: str, press: str) -> Choice:
-    """Check what a link's page posted.
+def read_choice(link: PaymentLink, chosen: str, quantity: str, press: str) -> Choice:
+    """Check what a link's page posted; `chosen` is the key of what is wanted.
 
     Raises: Malformed, naming the field; SoldOut.
     """
     if not _PRESS.fullmatch(press):
         raise Malformed("press is not what the page was given", "press")
-    prices = link.offer.prices
-    chosen = next(iter(prices)) if len(prices) == 1 else rhythm
-    if chosen not in prices:
-        raise Malformed("rhythm is none of those that are offered", "rhythm")
+    sold = link.sold
+    wanted = next(iter(sold.values())) if len(sold) == 1 else sold.get(chosen)
+    if wanted is None:
+        raise Malformed("this is none of what is offered", "chosen")
     if link.left == 0:
         raise SoldOut("none is left")
-    most = link.most if Rhythm.ONCE in prices else 1
+    most = link.most
     if not re.fullmatch(r"[0-9]{1,6}", quantity or "1") or not 1 <= int(quantity or "1") <= most:
         raise Malformed(f"quantity must be a whole number from 1 to {most}", "quantity")
-    return Choice(Rhythm(chosen), int(quantity or "1"), press)
+    return Choice(wanted, int(quantity or "1"), press)
 
 
 async def buy(desk: Desk, link: PaymentLink, choice: Choice, *, real_now: datetime) -> Link:
@@ -72,18 +72,18 @@ async def buy(desk: Desk, link: PaymentLink, choice: Choice, *, real_now: dateti
         raise Conflict("this is not sold any more")
     if seller.key_id is None:
         raise Conflict("this shop has no key to sign its pingbacks with")
-    digest = _digest(link, choice)
-    price = offer.prices[choice.rhythm]
+    digest, sold = _digest(link, choice), choice.sold
     form = {
         "merchant_order_id": f"link-{link.id}-{base64.b32encode(digest[:10]).decode().lower()}",
-        "amount": f"{price * choice.quantity:f}",
+        "amount": f"{sold.price if sold.terms else sold.price * choice.quantity:f}",
         "currency": offer.currency,
-        "description": offer.title,
+        "description": sold.name,
         "sign_version": SIGN_VERSION,
         "success_url": offer.success_url,
-        **link.recurring_fields(choice.rhythm),
     }
-    request = read_request(form)
+    if sold.terms is not None:
+        form |= as_fields(sold.terms) | ({QUANTITY: str(choice.quantity)} if choice.quantity > 1 else {})
+    request = in_quantity(read_request(form), form)
     if shop.live:
         refuse_live(seller)
         refuse_beyond_pages(request, seller, await desk.serving(shop, request.currency))
@@ -95,19 +95,19 @@ async def buy(desk: Desk, link: PaymentLink, choice: Choice, *, real_now: dateti
         key_id=seller.key_id,
         now=real_now if shop.live else real_now + seller.test_clock,
         digest=digest,
-        items=_items(link, choice, price),
+        items=_items(link, choice),
         sale=Sale(link.id, choice.quantity),
     )
 
 
-def _items(link: PaymentLink, choice: Choice, price: Decimal) -> list[LineItem]:
+def _items(link: PaymentLink, choice: Choice) -> list[LineItem]:
     """The one line that shows what is bought, where it says more than the page does anyhow."""
     if choice.quantity == 1 and not link.offer.picture:
         return []
-    return [LineItem(link.offer.title, price, choice.quantity, link.offer.picture)]
+    return [LineItem(choice.sold.name, choice.sold.price, choice.quantity, link.offer.picture)]
 
 
 def _digest(link: PaymentLink, choice: Choice) -> bytes:
     """Tells choices apart, those of a link that was changed since too, and from any form."""
-    said = f"payment link {link.id} {link.changed_at.timestamp()} {choice.rhythm} {choice.quantity} {choice.press}"
+    said = f"payment link {link.id} {link.changed_at.timestamp()} {choice.sold.key} {choice.quantity} {choice.press}"
     return hashlib.sha256(said.encode()).digest()

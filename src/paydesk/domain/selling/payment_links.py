@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
@@ -15,7 +16,8 @@ from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.customer_links import Link, LinkTo, OpenedLink, wrong_link
 from paydesk.domain.merchants.imprints import NO_IMPRINT, Imprint, imprint_of
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.subscriptions.subscription_terms import Terms
+from paydesk.domain.selling.plans import Plans, find_versions
+from paydesk.domain.subscriptions.subscription_terms import Package, Terms
 
 queries = load_statements(__package__ or "", "payment_links.sql")
 
@@ -30,12 +32,12 @@ class Rhythm(StrEnum):
 
 _SKU = re.compile(r"link-([0-9]{1,15})-[a-z]+", re.ASCII)
 _PERIODS = {Rhythm.MONTHLY: Period(1, "month"), Rhythm.YEARLY: Period(1, "year")}
-_WRITTEN = {Rhythm.MONTHLY: "1m", Rhythm.YEARLY: "1y"}
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What a link offers: one price, or one for each rhythm of a subscription.
+    """What a link offers: one price, or one for each rhythm of a subscription, or packages in
+    `plans`.
 
     Its pictures are names of stored ones, empty if there is none; `most_sales` is None for any
     number. By `coupons` who buys may use coupons where the account lets customers type them.
@@ -53,10 +55,11 @@ class Offer:
     most_sales: int | None
     success_url: str
     coupons: bool
+    plans: Plans | None
 
     @property
     def prices(self) -> dict[Rhythm, Decimal]:
-        """What one costs, in each rhythm that there is."""
+        """What one costs, in each rhythm that there is; none of packages."""
         given = {
             Rhythm.ONCE: self.price,
             Rhythm.MONTHLY: self.monthly_price,
@@ -66,9 +69,23 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True)
+class Sold:
+    """One of the things that a link sells: its page's form names it by `key`; `terms` are those of
+    one in a subscription, None for what is paid once.
+    """
+
+    key: str
+    name: str
+    price: Decimal
+    terms: Terms | None
+
+
+@dataclass(frozen=True, slots=True)
 class PaymentLink:
-    """A payment link, with whose it is and how their pages look; `left` is how many may still be
-    sold, None for any number.
+    """A payment link, with whose it is and how their pages look.
+
+    `left` is how many may still be sold, None for any number; `packages` are the versions of its
+    plans, and `several` says whether its shop sells subscriptions to several of a thing.
     """
 
     shop: Shop
@@ -83,6 +100,8 @@ class PaymentLink:
     branded_at: datetime | None
     has_logo: bool
     imprint: Imprint = NO_IMPRINT
+    packages: Mapping[int, Package] = field(default_factory=dict)
+    several: bool = False
 
     @property
     def link(self) -> Link:
@@ -92,28 +111,26 @@ class PaymentLink:
     @property
     def most(self) -> int:
         """How many somebody may buy at once, 0 if there is none left."""
-        return self.offer.most_quantity if self.left is None else max(0, min(self.offer.most_quantity, self.left))
+        most = self.offer.most_quantity if self.several or Rhythm.ONCE in self.offer.prices else 1
+        return most if self.left is None else max(0, min(most, self.left))
 
-    def sku(self, rhythm: Rhythm) -> str:
-        """What pingbacks call the package that it sells."""
-        return f"link-{self.id}-{rhythm}"
-
-    def terms(self, rhythm: Rhythm) -> Terms | None:
-        """The terms of a subscription that it sells; None for what is paid once."""
-        if rhythm is Rhythm.ONCE:
-            return None
-        offer, price = self.offer, self.offer.prices[rhythm]
-        return Terms(offer.title, self.sku(rhythm), offer.currency, price, _PERIODS[rhythm], None, 0)
-
-    def recurring_fields(self, rhythm: Rhythm) -> dict[str, str]:
-        """The same as a form says it."""
-        if rhythm is Rhythm.ONCE:
-            return {}
+    @property
+    def sold(self) -> dict[str, Sold]:
+        """What it sells, by its key."""
+        if self.offer.plans is None:
+            return {rhythm: self._at(rhythm, price) for rhythm, price in self.offer.prices.items()}
+        found = (self.packages[version] for version in self.offer.plans.versions if version in self.packages)
         return {
-            "recurring_name": self.offer.title,
-            "recurring_sku_id": self.sku(rhythm),
-            "recurring_period": _WRITTEN[rhythm],
+            str(one.version_id): Sold(str(one.version_id), one.terms.name, one.terms.price, one.terms) for one in found
         }
+
+    def _at(self, rhythm: Rhythm, price: Decimal) -> Sold:
+        """What it sells at a price of its own; pingbacks call it by the link and the rhythm."""
+        offer, period = self.offer, _PERIODS.get(rhythm)
+        if period is None:
+            return Sold(rhythm, offer.title, price, None)
+        terms = Terms(offer.title, f"link-{self.id}-{rhythm}", offer.currency, price, period, None, 0)
+        return Sold(rhythm, offer.title, price, terms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +144,13 @@ class _Row(Offer):
     branded_at: datetime | None
     has_logo: bool
     imprint: list[str] | None
+    several: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Selling:
+    id: int
+    seed: str
 
 
 def link_to(shop: Shop, link_id: int, seed: str) -> Link:
@@ -135,12 +159,14 @@ def link_to(shop: Shop, link_id: int, seed: str) -> Link:
 
 
 async def link_selling(database: Database, shop: Shop, sku: str) -> Link | None:
-    """The payment link that sells a package, by what pingbacks call that; None if none does."""
+    """The payment link that sells a package, by what pingbacks call that, the newest of several;
+    None if none does.
+    """
     named = _SKU.fullmatch(sku)
-    if named is None:
-        return None
-    seed = await queries.seed_of_open(database, merchant_id=shop.merchant_id, live=shop.live, id=int(named[1]))
-    return None if seed is None else link_to(shop, int(named[1]), str(seed))
+    side = {"merchant_id": shop.merchant_id, "live": shop.live}
+    row = await queries.link_selling(database, **side, id=int(named[1]) if named else None, sku_id=sku)
+    found = record_if_any(_Selling, row)
+    return None if found is None else link_to(shop, found.id, found.seed)
 
 
 async def find_payment_link(database: Database, link: OpenedLink) -> PaymentLink:
@@ -151,6 +177,7 @@ async def find_payment_link(database: Database, link: OpenedLink) -> PaymentLink
     )
     if row is None or link.row_id is None or not link.fits(row.seed):
         raise wrong_link()
+    packages = await find_versions(database, shop, row.plans.versions) if row.plans is not None else {}
     return PaymentLink(
         shop=shop,
         id=link.row_id,
@@ -164,4 +191,6 @@ async def find_payment_link(database: Database, link: OpenedLink) -> PaymentLink
         branded_at=row.branded_at,
         has_logo=row.has_logo,
         imprint=imprint_of(row.imprint),
+        packages=packages,
+        several=row.several,
     )

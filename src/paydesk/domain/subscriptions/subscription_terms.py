@@ -10,7 +10,7 @@ from decimal import Decimal
 
 from paydesk.core.card_numbers import masked
 from paydesk.core.errors import Malformed
-from paydesk.core.money import LARGEST, parse_exact
+from paydesk.core.money import LARGEST, parse_exact, plain_number
 from paydesk.core.periods import Period, parse_period, whole_number_of
 from paydesk.core.storable import refuse_card_number
 
@@ -140,6 +140,28 @@ def read_terms(given: RecurringFields, price: Decimal, currency: str) -> Terms |
         trial=_trial(given.recurring_trial_period, given.recurring_trial_amount, currency),
         limit=_limit(given.recurring_duration, period),
     )
+
+
+def as_fields(terms: Terms) -> dict[str, str]:
+    """The fields of a form that state terms without a coupon, of one: `read_terms` reads the same
+    from them, with the price as the form's amount.
+    """
+    stated = {
+        "recurring_name": terms.name,
+        "recurring_sku_id": terms.sku_id,
+        "recurring_period": written(terms.period),
+    }
+    if terms.trial is not None:
+        stated["recurring_trial_amount"] = f"{plain_number(terms.trial.price):f}"
+        stated["recurring_trial_period"] = written(terms.trial.period)
+    if terms.limit:
+        stated["recurring_duration"] = str(terms.limit)
+    return stated
+
+
+def written(period: Period) -> str:
+    """A period as a form writes it: `1m`, `30d`."""
+    return f"{period.length}{period.unit[0]}"
 
 
 def several(terms: Terms, text: str, field: str) -> Terms:

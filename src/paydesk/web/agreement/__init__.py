@@ -67,6 +67,11 @@ def consent_in_words(
     return words.gettext("I agree that %(merchant)s charges this card for “%(package)s”: %(terms)s.") % said
 
 
+def rhythm_in_words(period: Period, texts: Texts) -> str:
+    """How often a price is paid: `every month`, `every 6 months`."""
+    return _every(period, _words(texts))
+
+
 def list_price_in_words(terms: Terms, texts: Texts) -> str:
     """What a period costs without a coupon: `10.00 USD`, of several `3 × 10.00 USD = 30.00 USD`."""
     return _price(terms, terms.list_price, texts)

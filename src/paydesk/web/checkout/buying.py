@@ -19,14 +19,16 @@ from paydesk.web.visits import base_path, client_address, in_sandbox, read_form_
 from paydesk_client.signature import Value
 
 LARGEST_BODY = 4 * 1024
+_FIELDS = ("chosen", "press", "quantity")
+"""What can be wrong of what a page posts; all else is that too many of it are too expensive."""
 
 _presses = MinuteBudget(everybody=3_000, each=60)
 """Each makes a checkout, and nobody has to sign anything for it."""
 
 
 async def show(request: Request) -> Response:
-    """What the link offers."""
-    return _page(request, await _find(request))
+    """What the link offers; `?period=1y` shows packages as they are paid by the year."""
+    return _page(request, await _find(request), period=request.query_params.get("period", ""))
 
 
 async def submit(request: Request) -> Response:
@@ -38,13 +40,15 @@ async def submit(request: Request) -> Response:
         return _page(request, link)
     if not _presses.take(address, now=now):
         raise TooMany("too many orders from this address; wait a minute", retry_after=60 - now.second)
+    chosen = _text(form, "rhythm" if link.offer.plans is None else "version")
     try:
-        choice = read_choice(link, *(_text(form, name) for name in ("rhythm", "quantity", "press")))
+        choice = read_choice(link, chosen, _text(form, "quantity"), _text(form, "press"))
         checkout = await buy(services.desk, link, choice, real_now=now)
     except SoldOut:
         return _page(request, await _find(request))
     except Malformed as error:
-        return _page(request, link, wrong=(error.fields or ("quantity",))[0])
+        wrong = error.fields[0] if error.fields and error.fields[0] in _FIELDS else "quantity"
+        return _page(request, link, chosen=chosen, wrong=wrong)
     except Conflict:
         return link_pages.closed_page(_view(request, link), _texts(request))
     path = f"{base_path(request)}/checkout/{checkout.token(services.desk.vault)}"
@@ -64,13 +68,13 @@ async def _find(request: Request) -> PaymentLink:
     return link
 
 
-def _page(request: Request, link: PaymentLink, wrong: str = "") -> Response:
+def _page(request: Request, link: PaymentLink, period: str = "", chosen: str = "", wrong: str = "") -> Response:
     view, texts = _view(request, link), _texts(request)
     if not link.active or link.suspended:
         return link_pages.closed_page(view, texts)
     if link.left == 0:
         return link_pages.sold_out_page(view, texts)
-    return link_pages.buy_page(view, texts, wrong=wrong)
+    return link_pages.buy_page(view, texts, period=period, chosen=chosen, wrong=wrong)
 
 
 def _view(request: Request, link: PaymentLink) -> link_pages.LinkView:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
+from decimal import Decimal
 
 from starlette.responses import HTMLResponse
 
 from paydesk.domain.merchants.imprints import Imprint
-from paydesk.domain.selling.payment_links import PaymentLink, Rhythm
-from paydesk.web.agreement import terms_in_words
+from paydesk.domain.selling.payment_links import PaymentLink
+from paydesk.domain.selling.plans import Plan, in_order
+from paydesk.domain.subscriptions.subscription_terms import Package, written
+from paydesk.web.agreement import rhythm_in_words, terms_in_words
 from paydesk.web.brands import brand_address
 from paydesk.web.checkout.pages import PAGES, CheckoutView, home_of, offer_of
 from paydesk.web.item_pictures import picture_address
@@ -56,25 +59,79 @@ class LinkView:
         return picture_address(self.link.shop, name) if name else ""
 
 
-def buy_page(view: LinkView, texts: Texts, *, wrong: str = "") -> HTMLResponse:
-    """What the link offers, with the form to choose; `wrong` is the field that can't be so."""
-    offer = view.link.offer
-    terms = {
-        rhythm: terms_in_words(found, texts)
-        for rhythm in offer.prices
-        if (found := view.link.terms(rhythm)) is not None
-    }
+@dataclass(frozen=True, slots=True)
+class PlanView:
+    """A package as it stands beside others; `version` names it in its form.
+
+    It says what is paid how often, its whole terms in words, and a line for each thing that it has;
+    `wrong` is its quantity.
+    """
+
+    version: str
+    name: str
+    price: Decimal
+    every: str
+    terms: str
+    has: tuple[str, ...]
+    wrong: bool
+
+
+def buy_page(view: LinkView, texts: Texts, *, period: str = "", chosen: str = "", wrong: str = "") -> HTMLResponse:
+    """What the link offers, with the form to choose.
+
+    `wrong` is the field that can't be so, of what was `chosen`. Of packages side by side those paid
+    by `period` are shown, as the page's own links write it.
+    """
+    status = 400 if wrong else 200
+    values = {"view": view, "offer": view.link.offer, "most": view.link.most, "press": secrets.token_hex(16)}
+    plans = view.link.offer.plans
+    if plans is not None and len(plans.plans) > 1:
+        if (sold := view.link.sold.get(chosen)) is not None and sold.terms is not None:
+            period = written(sold.terms.period)
+        return secured(PAGES.render("plans.html", texts, **values, **_plans(view, texts, period, wrong)), status=status)
+    terms = {key: terms_in_words(one.terms, texts) for key, one in view.link.sold.items() if one.terms is not None}
+    about = plans.plans[0].about if plans is not None else ""
     html = PAGES.render(
         "buy.html",
         texts,
-        view=view,
-        offer=offer,
+        **values,
         terms=terms,
-        most=view.link.most if Rhythm.ONCE in offer.prices else 1,
+        field="rhythm" if plans is None else "version",
+        has=about.splitlines(),
         wrong=wrong == "quantity",
-        press=secrets.token_hex(16),
     )
-    return secured(html, status=400 if wrong else 200)
+    return secured(html, status=status)
+
+
+def _plans(view: LinkView, texts: Texts, asked: str, wrong: str) -> dict[str, object]:
+    """The packages as they are paid by one period, and the links to the others; one that is not
+    paid by it is shown as it is.
+    """
+    packages, plans = view.link.packages, view.link.offer.plans
+    assert plans is not None
+    sold = [one for one in in_order(packages.values()) if one.version_id in plans.versions]
+    periods = {written(one.terms.period): one.terms.period for one in sold}
+    period = periods.get(asked) or next(iter(periods.values()))
+    shown = []
+    for plan in plans.plans:
+        versions = [packages[version] for version in plan.versions]
+        one = next((each for each in versions if each.terms.period == period), versions[0])
+        shown.append(_plan(one, plan, texts, wrong=wrong == "quantity" and one.terms.period == period))
+    links = [(name, rhythm_in_words(each, texts), each == period) for name, each in periods.items()]
+    return {"plans": shown, "links": links if len(links) > 1 else []}
+
+
+def _plan(package: Package, plan: Plan, texts: Texts, *, wrong: bool) -> PlanView:
+    terms = package.terms
+    return PlanView(
+        version=str(package.version_id),
+        name=terms.name,
+        price=terms.price,
+        every=rhythm_in_words(terms.period, texts),
+        terms=terms_in_words(terms, texts),
+        has=tuple(plan.about.splitlines()),
+        wrong=wrong,
+    )
 
 
 def sold_out_page(view: LinkView, texts: Texts) -> HTMLResponse:
