@@ -64,7 +64,7 @@ async def list_(merchant_id: MerchantId, live: Live = False, last: HowMany = 50,
 async def add(
     merchant_id: MerchantId,
     code: Annotated[str, typer.Argument(metavar="CODE", help="What customers type, in any case.")],
-    percent: Annotated[str, typer.Option(help="What it takes off, below 100.")] = "",
+    percent: Annotated[str, typer.Option(help="What it takes off, at most 100.")] = "",
     amount: Annotated[str, typer.Option(help="Or how much, with its --currency.")] = "",
     currency: Annotated[str, typer.Option(help="Of the subscriptions that it is for.")] = "",
     periods: Annotated[int | None, typer.Option(min=1, help="For how many payments; all if left out.")] = None,

@@ -290,7 +290,6 @@ async def test_a_coupon_is_switched_off_and_whoever_used_it_keeps_it(till: Till)
         ({"amount": "3", "currency": "EUR"}, "elsewhere"),
         ({"percent": "50", "currency": "EUR"}, "elsewhere"),
         ({"skus": ("tea",)}, "elsewhere"),
-        ({"amount": "10", "currency": "USD"}, "too_much"),
         ({"valid_from": utc_now() + timedelta(days=1)}, "over"),
         ({"valid_until": utc_now() - timedelta(days=1)}, "over"),
     ],
@@ -302,6 +301,73 @@ async def test_a_coupon_that_does_not_fit_is_refused_with_the_reason(
     with pytest.raises(CouponRefused) as refused:
         await with_coupon(till)
     assert refused.value.why == why
+
+
+NOTHING = [{"percent": "100"}, {"amount": "10", "currency": "USD"}, {"amount": "99.50", "currency": "USD"}]
+
+
+@pytest.mark.parametrize("given", NOTHING, ids=["all of it", "just the price", "more than the price"])
+async def test_what_leaves_nothing_is_free_for_so_long_and_keeps_the_card(till: Till, given: dict[str, str]) -> None:
+    await coupon(till, **given, periods="2")
+    link = await with_coupon(till, order="free")
+    checkout = await till.find(link)
+    assert checkout.terms is not None
+    assert (checkout.amount, checkout.terms.list_price) == (Decimal(0), MONTHLY.price)
+    assert await till.pay(link) == Paid()
+    subscription = await subscription_of(till.database, till.shop, "free")
+    assert subscription.date_next is not None
+    asked = len(list(till.bank.record.operations()))
+    for _ in range(2):
+        subscription = await till.charge_due(subscription)
+        assert await till.problems() == []
+    assert await paid(till) == [Decimal(0), Decimal(0), MONTHLY.price]
+    assert len(list(till.bank.record.operations())) == asked + 1, "nobody is asked for nothing"
+    payments = await till.payments()
+    assert [row["fees"] for row in payments[:2]] == [0, 0]
+    assert await till.events() == ["payment"] * 3
+    told = [body["subscription"]["package"]["discount_price"] for body in await till.told()]
+    assert told == ["0.00", "0.00", None]
+    assert subscription.package.terms.price == MONTHLY.price
+    assert (subscription.state, subscription.counter) == ("Active", 3)
+
+
+async def test_one_for_ever_never_charges_until_the_plan_changes(till: Till) -> None:
+    await coupon(till, percent="100")
+    link = await with_coupon(till, order="free")
+    assert await till.pay(link) == Paid()
+    subscription = await subscription_of(till.database, till.shop, "free")
+    for _ in range(3):
+        subscription = await till.charge_due(subscription)
+    at = subscription.date_paid
+    assert at is not None
+    await change_plan(till.database, till.shop, subscription.id, Plan(price="7.00"), by="api", now=at)
+    changed = await till.now(subscription)
+    assert changed.date_next is not None
+    assert await carry_out_due(
+        till.database, real_now=utc_now(), merchant_id=till.shop.merchant_id, at=changed.date_next
+    )
+    await till.charge_due(changed)
+    assert await paid(till) == [Decimal(0)] * 4 + [Decimal(7)]
+    assert await till.problems() == []
+
+
+async def test_a_free_trial_comes_before_the_periods_that_cost_nothing(till: Till) -> None:
+    await coupon(till, percent="100", periods="1")
+    terms = replace(MONTHLY, trial=Trial(Decimal(0), Period(14, "day")))
+    link = await with_coupon(till, terms=terms, order="free")
+    assert await till.pay(link) == Paid()
+    subscription = await subscription_of(till.database, till.shop, "free")
+    for _ in range(2):
+        subscription = await till.charge_due(subscription)
+    assert await paid(till) == [Decimal(0), Decimal(0), MONTHLY.price]
+    assert await till.problems() == []
+
+
+async def test_a_card_that_is_declined_gets_nothing_for_nothing(till: Till) -> None:
+    await coupon(till, percent="100", periods="1", most_uses="1")
+    link = await with_coupon(till)
+    assert await till.pay(link, DECLINED) == Refused("declined")
+    assert await till.pay(link) == Paid(), "and the last use was free again"
 
 
 async def test_it_is_for_its_packages(till: Till) -> None:
@@ -321,7 +387,8 @@ async def test_a_code_is_made_once_whatever_its_letters_and_its_terms_stay(till:
     [
         ({}, "percent"),
         ({"percent": "10", "amount": "1", "currency": "USD"}, "percent"),
-        ({"percent": "100"}, "percent"),
+        ({"percent": "100.01"}, "percent"),
+        ({"percent": "101"}, "percent"),
         ({"percent": "0"}, "percent"),
         ({"percent": "1.234"}, "percent"),
         ({"amount": "1"}, "currency"),

@@ -56,6 +56,25 @@ async def test_the_price_is_shown_before_it_is_agreed_to_and_paid(web: httpx.Asy
     assert (await web.get(reduced)).status_code == 200
 
 
+async def test_what_leaves_nothing_is_shown_as_free_for_so_long_and_takes_a_card(
+    web: httpx.AsyncClient, till: Till
+) -> None:
+    await coupon(till, percent="100", periods="3")
+    reduced = (await apply(web, await page_of(till))).headers["location"]
+    shown = words(await web.get(reduced))
+    for said in ("Free today", "Coupon HALF: 0.00 USD instead of 10.00 USD", "only verified, not charged"):
+        assert said in shown
+    assert (
+        "charges this card for “Coffee club”: Free for 3 months, then 10.00 USD every month until you cancel." in shown
+    )
+    assert "trial" not in shown
+    assert (await press_pay(web, reduced, agree="en")).status_code == 303
+    assert [row["amount"] for row in await till.payments()] == [0]
+    done = words(await web.get(f"{reduced}/result"))
+    assert "Nothing was charged today" in done
+    assert "trial" not in done
+
+
 async def test_the_page_leads_back_to_the_price_without_it(web: httpx.AsyncClient, till: Till) -> None:
     await coupon(till)
     page = await page_of(till)
@@ -72,7 +91,7 @@ async def test_the_page_leads_back_to_the_price_without_it(web: httpx.AsyncClien
         ({}, "", "There is no such coupon."),
         ({}, '"><script>', "There is no such coupon."),
         ({"skus": ("tea",)}, "half", "This coupon is not for this order."),
-        ({"amount": "10", "currency": "USD"}, "half", "This coupon is not for this order."),
+        ({"amount": "5", "currency": "EUR"}, "half", "This coupon is not for this order."),
     ],
 )
 async def test_what_does_not_fit_is_said_on_the_page(

@@ -18,7 +18,7 @@ MOST_SKUS = 50
 
 _CODE = re.compile(rf"[A-Z0-9_-]{{1,{LONGEST_CODE}}}")
 _WHOLE = re.compile(r"[0-9]{1,7}")
-_PERCENT = re.compile(r"[0-9]{1,2}(\.[0-9]{1,2})?")
+_PERCENT = re.compile(r"[0-9]{1,2}(\.[0-9]{1,2})?|100(\.0{1,2})?")
 
 
 class CouponRefused(Conflict):
@@ -113,18 +113,16 @@ def read_terms(
 
 
 def discounted(terms: Terms, coupon: Coupon) -> Terms:
-    """What a coupon makes of terms: the price of a trial stays as it is.
+    """What a coupon makes of terms: the price of a trial stays as it is, and none is below 0.
 
-    Raises: CouponRefused if it is for other packages or another currency, or leaves nothing to pay.
+    Raises: CouponRefused if it is for other packages or another currency, or takes nothing off.
     """
     if coupon.skus and terms.sku_id not in coupon.skus:
         raise CouponRefused("elsewhere", f"coupon {coupon.code} is not for the package {terms.sku_id}")
     if coupon.currency not in (None, terms.currency):
         raise CouponRefused("elsewhere", f"coupon {coupon.code} is for {coupon.currency}, not {terms.currency}")
-    price = terms.price - _off(terms, coupon)
-    if price <= 0 or not fits(price, terms.currency):
-        raise CouponRefused("too_much", f"coupon {coupon.code} leaves nothing to pay of {terms.price} {terms.currency}")
-    if price == terms.price:
+    price = max(terms.price - _off(terms, coupon), Decimal(0))
+    if price == terms.price or not fits(price, terms.currency):
         raise CouponRefused("elsewhere", f"coupon {coupon.code} takes nothing off {terms.price} {terms.currency}")
     lasts = coupon.periods if not terms.limit or (coupon.periods or 0) < terms.limit else None
     return replace(terms, price=price, discount=Discount(terms.price, lasts))
@@ -145,7 +143,7 @@ def _percent(text: str) -> Decimal:
         percent = Decimal(0)
     if not percent:
         raise Malformed(
-            f'percent "{text[:20]}" must be more than 0 and less than 100, with at most 2 decimals', "percent"
+            f'percent "{text[:20]}" must be more than 0 and at most 100, with at most 2 decimals', "percent"
         )
     return percent
 

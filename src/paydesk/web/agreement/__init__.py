@@ -94,6 +94,8 @@ def _words(texts: Texts) -> NullTranslations:
 
 def _now(terms: Terms, price: str, texts: Texts, words: NullTranslations) -> str:
     """What happens at the checkout."""
+    if terms.trial is None and (free := _free_for(terms)) is not None:
+        return words.gettext("Free for %(time)s") % {"time": _length(free, words)}
     if terms.trial is None:
         return words.gettext("%(price)s today") % {"price": price}
     time = _length(terms.trial.period, words)
@@ -101,6 +103,15 @@ def _now(terms: Terms, price: str, texts: Texts, words: NullTranslations) -> str
         return words.gettext("Free for %(time)s") % {"time": time}
     trial_price = _price(terms, terms.trial.price, texts)
     return words.gettext("%(price)s today for %(time)s") % {"price": trial_price, "time": time}
+
+
+def _free_for(terms: Terms) -> Period | None:
+    """How long a coupon leaves nothing to pay from the beginning on; None if it leaves something,
+    or never ends.
+    """
+    if terms.price or terms.discount is None or terms.discount.periods is None:
+        return None
+    return replace(terms.period, length=terms.discount.periods * terms.period.length)
 
 
 def _in_turn(said: Sequence[str], words: NullTranslations) -> str:
@@ -116,7 +127,7 @@ def _reduced(terms: Terms, price: str, words: NullTranslations, *, paid_today: b
     if terms.discount is None or terms.discount.periods is None:
         return []
     left = terms.discount.periods - paid_today
-    if not left:
+    if not left or (paid_today and not terms.price):
         return []
     time = _length(replace(terms.period, length=left * terms.period.length), words)
     if left == 1:

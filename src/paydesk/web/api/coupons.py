@@ -46,7 +46,7 @@ _BODY: dict[str, object] = {
             "description": "What customers type, in any case: letters, digits, `-` and `_`.",
             "examples": ["SPRING"],
         },
-        "percent": {"type": "string", "description": "What it takes off, below 100.", "examples": ["20"]},
+        "percent": {"type": "string", "description": "What it takes off, at most 100.", "examples": ["20"]},
         "amount": {"type": "string", "description": "Or how much.", "examples": ["5.00"]},
         "currency": {"type": "string", "description": "ISO 4217; needed with `amount`. Without, of any currency."},
         "periods": {
