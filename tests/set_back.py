@@ -139,6 +139,11 @@ async def given_up(database: Database, of: Mapping[str, Any]) -> None:
     await say(database, "pingback", of, state="exhausted", attempts=11, finished_at=utc_now())
 
 
+async def all_due_now(database: Database, merchant_id: int) -> None:
+    """A merchant's pingbacks that its own time has still to come to are due."""
+    await times(database, "pingback", {"merchant_id": merchant_id}, due_at=utc_now(), created_at=utc_now())
+
+
 async def no_pingbacks(database: Database) -> None:
     """No pingback that another test has left is sent, or was."""
     await database.execute("truncate pingback, pingback_attempt")

@@ -36,7 +36,7 @@ ACROSS = {
         *("after_machine", "card_secrecy", "contradictions", "documented_bank", "no_longer_kept", "races"),
         *("refund_limits", "refund_races", "slow_methods", "suspension"),
     ),
-    "domain/pingbacks": ("crowds", "fairness", "hostile_shops"),
+    "domain/pingbacks": ("crowds", "fairness", "hostile_shops", "php_shops"),
     "domain/subscriptions": (
         *("changing_plans_at_once", "changing_put_back", "of_the_version_before", "on_pages"),
         *("card_numbers", "charged_back", "life", "machine", "muting", "races", "set_aside", "unattended"),

@@ -41,8 +41,8 @@ async def coupon(till: Till, **given: Any) -> Coupon:
     return await make_coupon(till.database, till.shop, terms, now=utc_now())
 
 
-async def with_coupon(till: Till, code: str = "half", terms: Terms = MONTHLY, order: str = "") -> Link:
-    checkout = await till.find(await till.order(order, terms=terms))
+async def with_coupon(till: Till, code: str = "half", terms: Terms = MONTHLY, order: str = "", **asked: Any) -> Link:
+    checkout = await till.find(await till.order(order, terms=terms, **asked))
     return await apply_coupon(till.database, checkout, code)
 
 
