@@ -25,7 +25,15 @@ from paydesk.core.periods import occurrence
 from paydesk.domain.merchants.dunning_end import DunningEnd
 from paydesk.domain.merchants.merchant import change_merchant
 from paydesk.domain.subscriptions.changing import carry_out_due, resume
-from paydesk.domain.subscriptions.dunning import LONGEST_WAIT, Dunning, dunning_of, parse_delays
+from paydesk.domain.subscriptions.dunning import (
+    LONGEST_WAIT,
+    MORNING,
+    PAYDAYS,
+    Dunning,
+    dunning_of,
+    parse_delays,
+    payday_from,
+)
 from paydesk.domain.subscriptions.ending import cancel, expire_due
 from paydesk.domain.subscriptions.failing import failed, tried_at_once
 from paydesk.domain.subscriptions.lifecycle import Subscription, begin
@@ -177,11 +185,41 @@ class TestOfAnAccount:
         await planned(failing)
         assert [await failing.fail() for _ in range(4)] == hours(6, 6, 6)
 
-    async def test_a_card_that_was_stolen_is_not_put_to_the_bank_again(self, failing: Failing) -> None:
+    @pytest.mark.parametrize("reason", [DeclineReason.STOLEN_CARD, DeclineReason.CLOSED_ACCOUNT])
+    @pytest.mark.parametrize("by_reason", [True, False])
+    async def test_a_stolen_or_closed_card_is_not_put_to_the_bank_again(
+        self, failing: Failing, reason: DeclineReason, by_reason: bool
+    ) -> None:
+        await planned(failing, 24, 72, by_reason=by_reason)
+        asked = len(failing.bank.asked)
+        tries = hours(96) if by_reason else hours(24, 72)
+        assert [await failing.fail(reason) for _ in tries] == tries
+        assert len(failing.bank.asked) == asked + 1
+
+    async def test_another_card_is_charged_in_place_of_a_stolen_one(self, failing: Failing) -> None:
+        await planned(failing, 24, 72, by_reason=True)
+        await failing.fail(DeclineReason.STOLEN_CARD)
+        assert failing.subscription.date_next is not None
+        await set_back.card_replaced(failing.club.desk, failing.subscription)
+        failing.bank.refuse = None
+        await failing.pay_at(failing.subscription.date_next - timedelta(hours=90))
+        assert (failing.subscription.failures, failing.subscription.paid_number_counter) == (0, 2)
+
+    async def test_insufficient_funds_wait_for_a_payday(self, failing: Failing) -> None:
+        await planned(failing, 24, 24, by_reason=True)
+        for _ in range(2):
+            failed_at = failing.subscription.date_next
+            await failing.fail(DeclineReason.INSUFFICIENT_FUNDS)
+            then = failing.subscription.date_next
+            assert failed_at is not None
+            assert then == payday_from(failed_at + timedelta(hours=24), failing.subscription.time_zone)
+            assert (then.day in PAYDAYS, then.hour) == (True, MORNING)
+
+    async def test_an_expired_card_is_tried_once_when_all_delays_are_over(self, failing: Failing) -> None:
         await planned(failing, 24, 72, by_reason=True)
         asked = len(failing.bank.asked)
-        assert [await failing.fail(DeclineReason.STOLEN_CARD) for _ in range(2)] == hours(96)
-        assert len(failing.bank.asked) == asked + 1
+        assert [await failing.fail(DeclineReason.EXPIRED_CARD) for _ in range(2)] == hours(96)
+        assert len(failing.bank.asked) == asked + 2
 
     async def test_a_change_disturbs_nothing_that_is_failing(self, failing: Failing) -> None:
         await planned(failing, 10, 20)
