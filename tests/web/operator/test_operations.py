@@ -371,7 +371,10 @@ async def test_queues_name_what_waits_and_who_works(operator: Visitor, seller: S
         assert "Alive" in shown
         part = await operator.see("/operator/queues", **{"hx-request": "true"})
         assert "<html" not in part.text
-        assert "Pingbacks" in text_of(await operator.see("/operator/overview"))
+        assert "Queues behind Pingbacks" in text_of(await operator.see("/operator/overview"))
+        part = await operator.see("/operator/overview", **{"hx-request": "true"})
+        assert "<html" not in part.text
+        assert "Queues behind" in part.text
     finally:
         stop.set()
         await pulse

@@ -181,11 +181,11 @@ async def sales(database: Database, shop: Shop, period: Days, *, now: datetime) 
     for row in await records_of(_SalesRow, rows):
         one = Sales(row.day, row.successful, row.volume, row.failed, row.refunds, row.refunded)
         found.setdefault(row.currency, {})[row.day] = one
-    shown = [_whole(currency, days, period) for currency, days in found.items() if max(days) >= period.first]
+    shown = [whole_of(currency, days, period) for currency, days in found.items() if max(days) >= period.first]
     return sorted(shown, key=lambda one: (-one.total.successful, one.currency))
 
 
-def _whole(currency: str, found: dict[date, Sales], period: Days) -> CurrencySales:
+def whole_of(currency: str, found: dict[date, Sales], period: Days) -> CurrencySales:
     """A currency's sales with the days on which nothing happened."""
     now, before = ([found.get(day, Sales(day)) for day in part.days] for part in (period, period.before))
     return CurrencySales(currency, _total(now), now, _total(before), before)

@@ -31,9 +31,9 @@ from paydesk.domain.ledger.balances import (
     statement,
 )
 from paydesk.domain.ledger.payouts import list_payouts
-from paydesk.web.account.day_names import named
 from paydesk.web.account.face import FACE
 from paydesk.web.console.amounts import exact
+from paydesk.web.console.day_names import named
 from paydesk.web.console.exports import begin_export, csv_file
 from paydesk.web.console.guards import Section
 from paydesk.web.console.list_parameters import ROWS, days_asked, list_address, mark_of, page_asked

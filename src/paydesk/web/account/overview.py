@@ -23,7 +23,6 @@ from paydesk.domain.business.revenue_for_team import revenue
 from paydesk.domain.business.test_checkouts import open_test_checkout
 from paydesk.domain.ledger.figures import (
     NEWEST_DECLINES,
-    CurrencySales,
     Days,
     PingbackHealth,
     Sales,
@@ -37,13 +36,14 @@ from paydesk.domain.ledger.figures import (
 )
 from paydesk.domain.merchants.test_clock import read_clock
 from paydesk.domain.payments.for_api import PaymentFilter, list_payments
-from paydesk.web.account.day_names import named, tick
 from paydesk.web.account.face import FACE
+from paydesk.web.console.day_names import named
 from paydesk.web.console.guards import Section
 from paydesk.web.console.list_parameters import list_address
 from paydesk.web.console.payment_words import PAYMENT_STATES, decline_words, instrument_words
-from paydesk.web.console.plots import Line, Plot, spark
+from paydesk.web.console.plots import spark
 from paydesk.web.console.visit import Visit
+from paydesk.web.console.volume_plots import volume_plot
 from paydesk.web.texts import mark
 
 section = Section(FACE)
@@ -98,7 +98,7 @@ async def show_overview(visit: Visit) -> Response:
         current=address(span, currency),
         period=period,
         one=chosen,
-        plot=_plot(visit, period, chosen) if chosen and len(period.days) > 1 else None,
+        plot=volume_plot(visit, period, chosen) if chosen and len(period.days) > 1 else None,
         rows=list(zip(chosen.by_day, chosen.by_day_before, strict=True)) if chosen else [],
         spark=spark,
         change=partial(_change, visit),
@@ -143,25 +143,6 @@ async def put_away(visit: Visit) -> Response:
     """Show the list of a first day no more."""
     await put_first_day_away(visit.gate, visit.session, now=visit.now)
     return visit.go(visit.url("overview"), visit.texts.get("The list is put away, for all of your team."))
-
-
-def _plot(visit: Visit, period: Days, sold: CurrencySales) -> Plot:
-    """The volume of each day, or month, above that of the period before."""
-    name = mark("Volume per month, %(currency)s") if period.by_month else mark("Volume per day, %(currency)s")
-    lines = []
-    for label, tone, shape, days in (
-        (mark("This period"), "now", "area", sold.by_day),
-        (mark("The period before"), "before", "line", sold.by_day_before),
-    ):
-        volumes = [one.volume for one in days]
-        said = [visit.money(volume, sold.currency) for volume in volumes]
-        lines.append(Line(visit.texts.get(label), tone, shape, volumes, said))
-    return Plot(
-        visit.texts.get(name) % {"currency": sold.currency},
-        [named(visit, day, by_month=period.by_month) for day in period.days],
-        [tick(visit, day, by_month=period.by_month) for day in period.days],
-        lines,
-    )
 
 
 def _change(visit: Visit, now: Decimal | int, before: Decimal | int, *, better: bool = True) -> Change | None:

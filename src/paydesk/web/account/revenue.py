@@ -27,8 +27,8 @@ from paydesk.domain.business.revenue_for_team import (
 )
 from paydesk.domain.ledger.figures import Days, Span, period_of
 from paydesk.domain.merchants.test_clock import read_clock
-from paydesk.web.account.day_names import named, tick
 from paydesk.web.account.face import FACE
+from paydesk.web.console.day_names import named, tick
 from paydesk.web.console.exports import begin_export, csv_file
 from paydesk.web.console.guards import Section
 from paydesk.web.console.list_parameters import list_address

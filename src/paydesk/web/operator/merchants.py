@@ -5,6 +5,7 @@ suspending, and changing the terms.
 from __future__ import annotations
 
 from decimal import Decimal, InvalidOperation
+from functools import partial
 
 from starlette.responses import Response
 
@@ -12,9 +13,11 @@ from paydesk.core.errors import Malformed
 from paydesk.core.paging import LARGEST_ID
 from paydesk.domain.business.card_guard import CardGuard, find_card_guard, lift_pause
 from paydesk.domain.ledger.balances import balances
+from paydesk.domain.ledger.figures import Span, period_of, sales
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.merchants.trade_terms import TradeTerms
 from paydesk.domain.operations.fees import fee_amounts, follow_the_rule, set_fee_amounts
+from paydesk.domain.operations.figures_for_operator import UTC_DAYS, figures_of_merchants
 from paydesk.domain.operations.merchants import (
     LONGEST_REASON,
     MerchantStanding,
@@ -25,10 +28,13 @@ from paydesk.domain.operations.merchants import (
     suspend_merchant,
 )
 from paydesk.domain.operations.missed_periods import charge_all_missed, missed_periods
+from paydesk.web.console.day_names import named
 from paydesk.web.console.guards import Access, Section, field_errors
 from paydesk.web.console.list_parameters import ROWS, list_address, searched
 from paydesk.web.console.visit import Visit
+from paydesk.web.console.volume_plots import volume_plot
 from paydesk.web.operator.face import FACE
+from paydesk.web.operator.merchant_words import count_words, held_words, share_words, volume_words
 from paydesk.web.texts import mark
 
 section = Section(FACE)
@@ -55,10 +61,15 @@ async def show_merchants(visit: Visit) -> Response:
     before_id = int(before) if before.isascii() and before.isdigit() and int(before) <= LARGEST_ID else None
     found = await search_merchants(visit.database, text, standing, before_id=before_id, most=ROWS + 1)
     shown, fields = found[:ROWS], {"q": text, "standing": standing or ""}
+    figures = await figures_of_merchants(visit.database, [one.id for one in shown], now=visit.now)
     every = ("", visit.texts.get("All"))
     return visit.page(
         "merchants.html",
         merchants=shown,
+        figures=figures,
+        share=partial(share_words, visit),
+        volume=partial(volume_words, visit),
+        held=partial(held_words, visit),
         text=text,
         standing=standing or "",
         views=[
@@ -82,12 +93,23 @@ async def _page(
 ) -> Response:
     seen = await find_merchant_for_operator(visit.database, visit.number("merchant_id"))
     live = Shop(seen.merchant.id, live=True)
+    figures = await figures_of_merchants(visit.database, [seen.merchant.id], now=visit.now)
+    period = period_of(Span.MONTH, UTC_DAYS, now=visit.now)
+    sold = await sales(visit.database, live, period, now=visit.now)
     return visit.page(
         "merchant.html",
         status=status,
         seen=seen,
         merchant=seen.merchant,
         held=await balances(visit.database, live),
+        figures=figures[seen.merchant.id],
+        plot=volume_plot(visit, period, sold[0]) if sold else None,
+        rows=list(zip(sold[0].by_day, sold[0].by_day_before, strict=True)) if sold else [],
+        currency=sold[0].currency if sold else "",
+        named=partial(named, visit, by_month=False),
+        count=partial(count_words, visit),
+        share=partial(share_words, visit),
+        volume=partial(volume_words, visit),
         guards=await _guards(visit, seen.merchant.id),
         missed=await missed_periods(visit.database, live, now=visit.now) if seen.merchant.suspended_at else [],
         terms={**_NO_AMOUNTS, **_written(seen.terms), **(typed or {})},
