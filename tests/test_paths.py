@@ -26,7 +26,7 @@ ACROSS = {
     "domain": ("tables",),
     "domain/acquirers": ("failing_accounts",),
     "domain/accounts": ("names",),
-    "domain/billing": ("beginning_anew", "charges_afterwards", "forgotten_charges", "slow_renewals"),
+    "domain/billing": ("beginning_anew", "charges_afterwards", "forgotten_charges", "slow_renewals", "what_becomes"),
     "domain/deliveries": ("shipping_from_pages",),
     "domain/chargebacks": ("as_banks_do", "of_the_version_before"),
     "domain/ledger": ("checking_after", "checking_coupons", "checking_figures", "checking_subscriptions", "statement"),
