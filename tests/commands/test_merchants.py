@@ -263,12 +263,14 @@ async def test_a_dunning_plan_is_made_and_taken_back(account: dict[str, Any], pa
 async def test_what_is_set_is_shown_and_in_the_audit_log(
     account: dict[str, Any], paydesk: Any, database: Database
 ) -> None:
-    given = ("--dunning-delays", "1d 3d", "--dunning-by-reason", "--portal-cancels", "both")
+    dunning = ("--dunning-delays", "1d 3d", "--dunning-by-reason")
+    given = (*dunning, "--portal-cancels", "both", "--portal-plans", "now", "--portal-quantities")
     said = await paydesk("merchant", "set", account["id"], *given, "--json")
     shown = (await paydesk("merchant", "show", account["id"], "--json")).result
     assert shown == said.result
     assert (shown["dunning_hours"], shown["dunning_by_reason"]) == ([24, 72], True)
     assert (shown["portal_cancels"], shown["portal_pauses"]) == ("both", False)
+    assert (shown["portal_plans"], shown["portal_quantities"]) == ("now", True)
     noted = (
         "select details::text from audit_entry where merchant_id = $1 and action = 'settings_changed' order by id desc"
     )
@@ -276,6 +278,8 @@ async def test_what_is_set_is_shown_and_in_the_audit_log(
         "dunning_hours": "() → (24, 72)",
         "dunning_by_reason": "False → True",
         "portal_cancels": "now → both",
+        "portal_plans": "period_end → now",
+        "portal_quantities": "False → True",
     }
     await paydesk("merchant", "set", account["id"], "--dunning-by-reason")
     assert await database.fetchval(f"select count(*) from ({noted}) n", account["id"]) == 1, "nothing had changed"

@@ -23,7 +23,7 @@ from paydesk.domain.accounts.links import AccountLink
 from paydesk.domain.accounts.roles import Role
 from paydesk.domain.accounts.team import INVITATION_LIFETIME, invite_first
 from paydesk.domain.business.key_pairs import public_keys
-from paydesk.domain.merchants.customer_ways import PortalCancels
+from paydesk.domain.merchants.customer_ways import PortalCancels, PortalPlans
 from paydesk.domain.merchants.dunning_end import DunningEnd
 from paydesk.domain.merchants.keys import KeyScope, pairs_of
 from paydesk.domain.merchants.merchant import (
@@ -163,8 +163,7 @@ async def set_(
     slow_methods: Annotated[
         bool | None,
         typer.Option(
-            "--slow-methods/--no-slow-methods",
-            help="Whether customers may pay by what takes days, where PAYDESK_SLOW_METHODS allows it.",
+            "--slow-methods/--no-slow-methods", help="Whether what takes days is taken, where PAYDESK_SLOW_METHODS is."
         ),
     ] = None,
     mute_event: Annotated[
@@ -174,9 +173,7 @@ async def set_(
     unmute_event: Annotated[list[str] | None, typer.Option(help="Send this pingback again. Repeatable.")] = None,
     fees_returned: Annotated[
         bool | None,
-        typer.Option(
-            "--fees-returned/--fees-kept", help="Whether refunds give the merchant back its share of the fees."
-        ),
+        typer.Option("--fees-returned/--fees-kept", help="Whether refunds give back the merchant's share of fees."),
     ] = None,
     portal_cancels: Annotated[
         PortalCancels | None,
@@ -185,6 +182,14 @@ async def set_(
     portal_pauses: Annotated[
         bool | None,
         typer.Option("--portal-pauses/--no-portal-pauses", help="Whether customers may pause a subscription."),
+    ] = None,
+    portal_plans: Annotated[
+        PortalPlans | None,
+        typer.Option(help="When a plan holds that a customer changes to on the page of a subscription."),
+    ] = None,
+    portal_quantities: Annotated[
+        bool | None,
+        typer.Option("--portal-quantities/--no-portal-quantities", help="Whether customers may change how many."),
     ] = None,
     dunning_delays: Annotated[
         str | None,
@@ -221,10 +226,7 @@ async def set_(
     ] = None,
     saves_cards: Annotated[
         bool | None,
-        typer.Option(
-            "--saves-cards/--no-saves-cards",
-            help="Whether customers may save a card for their next visit, if they agree.",
-        ),
+        typer.Option("--saves-cards/--no-saves-cards", help="Whether customers may save a card, if they agree."),
     ] = None,
     signed_quantities: Annotated[
         bool | None,
@@ -242,7 +244,8 @@ async def set_(
     muted, unmuted = mute_event or [], unmute_event or []
     flags = (test_mode, shipped_goods, slow_methods, fees_returned, saves_cards, portal_pauses, dunning_by_reason)
     read = (signed_quantities, signed_line_items, trials_without_card, charge_notice_days, app_scheme or None)
-    given = (*urls.values(), *flags, *read, pingback_format, portal_cancels, dunning_delays, dunning_end)
+    chosen = (pingback_format, portal_cancels, portal_plans, portal_quantities, dunning_delays, dunning_end)
+    given = (*urls.values(), *flags, *read, *chosen)
     if not (muted or unmuted) and all(value is None for value in given):
         raise Malformed("nothing to change; see: paydesk merchant set --help")
     async with deployment() as here:
@@ -267,6 +270,8 @@ async def set_(
                 signs_line_items=signed_line_items,
                 portal_cancels=portal_cancels,
                 portal_pauses=portal_pauses,
+                portal_plans=portal_plans,
+                portal_quantities=portal_quantities,
                 dunning_hours=hours,
                 dunning_by_reason=dunning_by_reason,
                 dunning_end=dunning_end,

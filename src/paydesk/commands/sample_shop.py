@@ -18,7 +18,7 @@ from paydesk.domain.accounts.joining import sign_up_invited
 from paydesk.domain.accounts.roles import Role
 from paydesk.domain.accounts.team import accept_invitation, invite_first
 from paydesk.domain.business.branding import brand_account
-from paydesk.domain.merchants.customer_ways import PortalCancels
+from paydesk.domain.merchants.customer_ways import PortalCancels, PortalPlans
 from paydesk.domain.merchants.keys import pairs_of
 from paydesk.domain.merchants.merchant import change_merchant, create_merchant, find_merchant
 from paydesk.equipment import gate_of
@@ -97,7 +97,12 @@ async def _account(
             shipped_goods=shipped_goods,
         )
         await change_merchant(
-            database, merchant.id, portal_cancels=PortalCancels.BOTH, portal_pauses=True, slow_methods=True
+            database,
+            merchant.id,
+            portal_cancels=PortalCancels.BOTH,
+            portal_pauses=True,
+            portal_plans=PortalPlans.BOTH,
+            slow_methods=True,
         )
         logo = (files("paydesk.web.demo") / "static" / LOGO).read_bytes()
         await brand_account(database, merchant.id, accent=ACCENT, logo=logo, now=utc_now())

@@ -49,7 +49,8 @@ class Shelf:
         return self.till.database, self.till.shop, self.begun.id
 
     async def plan(self, plan: Plan, at_once: bool = False, how: Prorating = Prorating.NONE) -> None:
-        await change_plan(*self.named, plan, by="api", now=AT, at_once=at_once, prorating=how)
+        of = self.till.database, self.till.shop, self.begun.id
+        await change_plan(*of, plan, by="api", now=AT, at_once=at_once, prorating=how)
 
     async def charge(self, plan: Plan) -> None:
         await change_and_charge(self.till.desk, self.till.shop, AtOnce(self.begun.id, plan, "api", AT))
@@ -77,7 +78,7 @@ class Shelf:
 
     def deed(self, what: str) -> Callable[[], Awaitable[Any]]:
         six, now = Plan(self.six), partial(self.plan, at_once=True)
-        return {
+        deeds: dict[str, Callable[[], Awaitable[Any]]] = {
             "nothing": self.nothing,
             "the plan, with its period": partial(self.plan, six),
             "the plan, with its period, undone": partial(self.plan_and_undo, six),
@@ -94,7 +95,8 @@ class Shelf:
             "to end with its period": self.end,
             "to end with its period, undone": self.end_and_undo,
             "cancelled at once": partial(cancel_now, *self.named, by="api", now=AT),
-        }[what]
+        }
+        return deeds[what]
 
 
 def told(subscription: Subscription, *names: str) -> list[str]:

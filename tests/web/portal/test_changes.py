@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
-from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -16,7 +14,6 @@ from paydesk.domain.merchants.customer_ways import PortalCancels
 from paydesk.domain.merchants.merchant import change_merchant
 from paydesk.domain.subscriptions.changing import cancel_later, carry_out_due, pause
 from paydesk.domain.subscriptions.changing_plans import Plan, change_plan
-from paydesk.domain.subscriptions.packages import agree_package, find_version, offer
 
 
 async def let(subscriber: Any, cancels: PortalCancels = PortalCancels.NOW, *, pauses: bool = False) -> None:
@@ -192,98 +189,3 @@ async def test_another_plan_is_announced_and_then_shown(subscriber: Any) -> None
     page = await subscriber.page()
     assert "30.00\xa0USD every month until you cancel" in page
     assert "today" not in page
-
-
-async def offering(subscriber: Any, name: str, price: str, *, limit: int = 0, currency: str = "USD") -> int:
-    """Offer a plan on customers' pages; its version's id."""
-    own = (await subscriber.now()).package.terms
-    terms = replace(own, sku_id=name.lower(), name=name, price=Decimal(price), limit=limit, currency=currency)
-    database, shop = subscriber.desk.database, subscriber.shop
-    await agree_package(database, shop, terms, now=utc_now())
-    package = await find_version(database, shop, terms)
-    assert package is not None
-    await offer(database, shop, package.id, package.version_id, offered=True)
-    return int(package.version_id)
-
-
-async def test_the_customer_chooses_another_plan_and_takes_it_back(subscriber: Any) -> None:
-    before = await subscriber.now()
-    assert "Change the plan" not in await subscriber.page()
-    pro, basic = await offering(subscriber, "Pro", "30.00"), await offering(subscriber, "Basic", "5.00")
-    asked = await subscriber.page(below="/plan")
-    assert f"The plan that you choose begins on {day(before.date_next)}" in asked
-    assert asked.index("Basic, 5.00\xa0USD every month until") < asked.index("Pro, 30.00\xa0USD every month until")
-    for _ in range(2):
-        await press(subscriber, "/plan", plan=str(pro))
-    page = await subscriber.page()
-    assert f"From {day(before.date_next)} on it is: Pro, 30.00\xa0USD every month until you cancel" in page
-    kept = (
-        f"If you keep the present plan, {before.package.terms.price:.2f}\xa0USD is charged on {day(before.date_next)}"
-    )
-    assert kept in page
-    assert "Keep the present plan" in page
-    assert "Pro," not in await subscriber.page(below="/plan")
-    await press(subscriber, "/plan", plan=str(basic))
-    assert "on it is: Basic, 5.00" in await subscriber.page()
-    await press(subscriber, "/undo")
-    after = await subscriber.now()
-    assert (after.change, after.date_next, after.package) == (None, before.date_next, before.package)
-
-
-async def test_a_plan_that_was_chosen_is_charged_from_the_next_period_on(subscriber: Any) -> None:
-    before = await subscriber.now()
-    pro = await offering(subscriber, "Pro", "30.00")
-    await press(subscriber, "/plan", plan=str(pro))
-    database, shop = subscriber.desk.database, subscriber.shop
-    await carry_out_due(database, real_now=utc_now(), merchant_id=shop.merchant_id, at=before.date_next)
-    assert await subscriber.charge(before.date_next) == 1
-    taken = await database.fetchval(
-        "select amount from payment where merchant_id = $1 order by id desc limit 1", shop.merchant_id
-    )
-    assert taken == Decimal("30.00")
-
-
-async def test_only_what_the_shop_offers_is_to_be_chosen(subscriber: Any) -> None:
-    before = await subscriber.now()
-    await offering(subscriber, "Elsewhere", "5.00", currency="EUR")
-    assert "Change the plan" not in await subscriber.page()
-    pro = await offering(subscriber, "Pro", "30.00")
-    await offering(subscriber, "Over", "5.00", limit=1)
-    asked = await subscriber.page(below="/plan")
-    assert "Pro" in asked
-    assert "Over" not in asked
-    assert "Elsewhere" not in asked
-    for plan in ("", "x", "0", str(before.package.version_id), str(10**30)):
-        await press(subscriber, "/plan", plan=plan)
-        assert (await subscriber.now()).change is None
-    await subscriber.web.get(f"{subscriber.path}/plan?plan={pro}")
-    assert (await subscriber.now()).change is None
-
-
-@pytest.mark.parametrize("state", ["failing", "ending", "paused", "cancelled"])
-async def test_no_plan_is_chosen_for_what_does_not_go_on(subscriber: Any, state: str) -> None:
-    pro = await offering(subscriber, "Pro", "30.00")
-    assert "Change the plan" in await subscriber.page()
-    database, shop = subscriber.desk.database, subscriber.shop
-    if state == "failing":
-        await say(database, "subscription", {"id": subscriber.id}, failures=1)
-    elif state == "ending":
-        await cancel_later(database, shop, subscriber.id, by="merchant", now=utc_now())
-    elif state == "paused":
-        await pause(database, shop, subscriber.id, by="customer", now=utc_now())
-    else:
-        await subscriber.cancel()
-    before = (await subscriber.now()).change
-    assert "Change the plan" not in await subscriber.page()
-    await press(subscriber, "/plan", plan=str(pro))
-    assert (await subscriber.now()).change == before
-
-
-async def test_what_the_merchant_has_planned_is_not_replaced_by_a_choice(subscriber: Any) -> None:
-    pro = await offering(subscriber, "Pro", "30.00")
-    planned = Plan(sku_id="dear", name="Dear", price="99.00")
-    await change_plan(subscriber.desk.database, subscriber.shop, subscriber.id, planned, by="merchant", now=utc_now())
-    assert "Change the plan" not in await subscriber.page()
-    await press(subscriber, "/plan", plan=str(pro))
-    change = (await subscriber.now()).change
-    assert change.package.terms.name == "Dear"

@@ -118,7 +118,8 @@ class AtOnce:
 
     `request_key` is the caller's own name for it: who sends it again gets what became of it. `now`
     is the shop's time, UTC; a `preview` moves nothing. Where another period begins what is unused
-    of the one before is `credited`, or not; without it any other change is not prorated.
+    of the one before is `credited`, or not; without it any other change is not prorated. With a
+    `revision` it is of the subscription as it stood then, and of none that has changed since.
     """
 
     subscription_id: int
@@ -128,6 +129,7 @@ class AtOnce:
     request_key: str | None = None
     credited: bool = True
     preview: bool = False
+    revision: int | None = None
 
 
 async def change_and_charge(desk: Desk, shop: Shop, wish: AtOnce) -> ChangedAtOnce:
@@ -161,6 +163,8 @@ async def _tried(desk: Desk, shop: Shop, wish: AtOnce) -> ChangedAtOnce | None:
     planned = await plan(database, shop, of, wish.plan)
     if planned is None:
         return ChangedAtOnce(await _unchanged(database, shop, of))
+    if wish.revision not in (None, planned.row.revision):
+        raise Conflict(f"subscription {of} has changed just now; try again")
     place = await _place(database, shop, of)
     if wish.preview:
         return ChangedAtOnce(_foreseen(planned, now=wish.now), _previewed(planned, place))
@@ -334,6 +338,12 @@ async def _charge(desk: Desk, shop: Shop, planned: PlanAtOnce, begun: Begun, wis
         return ChangedAtOnce(Changed(before, moved=False), whole)
     replaced = before.change if done.changed.moved else None
     return replace(done, changed=replace(done.changed, replaced=replaced))
+
+
+async def count_declined(database: Database, shop: Shop, subscription_id: int, *, since: datetime) -> int:
+    """How many differences of a subscription were declined since a moment, by the shop's time."""
+    named = {"merchant_id": shop.merchant_id, "live": shop.live, "subscription_id": subscription_id}
+    return int(await queries.count_declined(database, **named, since=since) or 0)
 
 
 async def _by_key(database: Database, shop: Shop, wish: AtOnce) -> _Known | None:

@@ -14,7 +14,7 @@ from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.billing.card_changes import CardChange, ChangePage
 from paydesk.domain.merchants.customer_links import Link, OpenedLink, wrong_link
-from paydesk.domain.merchants.customer_ways import PortalCancels
+from paydesk.domain.merchants.customer_ways import PortalCancels, PortalPlans
 from paydesk.domain.merchants.imprints import NO_IMPRINT, Imprint, imprint_of
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.states import PaymentState
@@ -25,7 +25,8 @@ from paydesk.domain.subscriptions.states import CardChangeState
 
 queries = load_statements(__package__ or "", "for_customer.sql")
 
-LAST_PERIOD = 2**31 - 1
+NEWEST = 2**63 - 1
+"""Below which every payment's id is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +50,11 @@ class Holding:
     `now` is the shop's time when it was read (a test clock may run ahead), UTC; `charging` says
     that a charge is in flight, and `sure_by` by when the bank says whether it pays, if it takes
     some days over that; `change` is the last change of the card; `agreed` is the wording
-    that the customer agreed to, and `plan_changed` whether other terms hold now. `cancels` and
-    `pauses` say what its merchant lets customers do, and `has_plans` whether it offers others to
-    change to; `branded_at` is when it chose colour and logo; for a merchant that is `suspended`
-    nothing is charged.
+    that the customer agreed to, and `plan_changed` whether other terms hold now. `cancels`,
+    `pauses`, `plans` and `quantities` say what its merchant lets customers do, and `has_plans`
+    whether it offers others to change to; by what is `slow` nothing can be charged at once.
+    `branded_at` is when the merchant chose colour and logo; for one that is `suspended` nothing is
+    charged.
     """
 
     shop: Shop
@@ -65,6 +67,9 @@ class Holding:
     now: datetime
     cancels: PortalCancels = PortalCancels.NOW
     pauses: bool = False
+    plans: PortalPlans = PortalPlans.PERIOD_END
+    quantities: bool = False
+    slow: bool = False
     has_plans: bool = False
     plan_changed: bool = False
     branded_at: datetime | None = None
@@ -106,13 +111,32 @@ class Holding:
 
     @property
     def may_change_plan(self) -> bool:
-        """Whether the customer may choose another plan from the next period on: there is one to
-        choose, this period is paid, another follows, and the merchant wants no other one.
+        """Whether the customer may choose another plan, or how many: there is something to choose,
+        this period is paid, another follows, and the merchant wants no other one.
         """
         subscription = self.subscription
         own = subscription.change is None or subscription.change.by == "customer"
         follows = self._goes_on and own and subscription.has_card and subscription.date_end is None
-        return self.has_plans and follows and not subscription.failures and self.paid_until > self.now
+        choice = self.has_plans or self.quantities
+        return choice and follows and not subscription.failures and self.paid_until > self.now
+
+    @property
+    def may_choose_quantity(self) -> bool:
+        """Whether the customer may choose how many it is of."""
+        return self.quantities and self.may_change_plan
+
+    @property
+    def changes_later(self) -> bool:
+        """Whether another plan may hold from the next period on: at once it may not, where that has
+        to be charged and nothing can be.
+        """
+        return self.may_change_plan and (self.plans is not PortalPlans.NOW or not self.changes_now)
+
+    @property
+    def changes_now(self) -> bool:
+        """Whether another plan may hold at once."""
+        able = not self.slow and not self.suspended
+        return self.may_change_plan and able and self.plans is not PortalPlans.PERIOD_END
 
     @property
     def _goes_on(self) -> bool:
@@ -137,8 +161,8 @@ class Holding:
 
 @dataclass(frozen=True, slots=True)
 class PastPayment:
-    """One payment of a subscription: for which period, when (UTC), how much,
-    and where it stands.
+    """One payment of a subscription: for which period (or in which), when (UTC), how much, and
+    where it stands.
     """
 
     id: int
@@ -151,9 +175,7 @@ class PastPayment:
 
 @dataclass(frozen=True, slots=True)
 class PastPayments:
-    """Some payments, newest first; `older` is the period to go on below,
-    None after the last one.
-    """
+    """Some payments, newest first; `older` is the id to go on below, None after the last one."""
 
     shown: tuple[PastPayment, ...]
     older: int | None
@@ -197,6 +219,9 @@ class _Holding(SubscriptionRow, frozen=True):
     imprint: list[str] | None
     portal_cancels: PortalCancels
     portal_pauses: bool
+    portal_plans: PortalPlans
+    portal_quantities: bool
+    slow: bool
     suspended: bool
     shop_url: str
     plan_changed: bool
@@ -244,6 +269,9 @@ async def find_holding(database: Database, link: Link | OpenedLink, *, now: date
         now=now + row.clock,
         cancels=row.portal_cancels,
         pauses=row.portal_pauses,
+        plans=row.portal_plans,
+        quantities=row.portal_quantities,
+        slow=row.slow,
         has_plans=row.has_plans,
         plan_changed=row.plan_changed,
         branded_at=row.branded_at,
@@ -310,17 +338,17 @@ async def find_receipt(database: Database, subscription: Subscription, payment_i
 async def past_payments(
     database: Database, subscription: Subscription, *, before: int | None = None, most: int = 12
 ) -> PastPayments:
-    """At most so many payments of a subscription, newest first, those for periods below `before`
-    if given.
+    """At most so many payments of a subscription, newest first, those with an id below `before` if
+    given; what was charged for a change of plan is among them.
     """
     found = queries.past_payments(
         database,
         merchant_id=subscription.merchant_id,
         live=subscription.live,
         subscription_id=subscription.id,
-        before=LAST_PERIOD if before is None else before,
+        before=NEWEST if before is None else before,
         most=most + 1,
     )
     payments = await records_of(PastPayment, found)
-    older = payments[most - 1].period if len(payments) > most else None
+    older = payments[most - 1].id if len(payments) > most else None
     return PastPayments(tuple(payments[:most]), older)

@@ -9,7 +9,8 @@ select id from subscription where merchant_id = :merchant_id and live = :live an
 -- A subscription with all that its customer's page needs: whose it is, its card, and the last change of that card.
 select w.*, m.name as merchant_name, b.changed_at as branded_at, coalesce(b.logo_type, '') <> '' as has_logo,
        shop_imprint(w.merchant_id) as imprint,
-       m.portal_cancels, m.portal_pauses, w.live and m.suspended_at is not null as suspended, side_clock(w.live, m.test_clock) as clock,
+       m.portal_cancels, m.portal_pauses, m.portal_plans, m.portal_quantities,
+       w.live and m.suspended_at is not null as suspended, side_clock(w.live, m.test_clock) as clock, d.slow,
        d.brand, d.last4, d.holder, d.exp_month, d.exp_year,
        (select s.balance
           from subscription s
@@ -52,14 +53,23 @@ select w.*, m.name as merchant_name, b.changed_at as branded_at, coalesce(b.logo
 select p.id, p.merchant_order_id, coalesce(p.paid_at, p.created_at) as at, p.amount, p.refunded, p.currency, d.brand, d.last4
   from payment p
   join card d on d.merchant_id = p.merchant_id and d.live = p.live and d.id = p.card_id
- where p.merchant_id = :merchant_id and p.live = :live and p.subscription_id = :subscription_id and p.id = :id
-   and p.state = any (:states);
+ where p.merchant_id = :merchant_id and p.live = :live and p.id = :id and p.state = any (:states)
+   and (p.subscription_id = :subscription_id
+        or exists (select
+                     from subscription_difference e
+                    where e.merchant_id = p.merchant_id and e.live = p.live and e.attempt_id = p.attempt_id
+                      and e.subscription_id = :subscription_id));
 
 -- name: past_payments(merchant_id, live, subscription_id, before, most)
--- A subscription's payments, newest first; :before is the period to go on below.
-select p.id, p.period_number as period, p.state, p.amount, p.currency, coalesce(p.paid_at, p.created_at) as at
-  from payment p
- where p.merchant_id = :merchant_id and p.live = :live and p.subscription_id = :subscription_id
-   and p.period_number < :before
- order by p.period_number desc
+-- A subscription's payments, newest first, with what was charged for changes of its plan; :before is the id to go on below.
+(select p.id, p.period_number as period, p.state, p.amount, p.currency, coalesce(p.paid_at, p.created_at) as at
+   from payment p
+  where p.merchant_id = :merchant_id and p.live = :live and p.subscription_id = :subscription_id and p.id < :before)
+ union
+(select p.id, d.period_number, p.state, p.amount, p.currency, coalesce(p.paid_at, p.created_at)
+   from subscription_difference d
+   join payment_attempt a on a.merchant_id = d.merchant_id and a.live = d.live and a.id = d.attempt_id
+   join payment p on p.merchant_id = a.merchant_id and p.live = a.live and p.id = a.payment_id and p.attempt_id = a.id
+  where d.merchant_id = :merchant_id and d.live = :live and d.subscription_id = :subscription_id and p.id < :before)
+ order by id desc
  limit :most;

@@ -20,7 +20,7 @@ from paydesk.domain.accounts.people import parse_name, parse_time_zone
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.accounts.sessions import Session, require, require_recent
 from paydesk.domain.merchants.app_schemes import parse_app_schemes
-from paydesk.domain.merchants.customer_ways import PortalCancels
+from paydesk.domain.merchants.customer_ways import PortalCancels, PortalPlans
 from paydesk.domain.merchants.dunning_end import DunningEnd
 from paydesk.domain.merchants.notice_days import parse_notice_days
 from paydesk.domain.payments.time_to_ship import require_one_holds
@@ -39,7 +39,8 @@ class ShopSettings:
     they may save a card for their next visit, and with `slow_methods` pay by what takes days, where
     the operator allows that. With `signs_quantities` several of a thing may be sold
     (`recurring_quantity`), and with `signs_line_items` forms may bring `line_items`.
-    `portal_cancels` and `portal_pauses`: what they may do with a subscription on its page. A charge
+    `portal_cancels`, `portal_pauses`, `portal_plans` and `portal_quantities`: what they may do with
+    a subscription on its page. A charge
     of one that failed is tried again after `dunning_hours` (None: as usual), and with
     `dunning_by_reason` later where its reason says so; `dunning_end` is what becomes of it when the
     last try has failed. Customers are told of certain charges `charge_notice_days` before (None:
@@ -58,6 +59,8 @@ class ShopSettings:
     signs_line_items: bool = False
     portal_cancels: PortalCancels = PortalCancels.NOW
     portal_pauses: bool = False
+    portal_plans: PortalPlans = PortalPlans.PERIOD_END
+    portal_quantities: bool = False
     slow_methods: bool = False
     dunning_hours: tuple[int, ...] | None = None
     dunning_by_reason: bool = False
@@ -80,6 +83,8 @@ class _Row:
     signs_line_items: bool
     portal_cancels: PortalCancels
     portal_pauses: bool
+    portal_plans: PortalPlans
+    portal_quantities: bool
     slow_methods: bool
     dunning_hours: Sequence[int] | None
     dunning_by_reason: bool
@@ -169,6 +174,8 @@ def _settings(row: _Row) -> ShopSettings:
         signs_line_items=row.signs_line_items,
         portal_cancels=row.portal_cancels,
         portal_pauses=row.portal_pauses,
+        portal_plans=row.portal_plans,
+        portal_quantities=row.portal_quantities,
         slow_methods=row.slow_methods,
         dunning_hours=None if row.dunning_hours is None else tuple(row.dunning_hours),
         dunning_by_reason=row.dunning_by_reason,

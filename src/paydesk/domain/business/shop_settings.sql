@@ -1,6 +1,7 @@
 -- name: find(merchant_id)^
 select name, email, time_zone, shipped_goods, customer_mails, test_mails, app_schemes, saves_cards, signs_quantities,
-       signs_line_items, slow_methods, portal_cancels, portal_pauses, dunning_hours, dunning_by_reason, dunning_end,
+       signs_line_items, slow_methods, portal_cancels, portal_pauses, portal_plans, portal_quantities,
+       dunning_hours, dunning_by_reason, dunning_end,
        charge_notice_days,
        trials_without_card,
        (select count(*) from (
@@ -10,19 +11,21 @@ select name, email, time_zone, shipped_goods, customer_mails, test_mails, app_sc
 
 -- name: lock(merchant_id)^
 select name, email, time_zone, shipped_goods, customer_mails, test_mails, app_schemes, saves_cards, signs_quantities,
-       signs_line_items, slow_methods, portal_cancels, portal_pauses, dunning_hours, dunning_by_reason, dunning_end,
+       signs_line_items, slow_methods, portal_cancels, portal_pauses, portal_plans, portal_quantities,
+       dunning_hours, dunning_by_reason, dunning_end,
        charge_notice_days, trials_without_card
   from merchant
  where id = :merchant_id
    for no key update;
 
--- name: save(merchant_id, name, email, time_zone, shipped_goods, customer_mails, test_mails, app_schemes, saves_cards, signs_quantities, signs_line_items, slow_methods, portal_cancels, portal_pauses, dunning_hours, dunning_by_reason, dunning_end, charge_notice_days, trials_without_card)!
+-- name: save(merchant_id, name, email, time_zone, shipped_goods, customer_mails, test_mails, app_schemes, saves_cards, signs_quantities, signs_line_items, slow_methods, portal_cancels, portal_pauses, portal_plans, portal_quantities, dunning_hours, dunning_by_reason, dunning_end, charge_notice_days, trials_without_card)!
 update merchant
    set name = :name, email = :email, time_zone = :time_zone, shipped_goods = :shipped_goods,
        customer_mails = :customer_mails, test_mails = :test_mails, app_schemes = :app_schemes::text[],
        saves_cards = :saves_cards, signs_quantities = :signs_quantities,
        signs_line_items = :signs_line_items, slow_methods = :slow_methods,
        portal_cancels = :portal_cancels, portal_pauses = :portal_pauses,
+       portal_plans = :portal_plans, portal_quantities = :portal_quantities,
        dunning_hours = :dunning_hours::integer[], dunning_by_reason = :dunning_by_reason,
        dunning_end = :dunning_end, charge_notice_days = :charge_notice_days::integer,
        trials_without_card = :trials_without_card

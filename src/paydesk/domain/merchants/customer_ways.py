@@ -13,3 +13,14 @@ class PortalCancels(StrEnum):
     """With the period that is paid; the customer may take that back until then."""
     BOTH = "both"
     """As the customer chooses."""
+
+
+class PortalPlans(StrEnum):
+    """When a subscription is of the plan that its customer changes to on its page."""
+
+    PERIOD_END = "period_end"
+    """With the next period; the customer may take that back until then."""
+    NOW = "now"
+    """At once: what it costs more is charged, what it costs less lowers the next charges."""
+    BOTH = "both"
+    """As the customer chooses."""

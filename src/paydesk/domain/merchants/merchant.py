@@ -17,7 +17,7 @@ from paydesk.database.records import record_if_any, record_of, records_of
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.merchants import keys
 from paydesk.domain.merchants.app_schemes import parse_app_schemes
-from paydesk.domain.merchants.customer_ways import PortalCancels
+from paydesk.domain.merchants.customer_ways import PortalCancels, PortalPlans
 from paydesk.domain.merchants.dunning_end import DunningEnd
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.merchants.trade_terms import TradeTerms
@@ -74,6 +74,8 @@ class Merchant:
     slow_methods: bool = False
     portal_cancels: PortalCancels = PortalCancels.NOW
     portal_pauses: bool = False
+    portal_plans: PortalPlans = PortalPlans.PERIOD_END
+    portal_quantities: bool = False
     dunning_hours: tuple[int, ...] = ()
     dunning_by_reason: bool = False
     dunning_end: DunningEnd = DunningEnd.CANCEL
@@ -106,6 +108,8 @@ class _Row:
     slow_methods: bool
     portal_cancels: PortalCancels
     portal_pauses: bool
+    portal_plans: PortalPlans
+    portal_quantities: bool
     dunning_hours: Sequence[int] | None
     dunning_by_reason: bool
     dunning_end: DunningEnd
@@ -252,6 +256,8 @@ async def change_merchant(
     signs_line_items: bool | None = None,
     portal_cancels: PortalCancels | None = None,
     portal_pauses: bool | None = None,
+    portal_plans: PortalPlans | None = None,
+    portal_quantities: bool | None = None,
     dunning_hours: Sequence[int] | None = None,
     dunning_by_reason: bool | None = None,
     dunning_end: DunningEnd | None = None,
@@ -289,6 +295,8 @@ async def change_merchant(
             signs_line_items=signs_line_items,
             portal_cancels=portal_cancels,
             portal_pauses=portal_pauses,
+            portal_plans=portal_plans,
+            portal_quantities=portal_quantities,
             dunning_hours=None if dunning_hours is None else list(dunning_hours),
             dunning_by_reason=dunning_by_reason,
             dunning_end=dunning_end,
@@ -350,6 +358,8 @@ def _merchant(row: _Row) -> Merchant:
         slow_methods=row.slow_methods,
         portal_cancels=PortalCancels(row.portal_cancels),
         portal_pauses=row.portal_pauses,
+        portal_plans=PortalPlans(row.portal_plans),
+        portal_quantities=row.portal_quantities,
         dunning_hours=tuple(row.dunning_hours or ()),
         dunning_by_reason=row.dunning_by_reason,
         dunning_end=row.dunning_end,

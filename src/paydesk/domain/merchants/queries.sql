@@ -10,7 +10,8 @@ with made as (
 )
 select id, name, email, time_zone, test_mode, went_live_at, pingback_url, test_pingback_url,
        pingback_format, shipped_goods, slow_methods, created_at, muted_events, app_schemes, saves_cards,
-       signs_quantities, signs_line_items, portal_cancels, portal_pauses, dunning_hours, dunning_by_reason, dunning_end, charge_notice_days,
+       signs_quantities, signs_line_items, portal_cancels, portal_pauses, portal_plans, portal_quantities,
+       dunning_hours, dunning_by_reason, dunning_end, charge_notice_days,
        trials_without_card,
        :fees_returned::boolean as fees_returned
   from made;
@@ -43,7 +44,8 @@ update merchant_key
 -- name: find_merchant(id)^
 select m.id, m.name, m.email, m.time_zone, m.test_mode, m.went_live_at, m.pingback_url, m.test_pingback_url,
        m.pingback_format, m.shipped_goods, m.slow_methods, m.created_at, m.muted_events, m.app_schemes, m.saves_cards,
-       m.signs_quantities, m.signs_line_items, m.portal_cancels, m.portal_pauses, m.dunning_hours, m.dunning_by_reason, m.dunning_end, m.charge_notice_days,
+       m.signs_quantities, m.signs_line_items, m.portal_cancels, m.portal_pauses, m.portal_plans, m.portal_quantities,
+       m.dunning_hours, m.dunning_by_reason, m.dunning_end, m.charge_notice_days,
        m.trials_without_card,
        f.fees_returned
   from merchant m
@@ -54,7 +56,8 @@ select m.id, m.name, m.email, m.time_zone, m.test_mode, m.went_live_at, m.pingba
 -- With each merchant's newest key that is still valid.
 select m.id, m.name, m.email, m.time_zone, m.test_mode, m.went_live_at, m.pingback_url, m.test_pingback_url,
        m.pingback_format, m.shipped_goods, m.slow_methods, m.created_at, m.muted_events, m.app_schemes, m.saves_cards,
-       m.signs_quantities, m.signs_line_items, m.portal_cancels, m.portal_pauses, m.dunning_hours, m.dunning_by_reason, m.dunning_end, m.charge_notice_days,
+       m.signs_quantities, m.signs_line_items, m.portal_cancels, m.portal_pauses, m.portal_plans, m.portal_quantities,
+       m.dunning_hours, m.dunning_by_reason, m.dunning_end, m.charge_notice_days,
        m.trials_without_card,
        f.fees_returned,
        k.public_key, k.scopes
@@ -69,7 +72,7 @@ select m.id, m.name, m.email, m.time_zone, m.test_mode, m.went_live_at, m.pingba
   ) k on true
  order by m.id;
 
--- name: change_merchant(id, pingback_url, test_pingback_url, pingback_format, test_mode, shipped_goods, slow_methods, muted, unmuted, fees_returned, app_schemes, saves_cards, signs_quantities, signs_line_items, portal_cancels, portal_pauses, dunning_hours, dunning_by_reason, dunning_end, charge_notice_days, trials_without_card)^
+-- name: change_merchant(id, pingback_url, test_pingback_url, pingback_format, test_mode, shipped_goods, slow_methods, muted, unmuted, fees_returned, app_schemes, saves_cards, signs_quantities, signs_line_items, portal_cancels, portal_pauses, portal_plans, portal_quantities, dunning_hours, dunning_by_reason, dunning_end, charge_notice_days, trials_without_card)^
 -- A null leaves a value as it is; an empty text clears a URL, an empty array the hours. muted and unmuted are events to add to and to take from
 -- those that are not sent.
 with planned as (
@@ -90,6 +93,8 @@ update merchant
        signs_line_items = coalesce(:signs_line_items::boolean, signs_line_items),
        portal_cancels = coalesce(:portal_cancels::text, portal_cancels),
        portal_pauses = coalesce(:portal_pauses::boolean, portal_pauses),
+       portal_plans = coalesce(:portal_plans::text, portal_plans),
+       portal_quantities = coalesce(:portal_quantities::boolean, portal_quantities),
        dunning_hours = nullif(coalesce(:dunning_hours::integer[], dunning_hours), '{}'),
        dunning_by_reason = coalesce(:dunning_by_reason::boolean, dunning_by_reason),
        dunning_end = coalesce(:dunning_end, dunning_end),
@@ -100,7 +105,8 @@ update merchant
  where id = :id
 returning id, name, email, time_zone, test_mode, went_live_at, pingback_url, test_pingback_url,
           pingback_format, shipped_goods, slow_methods, created_at, muted_events, app_schemes, saves_cards,
-          signs_quantities, signs_line_items, portal_cancels, portal_pauses, dunning_hours, dunning_by_reason, dunning_end, charge_notice_days,
+          signs_quantities, signs_line_items, portal_cancels, portal_pauses, portal_plans, portal_quantities,
+          dunning_hours, dunning_by_reason, dunning_end, charge_notice_days,
        trials_without_card,
           coalesce(:fees_returned, (select fees_returned from fee_plan where merchant_id = :id)) as fees_returned;
 
@@ -111,7 +117,8 @@ update merchant
  where id = :id and went_live_at <= :now
 returning id, name, email, time_zone, test_mode, went_live_at, pingback_url, test_pingback_url,
           pingback_format, shipped_goods, slow_methods, created_at, muted_events, app_schemes, saves_cards,
-          signs_quantities, signs_line_items, portal_cancels, portal_pauses, dunning_hours, dunning_by_reason, dunning_end, charge_notice_days,
+          signs_quantities, signs_line_items, portal_cancels, portal_pauses, portal_plans, portal_quantities,
+          dunning_hours, dunning_by_reason, dunning_end, charge_notice_days,
        trials_without_card,
           (select fees_returned from fee_plan where merchant_id = :id) as fees_returned;
 

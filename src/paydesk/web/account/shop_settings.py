@@ -10,7 +10,7 @@ from paydesk.core.errors import Malformed
 from paydesk.domain.accounts.people import time_zones
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.business.shop_settings import ShopSettings, find_shop_settings, save_shop_settings
-from paydesk.domain.merchants.customer_ways import PortalCancels
+from paydesk.domain.merchants.customer_ways import PortalCancels, PortalPlans
 from paydesk.domain.merchants.dunning_end import DunningEnd
 from paydesk.domain.merchants.notice_days import MOST_NOTICE_DAYS, parse_notice_days
 from paydesk.domain.payments.time_to_ship import TIME_TO_SHIP
@@ -50,6 +50,7 @@ async def _page(
         shortest=SHORTEST_FOR_SLOW,
         zones=sorted(time_zones()),
         cancels=[(str(way), visit.texts.get(text)) for way, text in _CANCELS.items()],
+        plans=[(str(way), visit.texts.get(text)) for way, text in _PLANS.items()],
         ends=[(str(end), visit.texts.get(text)) for end, text in _ENDS.items()],
         delays=_shown(typed or chosen) if delays is None else delays,
         usual=", ".join(map(str, usual_delays())),
@@ -76,6 +77,8 @@ async def save(visit: Visit) -> Response:
         signs_line_items=visit.form.has("signs_line_items"),
         portal_cancels=_cancels(visit),
         portal_pauses=visit.form.has("portal_pauses"),
+        portal_plans=_plans(visit),
+        portal_quantities=visit.form.has("portal_quantities"),
         slow_methods=visit.form.has("slow_methods"),
         trials_without_card=visit.form.has("trials_without_card"),
         app_schemes=tuple(visit.form.text("app_schemes", 1000).replace(",", " ").split()),
@@ -105,6 +108,12 @@ def _cancels(visit: Visit) -> PortalCancels:
     return PortalCancels(asked) if asked in set(PortalCancels) else PortalCancels.NOW
 
 
+def _plans(visit: Visit) -> PortalPlans:
+    """When a plan holds that a customer changes to; with the period, if the form says nothing."""
+    asked = visit.form.text("portal_plans", 20)
+    return PortalPlans(asked) if asked in set(PortalPlans) else PortalPlans.PERIOD_END
+
+
 def _end(visit: Visit) -> DunningEnd:
     """What becomes of a charge after its last try; it stops, if the form says nothing."""
     asked = visit.form.text("dunning_end", 20)
@@ -120,4 +129,9 @@ _CANCELS = {
     PortalCancels.NOW: mark("At once"),
     PortalCancels.PERIOD_END: mark("With the period that is paid; until then they can undo it"),
     PortalCancels.BOTH: mark("As they choose"),
+}
+_PLANS = {
+    PortalPlans.PERIOD_END: mark("With the next period; until then they can undo it"),
+    PortalPlans.NOW: mark("At once: what it costs more is charged now"),
+    PortalPlans.BOTH: mark("As they choose"),
 }

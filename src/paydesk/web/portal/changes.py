@@ -1,5 +1,5 @@
-"""What customers do with a subscription: cancel it, keep it after all, pause and resume it, choose
-another plan.
+"""What customers do with a subscription: cancel it, keep it after all, pause and resume it
+(planning.py has the choice of another plan).
 """
 
 from __future__ import annotations
@@ -13,10 +13,7 @@ from paydesk.core.errors import Conflict
 from paydesk.core.periods import Period, occurrence
 from paydesk.domain.payments.receiving import read_form
 from paydesk.domain.subscriptions.changing import cancel_later, pause, resume, undo
-from paydesk.domain.subscriptions.changing_plans import Plan, change_plan
 from paydesk.domain.subscriptions.ending import cancel
-from paydesk.domain.subscriptions.packages import find_offered
-from paydesk.domain.subscriptions.subscription_terms import Package
 from paydesk.web.card_fields import text_of
 from paydesk.web.portal import pages
 from paydesk.web.portal.visiting import LARGEST_BODY, PortalVisit, Wish
@@ -66,39 +63,6 @@ async def submit_pause(visit: PortalVisit) -> Response:
         return visit.go(visit.path)
     form = read_form(await read_form_body(visit.request, LARGEST_BODY))
     return await _carry_out(visit, partial(pause, until=_until(visit, text_of(form, "months")), by="customer"))
-
-
-async def ask_for_plan(visit: PortalVisit) -> Response:
-    """The question which plan it shall be from the next period on."""
-    plans = await _plans(visit)
-    return pages.plan_page(visit.view, plans) if plans else visit.go(visit.path)
-
-
-async def submit_plan(visit: PortalVisit) -> Response:
-    """Go on by another plan from the next period on; a second time changes nothing."""
-    form = read_form(await read_form_body(visit.request, LARGEST_BODY))
-    asked = text_of(form, "plan")
-    for package in await _plans(visit):
-        if str(package.version_id) == asked:
-            plan = Plan(version_id=package.version_id)
-            return await _carry_out(visit, partial(change_plan, plan=plan, by="customer"))
-    return visit.go(visit.path)
-
-
-async def _plans(visit: PortalVisit) -> list[Package]:
-    """What the customer may choose from: not what it is or will be, nor what has fewer payments
-    than it has had.
-    """
-    held = visit.holding
-    if not held.may_change_plan:
-        return []
-    now, then = held.subscription.package, held.subscription.as_charged_next.package
-    return [
-        package
-        for package in await find_offered(visit.services.desk.database, held.shop, now.terms.currency)
-        if package.version_id not in (now.version_id, then.version_id)
-        and (not package.terms.limit or held.subscription.next_period <= package.terms.limit)
-    ]
 
 
 def _until(visit: PortalVisit, months: str) -> datetime | None:

@@ -18,13 +18,14 @@ from paydesk.core.cards import BRAND_RULES, Brand
 from paydesk.core.periods import occurrence
 from paydesk.core.urls import front_page
 from paydesk.domain.billing.for_customer import RECEIPTS, Holding, PastPayments, Receipt
+from paydesk.domain.billing.foreseeing import Foreseen
 from paydesk.domain.billing.open_payments import Standing
 from paydesk.domain.payments.states import PAGE_LEFT
 from paydesk.domain.shoppers.for_customer import SavedAtShop
 from paydesk.domain.subscriptions.lifecycle import kept, resumed
 from paydesk.domain.subscriptions.prorating import charge_for
 from paydesk.domain.subscriptions.states import SubscriptionState
-from paydesk.domain.subscriptions.subscription_terms import Package
+from paydesk.domain.subscriptions.subscription_terms import MOST_UNITS, Package
 from paydesk.web.agreement import renewals_in_words, terms_in_words
 from paydesk.web.brands import Look, brand_address
 from paydesk.web.card_words import CARD_ERRORS, card_error
@@ -200,16 +201,23 @@ class PortalView:
         return format_date(local, form, self.texts.date_locale)
 
 
+def said_of(asked: Mapping[str, str], *, charging: bool) -> str:
+    """What is to be said on top of its page to who comes back from a deed."""
+    if "changed" in asked:
+        return "changed"
+    return next((name for name in ("busy", "waiting") if name in asked and charging), "")
+
+
 def subscription_page(
-    view: PortalView, payments: PastPayments, *, paging: bool = False, busy: bool = False, again: str = ""
+    view: PortalView, payments: PastPayments, *, paging: bool = False, said: str = "", again: str = ""
 ) -> HTMLResponse:
-    """The subscription with its past payments; `paging` says that the newest ones are
-    on another page, `busy` that what was asked can't be while a charge is being made.
+    """The subscription with its past payments; `paging` says that the newest ones are on another
+    page, `said` what came of what was asked (`said_of`).
 
     `again` is where one that is over may be bought once more.
     """
-    said = {"payments": payments, "wording": wording, "receipts": RECEIPTS, "paging": paging, "busy": busy}
-    return _page("subscription.html", view, **said, again=again)
+    values = {"payments": payments, "wording": wording, "receipts": RECEIPTS, "paging": paging, "said": said}
+    return _page("subscription.html", view, **values, again=again)
 
 
 def receipt_page(view: PortalView, receipt: Receipt) -> HTMLResponse:
@@ -238,10 +246,28 @@ def pause_page(view: PortalView, longest: int) -> HTMLResponse:
     return _page("pause.html", view, longest=longest)
 
 
-def plan_page(view: PortalView, plans: Sequence[Package]) -> HTMLResponse:
-    """The question which of these plans it shall be from the next period on."""
+def plan_page(view: PortalView, plans: Sequence[Package], *, wrong: str = "", status: int = 200) -> HTMLResponse:
+    """The question which of these plans it shall be, or how many; `wrong` is a number that is none
+    (`quantity`), or that the bank has `declined`.
+    """
     named = [(package.version_id, _plan_in_words(package, view.texts)) for package in plans]
-    return _page("plan.html", view, plans=named)
+    return secured(_render("plan.html", view, plans=named, wrong=wrong, most=MOST_UNITS), status=status)
+
+
+def plan_preview_page(
+    view: PortalView, package: Package, comes: Foreseen, *, at_once: bool, fields: Mapping[str, str]
+) -> HTMLResponse:
+    """What comes of a choice, to be agreed to."""
+    return _page(
+        "plan_preview.html",
+        view,
+        plan=_plan_in_words(package, view.texts),
+        comes=comes,
+        at_once=at_once,
+        fields=fields,
+        now=view.texts.money(comes.charged_now, comes.currency),
+        next=view.texts.money(comes.next_amount, comes.currency),
+    )
 
 
 def card_page(

@@ -16,12 +16,11 @@ from starlette.routing import Route
 from paydesk.core.errors import NotFound
 from paydesk.domain.billing.for_customer import find_receipt, past_payments
 from paydesk.domain.selling.payment_links import link_selling
-from paydesk.web.portal import changes, pages, replacing
+from paydesk.web.portal import changes, pages, planning, replacing
 from paydesk.web.portal.visiting import PortalVisit, open_visit
 from paydesk.web.texts import Texts
 from paydesk.web.visits import base_path
 
-_PERIOD = re.compile(r"[0-9]{1,9}", re.ASCII)
 _PAYMENT = re.compile(r"[0-9]{1,15}", re.ASCII)
 
 Handler = Callable[[PortalVisit], Awaitable[Response]]
@@ -44,13 +43,13 @@ def _texts(request: Request) -> Texts:
 
 
 async def show(visit: PortalVisit) -> Response:
-    """The subscription as it stands now; `?before=<period>` shows older payments."""
+    """The subscription as it stands now; `?before=<id>` shows older payments."""
     asked = visit.request.query_params.get("before", "")
-    before = int(asked) if _PERIOD.fullmatch(asked) else None
+    before = int(asked) if _PAYMENT.fullmatch(asked) else None
     payments = await past_payments(visit.services.desk.database, visit.holding.subscription, before=before)
-    busy = "busy" in visit.request.query_params and visit.holding.charging
+    said = pages.said_of(visit.request.query_params, charging=visit.holding.charging)
     return pages.subscription_page(
-        visit.view, payments, paging=before is not None, busy=busy, again=await _again(visit)
+        visit.view, payments, paging=before is not None, said=said, again=await _again(visit)
     )
 
 
@@ -85,8 +84,8 @@ routes = [
     _route("/undo", changes.back, "GET"),
     _route("/pause", changes.ask_to_pause, "GET"),
     _route("/pause", changes.submit_pause, "POST"),
-    _route("/plan", changes.ask_for_plan, "GET"),
-    _route("/plan", changes.submit_plan, "POST"),
+    _route("/plan", planning.ask_for_plan, "GET"),
+    _route("/plan", planning.submit_plan, "POST"),
     _route("/card", replacing.show_card, "GET"),
     _route("/card", replacing.submit_card, "POST"),
     _route("/card/continue", replacing.go_on, "POST"),
