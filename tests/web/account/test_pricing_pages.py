@@ -89,6 +89,31 @@ async def test_it_keeps_what_was_chosen_and_is_changed(owner: Visitor) -> None:
     assert (await owner.web.get(path)).status_code == 200
 
 
+async def test_who_makes_a_version_has_all_pages_sell_it_in_the_place_of_the_one_paid_as_often(owner: Visitor) -> None:
+    club, monthly = await package(owner, "Club", "10")
+    _, yearly = await package(owner, "Club", "100", "y", of=club)
+    _, tea = await package(owner, "Tea", "4")
+    first = await path_of(owner, leads_to(await make(owner, monthly, yearly, tea, title="Our plans")))
+    second = await path_of(owner, leads_to(await make(owner, yearly, tea, title="By the year")))
+    form = await owner.see(f"{owner.merchant_path}/subscriptions/packages/{club}/version")
+    assert "Our plans, By the year" in text_of(form)
+    assert not re.search(r'name="on_pages"[^>]*checked', form.text)
+    await package(owner, "Club", "12", of=club, on_pages="1")
+    assert "€12.00 every month" in text_of(await owner.web.get(first))
+    for path in (first, second):
+        assert "€100.00 every year" in text_of(await owner.web.get(path, params={"period": "1y"}))
+    await package(owner, "Club", "13", of=club, currency="USD", on_pages="1")
+    await package(owner, "Club", "14", of=club)
+    assert "€12.00 every month" in text_of(await owner.web.get(first))
+    await package(owner, "Club", "110", "y", of=club, on_pages="1")
+    for path in (first, second):
+        assert "€110.00 every year" in text_of(await owner.web.get(path, params={"period": "1y"}))
+    await package(owner, "Club", "100", "y", of=club, on_pages="1")
+    assert "€100.00 every year" in text_of(await owner.web.get(second)), "one that was there already, too"
+    log = text_of(await owner.see(f"{owner.merchant_path}/settings/audit"))
+    assert "Our plans" in log
+
+
 @pytest.mark.parametrize(
     ("versions", "typed", "said"),
     [

@@ -11,6 +11,7 @@ import httpx
 import pytest
 from tests import breaking
 from tests.conftest import CountRows, OpenWeb
+from tests.domain.coupons.test_coupons import coupon
 from tests.servers import answering
 from tests.shopfront import open_page, press_pay
 from tests.till import Till
@@ -151,6 +152,19 @@ async def test_a_picture_that_can_not_be_had_stops_no_sale_and_private_networks_
     assert "<img" not in (await web.get(page)).text
     assert await count_rows("item_picture") == 0
     assert (await press_pay(web, page)).status_code == 303
+
+
+async def test_a_coupon_stands_between_what_they_cost_and_what_is_paid(
+    web: httpx.AsyncClient, till: Till, signed_form: SignedForm
+) -> None:
+    await coupon(till, percent="50")
+    await switch(till, True, types_coupons=True)
+    page = await open_page(web, signed_form(**CLUB, line_items=BOTH))
+    assert "Subtotal" not in lines_of(await web.get(page))
+    reduced = (await web.post(f"{page}/coupon", data={"code": "half"})).headers["location"]
+    assert lines_of(await web.get(reduced)).endswith("Subtotal 10.00 USD Coupon HALF −5.00 USD Total 5.00 USD")
+    assert (await press_pay(web, reduced, agree="en")).status_code == 303
+    assert [row["amount"] for row in await till.payments()] == [5]
 
 
 async def test_with_a_quantity_they_cost_what_is_charged(

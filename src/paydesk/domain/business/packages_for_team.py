@@ -14,6 +14,7 @@ from paydesk.domain.accounts.access_needs import Gate
 from paydesk.domain.accounts.audit import Action, record
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.accounts.sessions import Session, require
+from paydesk.domain.business.payment_links import sell_on_pages
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.subscriptions.packages import MadeVersion, find_sku, make_package, make_version
 from paydesk.domain.subscriptions.subscription_terms import MOST_PAYMENTS, Terms, Trial, named, sku_of
@@ -123,10 +124,17 @@ async def add_package(gate: Gate, session: Session, shop: Shop, typed: TypedPack
 
 
 async def add_version(
-    gate: Gate, session: Session, shop: Shop, package_id: int, typed: TypedPackage, *, now: datetime
+    gate: Gate,
+    session: Session,
+    shop: Shop,
+    package_id: int,
+    typed: TypedPackage,
+    *,
+    on_pages: bool = False,
+    now: datetime,
 ) -> MadeVersion:
     """Make a version of a package for new customers; what runs stays as it is, and the package
-    keeps its SKU. Moves no money.
+    keeps its SKU. `on_pages`: pricing pages sell it from now on. Moves no money.
 
     Raises: Forbidden; NotFound; Malformed, naming the field.
     """
@@ -136,6 +144,8 @@ async def add_version(
     async with gate.database.acquire() as connection, connection.transaction():
         made = await make_version(connection, shop, terms, now=now)
         await _note(connection, session, shop, made, terms, now=now)
+        if on_pages:
+            await sell_on_pages(connection, session, shop, made, now=now)
     return made
 
 

@@ -12,7 +12,7 @@ from paydesk.core.errors import Conflict, NotFound
 from paydesk.core.money import parse_currency
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
-from paydesk.database.statements import load_statements
+from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.accounts.access_needs import Gate
 from paydesk.domain.accounts.audit import Action, record
 from paydesk.domain.accounts.roles import Permission
@@ -22,7 +22,8 @@ from paydesk.domain.merchants.customer_links import Link
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.fetching_pictures import SIDE, keep_picture
 from paydesk.domain.selling.payment_links import Offer, link_to
-from paydesk.domain.selling.plans import find_versions, stored
+from paydesk.domain.selling.plans import Plans, find_versions, replaced, stored
+from paydesk.domain.subscriptions.packages import MadeVersion
 from paydesk.domain.subscriptions.rows import PackageRow, package_of
 from paydesk.domain.subscriptions.subscription_terms import Package
 
@@ -56,6 +57,16 @@ class OwnLink:
     def link(self) -> Link:
         """By which customers come to it."""
         return link_to(self.shop, self.id, self.seed)
+
+
+@dataclass(frozen=True, slots=True)
+class SellingPage:
+    """A page that sells a package, with all its plans."""
+
+    id: int
+    title: str
+    currency: str
+    plans: Plans
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +214,53 @@ async def change_link(gate: Gate, session: Session, shop: Shop, link_id: int, ty
         await _note(connection, session, shop, link_id, "changed", offer, now=now)
 
 
+async def sell_on_pages(
+    connection: Connection, session: Session, shop: Shop, made: MadeVersion, *, now: datetime
+) -> int:
+    """Sell a version on all pages that sell one of its package now, paid as often and in its
+    currency, in the place of that; returns how many there are.
+
+    Raises: Forbidden.
+    """
+    require(session, Permission.manage_settings)
+    pages = await list_pages(connection, shop, made.package_id)
+    known = await find_versions(
+        connection, shop, [made.version_id, *(one for page in pages for one in page.plans.versions)]
+    )
+    wanted, changed = known[made.version_id], 0
+    for page in pages:
+        old = [known[one] for one in page.plans.versions if one in known]
+        gone = {
+            one.version_id
+            for one in old
+            if one.id == wanted.id
+            and one.terms.period == wanted.terms.period
+            and page.currency == wanted.terms.currency
+        } - {wanted.version_id}
+        if not gone:
+            continue
+        plans = replaced(page.plans, gone, wanted.version_id)
+        await queries.set_plans(
+            connection,
+            merchant_id=shop.merchant_id,
+            live=shop.live,
+            id=page.id,
+            plans=stored(plans),
+            now=now,
+        )
+        await _record(
+            connection, session, shop, page.id, "version", page.title, [f"version {wanted.version_id}"], now=now
+        )
+        changed += 1
+    return changed
+
+
+async def list_pages(database: Database | Connection, shop: Shop, package_id: int) -> list[SellingPage]:
+    """The pages that sell a package, on or off."""
+    side = {"merchant_id": shop.merchant_id, "live": shop.live}
+    return await records_of(SellingPage, queries.list_pages(database, **side, package_id=package_id))
+
+
 async def switch_link(gate: Gate, session: Session, shop: Shop, link_id: int, *, on: bool, now: datetime) -> None:
     """Sell by a link, or nothing any more; who has come to the checkout by it may still pay there.
 
@@ -232,10 +290,24 @@ async def _note(
     prices: Sequence[str] = [f"{rhythm} {price:f} {offer.currency}" for rhythm, price in offer.prices.items()]
     if offer.plans is not None:
         prices = [f"version {version}" for version in offer.plans.versions]
+    await _record(connection, session, shop, link_id, what, offer.title, prices, now=now)
+
+
+async def _record(
+    connection: Connection | Database,
+    session: Session,
+    shop: Shop,
+    link_id: int,
+    what: str,
+    title: str,
+    prices: Sequence[str],
+    *,
+    now: datetime,
+) -> None:
     details: Mapping[str, object] = {
         "side": "live" if shop.live else "test",
         "what": what,
-        "title": offer.title,
+        "title": title,
         "price": ", ".join(prices),
     }
     await record(

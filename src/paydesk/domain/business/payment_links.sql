@@ -70,3 +70,19 @@ select t.*
   join package_terms t on t.merchant_id = :merchant_id and t.live = :live and t.package_version_id = shown.id
  where t.list_price is null and t.quantity = 1
  order by t.package_id desc, t.package_version_id desc;
+
+-- name: list_pages(merchant_id, live, package_id)
+-- The links that sell a package, by any version of it.
+select l.id, l.title, l.currency, l.plans
+  from payment_link l
+ where l.merchant_id = :merchant_id and l.live = :live and l.plans is not null
+   and exists (select
+                 from package_version v
+                where v.merchant_id = l.merchant_id and v.live = l.live and v.package_id = :package_id
+                  and l.plans @@ ('$.plans[*].versions[*] == ' || v.id)::jsonpath)
+ order by l.id;
+
+-- name: set_plans(merchant_id, live, id, plans, now)!
+update payment_link
+   set plans = :plans::jsonb, changed_at = :now
+ where merchant_id = :merchant_id and live = :live and id = :id and plans is not null;

@@ -6,8 +6,8 @@ one: until somebody chooses that.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 import msgspec
@@ -55,6 +55,16 @@ class Plans:
 def stored(plans: Plans | None) -> str | None:
     """The plans as a link's row has them."""
     return msgspec.json.encode(plans).decode() if plans is not None else None
+
+
+def replaced(plans: Plans, gone: Collection[int], wanted: int) -> Plans:
+    """The plans with one version in the place of others."""
+    return Plans(
+        tuple(
+            replace(plan, versions=tuple(dict.fromkeys(wanted if one in gone else one for one in plan.versions)))
+            for plan in plans.plans
+        )
+    )
 
 
 def rough_days(period: Period) -> Decimal:

@@ -7,6 +7,7 @@ from starlette.responses import Response
 from paydesk.core.errors import Conflict, Malformed
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.business.packages_for_team import FIELDS, TypedPackage, add_package, add_version, as_typed
+from paydesk.domain.business.payment_links import list_pages
 from paydesk.domain.business.subscriptions_for_team import list_package_versions
 from paydesk.domain.subscriptions.packages import MadeVersion
 from paydesk.web.account.face import FACE
@@ -23,7 +24,7 @@ _UNITS = (("d", mark("days")), ("w", mark("weeks")), ("m", mark("months")), ("y"
 @section.page(f"{_PACKAGES}/new", needs=Permission.manage_settings)
 async def show_new(visit: Visit) -> Response:
     """The form for another package."""
-    return _form(visit, TypedPackage())
+    return await _form(visit, TypedPackage())
 
 
 @section.action(f"{_PACKAGES}/new", needs=Permission.manage_settings)
@@ -34,7 +35,7 @@ async def make(visit: Visit) -> Response:
         made = await add_package(visit.gate, visit.session, visit.shop, typed, now=visit.now)
     except (Malformed, Conflict) as error:
         errors = {"sku_id": error.message} if isinstance(error, Conflict) else field_errors(error, *FIELDS)
-        return _form(visit, typed, errors, error.status)
+        return await _form(visit, typed, errors, error.status)
     return _shown(visit, made, visit.texts.get("The package is made. Your form sells it with these terms."))
 
 
@@ -42,17 +43,20 @@ async def make(visit: Visit) -> Response:
 async def show_new_version(visit: Visit) -> Response:
     """The form for another version, filled in with the newest."""
     versions = await list_package_versions(visit.database, visit.shop, visit.number("package_id"))
-    return _form(visit, as_typed(versions[0].package.terms))
+    return await _form(visit, as_typed(versions[0].package.terms))
 
 
 @section.action(_VERSION, needs=Permission.manage_settings)
 async def make_version(visit: Visit) -> Response:
     """Make it, and show the versions."""
     typed, package_id = _typed(visit), visit.number("package_id")
+    on_pages = visit.form.has("on_pages")
     try:
-        made = await add_version(visit.gate, visit.session, visit.shop, package_id, typed, now=visit.now)
+        made = await add_version(
+            visit.gate, visit.session, visit.shop, package_id, typed, on_pages=on_pages, now=visit.now
+        )
     except Malformed as error:
-        return _form(visit, typed, field_errors(error, *FIELDS), error.status)
+        return await _form(visit, typed, field_errors(error, *FIELDS), error.status)
     said = visit.texts.get("Version %(version)s is made. What runs stays on the version that it is on.")
     return _shown(visit, made, said % {"version": made.version_id})
 
@@ -64,7 +68,7 @@ def _shown(visit: Visit, made: MadeVersion, said: str) -> Response:
     return visit.go(visit.url(f"subscriptions/packages/{made.package_id}"), said, "success" if made.fresh else "info")
 
 
-def _form(visit: Visit, typed: TypedPackage, errors: dict[str, str] | None = None, status: int = 200) -> Response:
+async def _form(visit: Visit, typed: TypedPackage, errors: dict[str, str] | None = None, status: int = 200) -> Response:
     """The form; with a package in the address, of another version of that."""
     of_package = visit.number("package_id") if "package_id" in visit.request.path_params else None
     return visit.page(
@@ -72,6 +76,8 @@ def _form(visit: Visit, typed: TypedPackage, errors: dict[str, str] | None = Non
         status=status,
         typed=typed,
         of_package=of_package,
+        pages=await list_pages(visit.database, visit.shop, of_package) if of_package is not None else [],
+        on_pages=visit.form.has("on_pages"),
         units=[(unit, visit.texts.get(name)) for unit, name in _UNITS],
         errors=errors or {},
     )
