@@ -34,6 +34,8 @@ pytestmark = pytest.mark.browser
 
 NO_PAGES = ("/export", "/statement", "/files/{file_id:id}", ".css")
 """How the addresses of files end."""
+STUCK = re.compile(r"\w+ \w*[a-z][.!?][A-Z][a-z]+ \w+")
+"""Two sentences without a space between them."""
 
 
 def needs(route: Route) -> Access | Permission:
@@ -67,6 +69,7 @@ async def walk(page: Page, running: Running, paths: Iterable[str]) -> list[str]:
         await page.goto(running.address + path)
         wrong += [f"{path} has not one heading"] if await page.locator("h1").count() != 1 else []
         wrong += [f"{path} has no title"] if not (await page.title()).split("·")[0].strip() else []
+        wrong += [f"{path}: sentences stick together: {one}" for one in STUCK.findall(await page.inner_text("body"))]
         wrong += await flaws(page)
         wrong += [f"{path}: {one}" for one in complaints if "status of 4" not in one]
         complaints.clear()

@@ -51,20 +51,21 @@ def require_picture(content: bytes, largest: Largest, field: str) -> Picture:
     Raises: Malformed for anything but a PNG, JPEG or WebP file (an SVG is a program, so it is not
         taken), and for one of absurd size, naming the `field` that it came in.
     """
+    name = field.replace("_", " ")
     if len(content) > largest.content:
         most = largest.content // 1024
-        raise Malformed(f"the {field} has {len(content) // 1024} kB; at most {most} kB are taken", field)
+        raise Malformed(f"the {name} has {len(content) // 1024} kB; at most {most} kB are taken", field)
     picture = read_picture(content)
     if picture is None:
-        raise Malformed(f"the {field} must be a PNG, JPEG or WebP picture", field)
-    size = f"the {field} is {picture.width} × {picture.height} pixels"
+        raise Malformed(f"the {name} must be a PNG, JPEG or WebP picture", field)
+    size = f"the {name} is {picture.width} × {picture.height} pixels"
     if max(picture.width, picture.height) > largest.side:
         raise Malformed(f"{size}; at most {largest.side} each way are taken, so make it smaller", field)
     if picture.width * picture.height > largest.pixels:
         millions = largest.pixels // 1_000_000
         raise Malformed(f"{size}; at most {millions} million in all are taken, so make it smaller", field)
     if picture.passes > MOST_PASSES:
-        said = f"the {field} is drawn in {picture.passes} passes; save it as a PNG, or not progressively"
+        said = f"the {name} is drawn in {picture.passes} passes; save it as a PNG, or not progressively"
         raise Malformed(said, field)
     return picture
 

@@ -175,3 +175,30 @@ def test_the_mail_in_small_has_the_colours_of_mails(ground: str) -> None:
     style, _, body = write(mail_of(MailKind.subscription_started), ADDRESSES).html.partition("</style>")
     assert len(shown) == 7
     assert [colour for colour in shown.values() if colour not in (style if ground == "dark" else body)] == []
+
+
+DARK = png(200, 60)
+
+
+async def test_a_logo_for_dark_pages_is_kept_beside_the_other(owner: Visitor) -> None:
+    page = f"{owner.merchant_path}/settings/branding"
+    await save(owner, ("a.png", PNG, "image/png"), accent="")
+    assert "logo-dark" not in (await owner.see((await look(owner)).replace("/logo", "/style.css"))).text
+    hidden = fields_of((await owner.see(page)).text, page)
+    await owner.web.post(page, data=hidden, files={"logo": PLAIN, "dark_logo": ("d.png", DARK, "image/png")})
+    light = await look(owner)
+    assert (await owner.see(light)).content == PNG
+    assert (await owner.see(f"{light}-dark")).content == DARK
+    style = (await owner.see(light.replace("/logo", "/style.css"))).text
+    assert ".shop img { content: url(logo-dark); }" in style.partition("prefers-color-scheme: dark")[2]
+    await save(owner, accent="", remove_dark_logo="1")
+    assert (await owner.see(f"{await look(owner)}-dark")).content == PNG, "the other, if there is one alone"
+
+
+async def test_what_is_wrong_with_a_logo_for_dark_pages_stands_at_its_field(owner: Visitor) -> None:
+    page = f"{owner.merchant_path}/settings/branding"
+    hidden = fields_of((await owner.see(page)).text, page)
+    answer = await owner.web.post(page, data=hidden, files={"logo": PLAIN, "dark_logo": ("d", b"GIF89a", "image/gif")})
+    assert answer.status_code == 400
+    assert 'id="e-dark_logo"' in answer.text
+    assert "The dark logo must be a PNG" in text_of(answer)

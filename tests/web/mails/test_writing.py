@@ -291,6 +291,17 @@ def test_what_a_customer_gets_looks_like_the_shops_checkout() -> None:
     assert "background:#1f5fbf" in plain
 
 
+def test_a_dark_mail_shows_the_logo_for_dark_pages() -> None:
+    look: dict[str, Any] = {"has_logo": True, "branded_at": NOW}
+    one = write(mail_of(MailKind.receipt, **look), ADDRESSES).html
+    assert "logo-dark" not in one
+    assert ".logo { background: #ffffff;" in one, "it may be dark itself"
+    two = write(mail_of(MailKind.receipt, **look, has_dark_logo=True), ADDRESSES).html
+    assert re.search(r'<img class="by-night" src="[^"]+/logo-dark"', two)
+    assert ".by-day { display: none !important; }" in two.partition("prefers-color-scheme: dark")[2]
+    assert ".logo { background" not in two
+
+
 def test_mails_to_customers_say_who_the_shop_is() -> None:
     said = Imprint("Corner Shop Ltd", "help@shop.example", "", "https://shop.example/terms", "")
     shop, ours = letter(MailKind.renewal_failed, imprint=said), letter(MailKind.invitation, imprint=said)

@@ -79,7 +79,8 @@ class DueMail:
     """A mail to be written: its facts as they were queued, with secrets opened;
     live is None beside any merchant.
 
-    `accent`, `branded_at` and `has_logo` are the merchant's look, `imprint` says who it is.
+    `accent`, `branded_at` and which logos there are is the merchant's look, `imprint` says who it
+    is.
     """
 
     merchant_id: int
@@ -97,6 +98,7 @@ class DueMail:
     accent: str = ""
     branded_at: datetime | None = None
     has_logo: bool = False
+    has_dark_logo: bool = False
     imprint: Imprint = NO_IMPRINT
 
 
@@ -120,6 +122,7 @@ class ClaimedMail:
     accent: str
     branded_at: datetime | None
     has_logo: bool
+    has_dark_logo: bool
     imprint: list[str] | None
     time_zone: str
     over: str
@@ -293,6 +296,7 @@ class MailSender:
             accent=mail.accent,
             branded_at=mail.branded_at,
             has_logo=mail.has_logo,
+            has_dark_logo=mail.has_dark_logo,
             imprint=imprint_of(mail.imprint),
         )
 

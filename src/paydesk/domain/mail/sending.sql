@@ -52,6 +52,7 @@ select t.merchant_id, t.live, t.id, t.kind, r.address as recipient, t.facts, t.a
        coalesce(p.language, t.language) as language, coalesce(m.name, '') as merchant_name,
        coalesce(m.email, '') as merchant_email,
        coalesce(b.accent, '') as accent, b.changed_at as branded_at, coalesce(b.logo_type, '') <> '' as has_logo,
+       coalesce(b.dark_logo_type, '') <> '' as has_dark_logo,
        shop_imprint(t.merchant_id) as imprint, coalesce(m.time_zone, 'UTC') as time_zone, coalesce(o.what, '') as over
   from taken t
   left join beyond o on o.merchant_id = t.merchant_id and o.id = t.id

@@ -63,13 +63,17 @@ async def save(visit: Visit) -> Response:
             visit.gate,
             visit.session,
             accent=accent,
-            logo=visit.form.files.get("logo", b""),
-            remove_logo=visit.form.has("remove_logo"),
+            logo=_choice(visit, "logo"),
+            dark_logo=_choice(visit, "dark_logo"),
             now=visit.now,
         )
     except Malformed as error:
-        return await _page(visit, field_errors(error, "accent", "logo"), accent, error.status)
+        return await _page(visit, field_errors(error, "accent", "logo", "dark_logo"), accent, error.status)
     return visit.go(visit.url("settings/branding"), visit.texts.get("Saved. Your checkout page has it at once."))
+
+
+def _choice(visit: Visit, name: str) -> branding.LogoChoice:
+    return branding.LogoChoice(visit.form.files.get(name, b""), visit.form.has(f"remove_{name}"))
 
 
 @section.page(f"{_BRANDING}/shades.css", needs=Permission.manage_settings)

@@ -18,15 +18,19 @@ from paydesk.web.ids import id_in_path
 
 _KEPT = {"Cache-Control": "public, max-age=31536000, immutable", "X-Content-Type-Options": "nosniff"}
 _LOGO = ".shop img { inline-size: auto; max-inline-size: 10rem; block-size: 2rem; object-fit: contain; }\n"
+_DARK_LOGO = ".shop img { content: url(logo-dark); } "
 
 
 async def show_style(request: Request) -> Response:
     """The accent on light and dark pages, in place of ours."""
     branding = await find_branding(CheckoutServices.of(request).desk.database, _merchant_id(request))
     style = _LOGO
+    dark = _DARK_LOGO if branding.has_dark_logo else ""
     if branding.accent:
         style += _rule(light_shades(branding.accent))
-        style += f"@media (prefers-color-scheme: dark) {{ {_rule(dark_shades(branding.accent))} }}\n"
+        dark += _rule(dark_shades(branding.accent))
+    if dark:
+        style += f"@media (prefers-color-scheme: dark) {{ {dark} }}\n"
     return Response(style, media_type="text/css", headers=_KEPT)
 
 
@@ -39,7 +43,8 @@ def _rule(shades: Shades) -> str:
 async def show_logo(request: Request) -> Response:
     """The logo, as the kind of picture that it is; a browser that opens it alone runs nothing."""
     try:
-        logo = await find_logo(CheckoutServices.of(request).desk.database, _merchant_id(request))
+        database, dark = CheckoutServices.of(request).desk.database, request.url.path.endswith("-dark")
+        logo = await find_logo(database, _merchant_id(request), dark=dark)
     except NotFound:
         return PlainTextResponse("Not Found", 404)
     policy = {"Content-Security-Policy": "default-src 'none'; sandbox"}
@@ -53,4 +58,5 @@ def _merchant_id(request: Request) -> int:
 routes = [
     Route(f"/brand/{id_in_path('merchant_id')}/{{chosen}}/style.css", show_style, methods=["GET"]),
     Route(f"/brand/{id_in_path('merchant_id')}/{{chosen}}/logo", show_logo, methods=["GET"]),
+    Route(f"/brand/{id_in_path('merchant_id')}/{{chosen}}/logo-dark", show_logo, methods=["GET"]),
 ]

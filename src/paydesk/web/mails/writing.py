@@ -124,6 +124,7 @@ def write(mail: DueMail, addresses: Addresses) -> Letter:
             imprint=imprint,
             brand=merchant if to_customer else "Paydesk",
             logo=_logo(mail, base) if to_customer else "",
+            dark_logo=mail.has_dark_logo,
             light=_LIGHT if not shows_accent else light_shades(mail.accent),
             dark=_DARK if not shows_accent else dark_shades(mail.accent),
         ),

@@ -7,7 +7,12 @@ const unreadable = document.querySelector("#unreadable");
 const shades = document.querySelector("#shades");
 const pictures = document.querySelectorAll("[data-logo]");
 const letters = document.querySelectorAll("[data-no-logo]");
-const saved = pictures[0].getAttribute("src");
+const darkLogo = document.querySelector("#f-dark_logo");
+const darkRemoval = document.querySelector("[name=remove_dark_logo]");
+const saved = { logo: present(logo), darkLogo: present(darkLogo) };
+function present(field) {
+  return field.parentElement.querySelector(".chosen-logo")?.getAttribute("src") ?? "";
+}
 let asked = 0;
 let waiting;
 
@@ -43,19 +48,25 @@ document.querySelector("#no-accent").addEventListener("click", () => {
 });
 document.querySelector(".picker").hidden = false;
 
-function draw(address) {
+// A file that was chosen, as an address that a picture may have here.
+function addressOf(field, removal, saved) {
+  const file = field.files[0];
+  if (!file) return removal?.checked ? "" : saved;
+  return new Promise((resolve) => {
+    const reader = new FileReader();
+    reader.addEventListener("load", () => resolve(reader.result));
+    reader.readAsDataURL(file);
+  });
+}
+async function draw() {
+  const light = await addressOf(logo, removal, saved.logo);
+  const dark = (await addressOf(darkLogo, darkRemoval, saved.darkLogo)) || light;
   for (const picture of pictures) {
+    const address = light && (picture.dataset.logo === "dark" ? dark : light);
     picture.hidden = !address;
     if (address) picture.src = address;
   }
-  for (const letter of letters) letter.hidden = Boolean(address);
+  for (const letter of letters) letter.hidden = Boolean(light);
+  document.querySelector(".mini.mail.dark").classList.toggle("plain", dark === light);
 }
-function choose() {
-  const file = logo.files[0];
-  if (!file) return draw(removal?.checked ? "" : saved);
-  const reader = new FileReader();
-  reader.addEventListener("load", () => draw(reader.result));
-  reader.readAsDataURL(file);
-}
-logo.addEventListener("change", choose);
-removal?.addEventListener("change", choose);
+for (const field of [logo, removal, darkLogo, darkRemoval]) field?.addEventListener("change", draw);
