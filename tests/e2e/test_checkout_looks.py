@@ -22,8 +22,9 @@ from paydesk.core.periods import Period
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.line_items import LineItem
 from paydesk.domain.selling.payment_links import Offer, PaymentLink
+from paydesk.domain.selling.plans import Plan, Plans
 from paydesk.domain.shoppers.instruments import LaterCharges, SavedInstrument
-from paydesk.domain.subscriptions.subscription_terms import Discount, Terms, Trial
+from paydesk.domain.subscriptions.subscription_terms import Discount, Package, Terms, Trial
 from paydesk.web.assets import static_app
 from paydesk.web.checkout import link_pages, pages, wording
 from paydesk.web.checkout.consents import charge_in_words, keep_in_words
@@ -96,7 +97,7 @@ def itemized(view: CheckoutView) -> CheckoutView:
     return replace(view, lines=[Line(line, DOT if line.quantity % 2 else "") for line in lines])
 
 
-def offered(view: CheckoutView, *prices: str, most_quantity: int = 1) -> link_pages.LinkView:
+def offered(view: CheckoutView, *prices: str, most_quantity: int = 1, **more: Any) -> link_pages.LinkView:
     """A payment link that offers what the view is about."""
     usual: dict[str, Any] = dict.fromkeys(("price", "monthly_price", "yearly_price"))
     said = {"title": view.description, "description": view.description, "picture": "", "large_picture": ""}
@@ -106,17 +107,33 @@ def offered(view: CheckoutView, *prices: str, most_quantity: int = 1) -> link_pa
         "most_sales": None,
         "success_url": "",
         "coupons": True,
+        "plans": more.pop("plans", None),
     }
     offer = Offer(**{**usual, **said, **rest, **dict.fromkeys(prices, view.amount)})
     facts: dict[str, Any] = {"active": True, "changed_at": view.expires_at, "left": None, "suspended": False}
     brand: dict[str, Any] = {"branded_at": None, "has_logo": False, "merchant_name": view.merchant_name}
-    return link_pages.LinkView(PaymentLink(Shop(1, live=False), 1, "", offer, **facts, **brand), "/buy/t")
+    return link_pages.LinkView(PaymentLink(Shop(1, live=False), 1, "", offer, **facts, **brand, **more), "/buy/t")
+
+
+def side_by_side(view: CheckoutView) -> link_pages.LinkView:
+    """A page of four packages, paid by the month or the year, one with a trial."""
+    terms = subscribing(view, free=False).terms
+    assert terms is not None
+    trial = Trial(view.amount, Period(2, "week"))
+    by_year = replace(terms, period=Period(1, "year"), price=view.amount * 10)
+    versions = (terms, by_year, replace(terms, trial=trial), replace(by_year, trial=trial), terms, terms)
+    packages = {number: Package(number, number, one, 0) for number, one in enumerate(versions)}
+    about = "\n".join([view.description[:200], "Tea"])
+    plans = Plans((Plan((0, 1), about), Plan((2, 3), about), Plan((4,)), Plan((5,), "Tea")))
+    return offered(view, most_quantity=9, plans=plans, packages=packages, several=True)
 
 
 STATES: dict[str, Callable[[CheckoutView, Texts], Response]] = {
     "payment": pages.payment_page,
     "buy": lambda view, texts: link_pages.buy_page(offered(view, "price", most_quantity=9), texts, wrong="quantity"),
     "buy-club": lambda view, texts: link_pages.buy_page(offered(view, "monthly_price", "yearly_price"), texts),
+    "plans": lambda view, texts: link_pages.buy_page(side_by_side(view), texts),
+    "plans-wrong": lambda view, texts: link_pages.buy_page(side_by_side(view), texts, chosen="1", wrong="quantity"),
     "sold-out": lambda view, texts: link_pages.sold_out_page(offered(view, "price"), texts),
     "not-sold": lambda view, texts: link_pages.closed_page(offered(view, "price"), texts),
     "sold-out-late": link_pages.sold_out_checkout_page,
@@ -128,6 +145,7 @@ STATES: dict[str, Callable[[CheckoutView, Texts], Response]] = {
     "declined": lambda view, texts: pages.payment_page(view, texts, notice="wrong_cvc", status=402),
     "several": lambda view, texts: pages.payment_page(several(view), texts),
     "coupon": lambda view, texts: pages.payment_page(with_coupon(view), texts),
+    "coupon-items": lambda view, texts: pages.payment_page(itemized(with_coupon(view)), texts),
     "no-such-coupon": lambda view, texts: pages.payment_page(
         replace(subscribing(view, free=False), coupon=CouponView(url="/coupon")), texts, notice="coupon_unknown"
     ),
