@@ -22,7 +22,8 @@ from paydesk.web.assets import static_app
 from paydesk.web.demo.articles import ARTICLES, Plan
 from paydesk.web.demo.counter import CARRIERS, EXAMPLE_TRACKING_ID, Counter, refund_key
 from paydesk.web.demo.explaining import explain, readable
-from paydesk.web.demo.managing import Unreachable, find_portal
+from paydesk.web.demo.managing import Subscribed, Unreachable, find_subscription
+from paydesk.web.demo.membership import DEEDS, PLANS, Membership, fresh_key, offers_of
 from paydesk.web.demo.memory import Records
 from paydesk.web.demo.orders import Order, Sheet, new_order
 from paydesk.web.demo.pingback_receiver import Receiver
@@ -83,6 +84,8 @@ def create_shop(
             Route("/thanks", shop.thanks, methods=["GET"]),
             Route("/orders", shop.orders, methods=["GET"]),
             Route("/manage", shop.manage, methods=["GET"]),
+            Route("/membership", shop.membership, methods=["GET"]),
+            Route("/membership", shop.bend, methods=["POST"], max_body_size=_LARGEST_FORM),
             Route("/ship", shop.ship, methods=["POST"], max_body_size=_LARGEST_FORM),
             Route("/refund", shop.refund, methods=["POST"], max_body_size=_LARGEST_FORM),
             Route("/pingback", receiver.pingback, methods=["POST"]),
@@ -206,14 +209,55 @@ class _Shop:
         """Take the subscriber to Paydesk's portal, whose address the shop's server asks
         for with its private key.
         """
+        subscribed = await self._subscribed(self._sheet(request.query_params.get("order", "")))
+        return RedirectResponse(subscribed.portal_url, status_code=303, headers={"Cache-Control": "no-store"})
+
+    async def membership(self, request: Request) -> Response:
+        """Show the subscriber how the subscription stands, and what may be done with it here."""
         sheet = self._sheet(request.query_params.get("order", ""))
+        subscribed = await self._subscribed(sheet)
+        assert sheet.order.plan is not None, "what is subscribed to has a plan"
+        return _page(
+            request,
+            "membership.html",
+            sheet=sheet,
+            subscribed=subscribed,
+            offers=offers_of(sheet.order.plan),
+            waiting="waiting" in request.query_params,
+        )
+
+    async def bend(self, request: Request) -> Response:
+        """Show what comes of a subscriber's wish, and carry it out once that is agreed to."""
+        fields = await _fields(request)
+        sheet, wish, when = self._sheet(fields.get("order", "")), fields.get("wish", ""), fields.get("when", "")
+        subscribed = await self._subscribed(sheet)
+        if wish not in (*PLANS, *DEEDS):
+            raise HTTPException(400, "The shop does not offer that. Go back and choose again.")
+        member = Membership(self._gateway(sheet.order), sheet)
+        if "agreed" in fields:
+            done = await member.carry_out(wish, when, fields.get("key", ""))
+            more = "" if done else "&waiting"
+            return RedirectResponse(f"/membership?order={quote(sheet.order.reference)}{more}", status_code=303)
+        comes = await member.foresee(wish, when)
+        return _page(
+            request,
+            "agree.html",
+            sheet=sheet,
+            subscribed=subscribed,
+            wish=wish,
+            when=when,
+            comes=comes,
+            key=fresh_key(),
+        )
+
+    async def _subscribed(self, sheet: Sheet) -> Subscribed:
+        """The subscription of an order, as the API shows it. Raises: HTTPException 404, 502."""
         if not sheet.subscription:
             raise HTTPException(404, "This order is no subscription, or it has not begun yet.")
         try:
-            address = await find_portal(self._gateway(sheet.order), sheet.subscription)
+            return await find_subscription(self._gateway(sheet.order), sheet.subscription)
         except Unreachable as error:
             raise HTTPException(502, "Paydesk did not say where the subscription is managed. Try again.") from error
-        return RedirectResponse(address, status_code=303, headers={"Cache-Control": "no-store"})
 
     async def orders(self, request: Request) -> Response:
         """List the shop's orders, and the pingbacks that belong to none."""
