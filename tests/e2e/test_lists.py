@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.async_api import Page, expect
 from tests.e2e.running import OpenPage, Running
-from tests.e2e.test_console_pages import buy, owners_page
+from tests.e2e.test_console_pages import buy, operators_page, owners_page
 
 pytestmark = pytest.mark.browser
 
@@ -34,6 +34,10 @@ SIDEWAYS = """
 LINKED = ("payments", "subscriptions", "subscriptions/packages", "pingbacks")
 """Lists of what has a page of its own."""
 OTHERS = ("settings/team", "settings/audit")
+CONSOLE = (
+    *("overview", "alarms", "merchants", "profiles", "plans", "payouts", "payouts/past", "payouts/files"),
+    *("chargebacks?side=test", "outcomes", "acquirers", "proceeds", "queues", "audit"),
+)
 
 
 async def lists(page: Page, running: Running, names: tuple[str, ...]) -> list[str]:
@@ -55,6 +59,20 @@ async def test_a_list_is_two_lines_a_row_on_a_phone(open_page: OpenPage, running
             assert lines, address
             assert set(lines) <= {1, 2}, (address, width)
             assert await page.evaluate(SIDEWAYS) == [], (address, width)
+
+
+async def test_no_list_of_the_console_scrolls_sideways_on_a_phone(open_page: OpenPage, running: Running) -> None:
+    await buy(open_page, running, "House espresso", "4000000000000259")
+    page, rows = await operators_page(open_page, running), 0
+    for name in CONSOLE:
+        await page.goto(f"{running.address}/operator/{name}")
+        for width in PHONES:
+            await page.set_viewport_size({"width": width, "height": 800})
+            lines = await page.evaluate(LINES)
+            rows += len(lines)
+            assert set(lines) <= {1, 2}, (name, width)
+            assert await page.evaluate(SIDEWAYS) == [], (name, width)
+    assert rows > 2 * len(PHONES)
 
 
 async def test_a_row_is_a_link_wherever_it_is_pressed(open_page: OpenPage, running: Running) -> None:

@@ -135,7 +135,9 @@ async def test_the_chart_and_its_table_have_the_same_numbers(owner: Visitor, sel
         assert ("uplot" in text) == bool(steps), "the library is loaded where it draws something"
         if steps:
             listed = re.findall(
-                r'<td class="nowrap"><time[^>]*>([^<]+)</time>\s*<td class="end"><bdi[^>]*>([^<]+)<', text
+                r'<td class="above plain"><time[^>]*>([^<]+)</time>'
+                r'\s*<td class="above plain aside end"><bdi[^>]*>([^<]+)<',
+                text,
             )
             assert drawn == listed
             assert drawn[-1][1] == "12.00\u00a0USD"

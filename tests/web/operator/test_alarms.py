@@ -46,7 +46,7 @@ async def test_an_alarm_waits_with_its_reason_until_it_is_settled(
     assert "Alarms 1" in text_of(await operator.see("/operator/overview"))
     assert leads_to(await operator.send(PAGE, SETTLE)) == PAGE
     assert "Nothing is wrong." in text_of(await operator.see(PAGE))
-    assert "person " in text_of(await operator.see(f"{PAGE}?view=settled"))
+    assert "Ada Lovelace" in text_of(await operator.see(f"{PAGE}?view=settled"))
     audited: Any = await database.fetchrow(
         "select operator, subject from audit_entry where merchant_id = $1 and action = 'alarm_settled'",
         shop.merchant_id,

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import secrets
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -32,6 +33,7 @@ PULSE = timedelta(seconds=5)
 SILENT = timedelta(seconds=20)
 """A worker that has not been heard of for so long is not alive any more."""
 _FORGOTTEN = timedelta(hours=1)
+_PERSON = re.compile("person ([0-9]{1,15})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +216,13 @@ async def list_acts(database: Database, page: Page, wanted: ActFilter) -> list[A
 async def operators(database: Database) -> list[Operator]:
     """The operators, by name."""
     return await records_of(Operator, queries.operators(database))
+
+
+async def people_by_words(database: Database, said: Iterable[str]) -> dict[str, str]:
+    """The names of people who are written down as `person 5`, by that; others are left out."""
+    ids = {int(one[1]) for who in said if (one := _PERSON.fullmatch(who))}
+    rows = await records_of(Operator, queries.people_named(database, ids=sorted(ids))) if ids else []
+    return {f"person {row.id}": row.name for row in rows}
 
 
 async def profiles_waiting(database: Database, *, most: int) -> int:

@@ -125,6 +125,9 @@ select e.merchant_id, coalesce(m.name, '') as merchant_name, e.id, e.at, e.perso
 -- name: operators()
 select id, name from person where operator order by name, id;
 
+-- name: people_named(ids)
+select id, name from person where id = any(:ids::bigint[]);
+
 -- name: profiles_waiting(most)$
 select count(*)
   from (select from business_profile where status = 'submitted'

@@ -151,15 +151,30 @@ async def find_payment_story(
     found = record_if_any(WholePayment, await queries.payment(database, merchant_id=merchant_id, id=payment_id))
     if found is None:
         raise NotFound(f"merchant {merchant_id} has no payment {payment_id}")
-    asked = {"merchant_id": merchant_id, "live": found.live, "payment_id": payment_id, "most": MOST}
+    shop = Shop(merchant_id, found.live)
+
     story = PaymentStory(
         found,
-        await records_of(Try, queries.tries(database, **asked)),
-        await records_of(Move, queries.moves(database, **asked)),
-        await records_of(Told, queries.told_of_payment(database, **asked)),
-        await records_of(Disputed, queries.disputed(database, **asked)),
+        await records_of(
+            Try,
+            queries.tries(database, merchant_id=merchant_id, live=shop.live, payment_id=payment_id, most=MOST),
+        ),
+        await records_of(
+            Move,
+            queries.moves(database, merchant_id=merchant_id, live=shop.live, payment_id=payment_id, most=MOST),
+        ),
+        await records_of(
+            Told,
+            queries.told_of_payment(
+                database, merchant_id=merchant_id, live=shop.live, payment_id=payment_id, most=MOST
+            ),
+        ),
+        await records_of(
+            Disputed,
+            queries.disputed(database, merchant_id=merchant_id, live=shop.live, payment_id=payment_id, most=MOST),
+        ),
     )
-    await _note(database, actor, Shop(merchant_id, found.live), f"payment {payment_id}", now)
+    await _note(database, actor, shop, f"payment {payment_id}", now)
     return story
 
 
@@ -174,8 +189,10 @@ async def find_subscription_story(
     found = record_if_any(WholeSubscription, row)
     if found is None:
         raise NotFound(f"merchant {merchant_id} has no subscription {subscription_id}")
-    asked = {"merchant_id": merchant_id, "live": found.live, "subscription_id": subscription_id, "most": MOST}
-    charged = await records_of(Charged, queries.charged(database, **asked))
+    rows = queries.charged(
+        database, merchant_id=merchant_id, live=found.live, subscription_id=subscription_id, most=MOST
+    )
+    charged = await records_of(Charged, rows)
     await _note(database, actor, Shop(merchant_id, found.live), f"subscription {subscription_id}", now)
     return found, charged
 

@@ -181,20 +181,23 @@ async def search_everything(database: Database, actor: Actor, text: str, *, now:
     if not text:
         return Found()
     number, email, last4 = _number(text), text.lower() if "@" in text else None, _last4(text)
-    common = {"text": text, "most": MOST}
     found = Found(
         merchants=await search_merchants(database, text, None, before_id=None, most=MOST),
         payments=await records_of(
-            FoundPayment, queries.payments(database, **common, email=email, last4=last4, number=number)
+            FoundPayment, queries.payments(database, text=text, most=MOST, email=email, last4=last4, number=number)
         ),
         subscriptions=await records_of(
-            FoundSubscription, queries.subscriptions(database, **common, email=email, number=number)
+            FoundSubscription, queries.subscriptions(database, text=text, most=MOST, email=email, number=number)
         ),
-        checkouts=await records_of(FoundCheckout, queries.checkouts(database, **common, number=number)),
-        payouts=await records_of(FoundPayout, queries.payouts(database, **common, number=number)),
-        chargebacks=await records_of(FoundChargeback, queries.chargebacks(database, **common, number=number)),
+        checkouts=await records_of(FoundCheckout, queries.checkouts(database, text=text, most=MOST, number=number)),
+        payouts=await records_of(FoundPayout, queries.payouts(database, text=text, most=MOST, number=number)),
+        chargebacks=await records_of(
+            FoundChargeback, queries.chargebacks(database, text=text, most=MOST, number=number)
+        ),
         pingbacks=[] if number is None else await _pingbacks(database, number),
-        alarms=await records_of(FoundAlarm, queries.alarms(database, **common, number=number, newest=_NEWEST_ALARMS)),
+        alarms=await records_of(
+            FoundAlarm, queries.alarms(database, text=text, most=MOST, number=number, newest=_NEWEST_ALARMS)
+        ),
         people=await records_of(
             FoundPerson, queries.people(database, prefix=f"{text.lower().translate(_LIKE)}%", most=MOST)
         ),

@@ -4,6 +4,7 @@ until somebody has looked after it.
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 
 from starlette.responses import Response
@@ -11,6 +12,7 @@ from starlette.responses import Response
 from paydesk.core.errors import Malformed, NotFound
 from paydesk.domain.alarms.kinds import MEANINGS, AlarmKind
 from paydesk.domain.operations.alarms import ListedAlarm, list_alarms, settle_alarm
+from paydesk.domain.operations.machinery import people_by_words
 from paydesk.web.console.guards import Access, Section
 from paydesk.web.console.list_parameters import ROWS, list_address, mark_of, page_asked
 from paydesk.web.console.visit import Visit
@@ -31,12 +33,15 @@ async def show_alarms(visit: Visit) -> Response:
     wanted = AlarmKind(kind) if kind in set(AlarmKind) else None
     found = await list_alarms(visit.database, page_asked(visit), kind=wanted, settled=settled, accepted=accepted)
     shown = found[:ROWS]
+    people = [who for one in shown for who in (one.settled_by, one.accepted_by) if who]
     older = mark_of(_place(shown[-1]), shown[-1].id) if len(found) > ROWS else ""
     view = {"view": asked} if settled or accepted else {}
     kept = {**view, "kind": str(wanted or "")}
     return visit.page(
         "alarms.html",
         found=shown,
+        names=await people_by_words(visit.database, people),
+        page_of=_page_of,
         settled=settled,
         accepted=accepted,
         kind=str(wanted or ""),
@@ -71,6 +76,14 @@ async def settle(visit: Visit) -> Response:
 def kind_name(kind: str) -> str:
     """What a kind is called, one of another release as well."""
     return kind.replace("_", " ").capitalize()
+
+
+def _page_of(alarm: ListedAlarm) -> str:
+    """The page of the payment or subscription that an alarm is about; empty if it is neither."""
+    about = re.fullmatch("(payment|subscription) ([0-9]{1,16})", alarm.subject)
+    if about is None or not alarm.merchant_id:
+        return ""
+    return f"/operator/merchants/{alarm.merchant_id}/{about[1]}s/{about[2]}"
 
 
 def _place(alarm: ListedAlarm) -> datetime:

@@ -14,6 +14,7 @@ from paydesk.core.errors import Conflict, Malformed
 from paydesk.core.money import parse_known_currency, written
 from paydesk.core.paging import LARGEST_ID
 from paydesk.core.spreadsheets import csv_line
+from paydesk.domain.operations.machinery import people_by_words
 from paydesk.domain.operations.payout_files import (
     FileState,
     Line,
@@ -57,6 +58,7 @@ async def show_files(visit: Visit) -> Response:
         sendable=await sendable(visit.database),
         request_key=secrets.token_hex(16),
         found=shown,
+        names=await people_by_words(visit.database, (one.made_by for one in shown)),
         states=STATES,
         newest=_FILES if before else "",
         older=list_address(_FILES, {"before": shown[-1].id}) if len(found) > ROWS else "",
@@ -86,6 +88,7 @@ async def _page(visit: Visit, file: PayoutFile, problems: list[Line] | None = No
         "payout_file.html",
         status=status,
         file=file,
+        names=await people_by_words(visit.database, [file.made_by]),
         state=STATES[file.state],
         lines=await lines_of(visit.database, visit.gate.vault, file.id),
         problems={one.merchant_id: one.problem for one in problems or []},

@@ -16,6 +16,7 @@ from paydesk.domain.accounts.audit import Action, record
 from paydesk.domain.business.profiles import find_profile
 from paydesk.domain.ledger.payouts import LONGEST_REASON, Sent
 from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.operations.machinery import people_by_words
 from paydesk.domain.operations.payouts import (
     Payable,
     every_payout,
@@ -71,6 +72,7 @@ async def show_past(visit: Visit) -> Response:
     return visit.page(
         "payouts_past.html",
         found=shown,
+        names=await people_by_words(visit.database, (one.recorded_by for one in shown)),
         asked=asked,
         test=not is_live(visit),
         sides=side_tabs(visit, path),
