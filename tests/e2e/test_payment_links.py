@@ -151,3 +151,41 @@ async def test_two_seats_by_the_year_are_bought_from_a_pricing_page_on_a_phone(
     await page.reload()
     await expect(page.locator(".facts").first).to_contain_text("180.00 USD")
     assert complaints == []
+
+
+@long
+@pytest.mark.parametrize("scripts", one_of(2, [True, False]))
+async def test_one_package_is_bought_with_a_coupon_on_a_phone(
+    sign_up: SignUp, open_page: OpenPage, complaints: list[str], scripts: bool
+) -> None:
+    page, _ = await sign_up()
+    await make_package(page, "Club", "5", "50")
+    await page.goto(re.sub(r"(/account/\d+).*", r"\1/coupons", page.url))
+    await page.get_by_role("checkbox", name=re.compile("type")).first.check()
+    await page.get_by_role("button", name="Save").click()
+    await page.goto(re.sub(r"(/account/\d+).*", r"\1/coupons/new", page.url))
+    await page.locator("[name=code]").fill("spring")
+    await page.locator("[name=percent]").fill("10")
+    await page.locator("form:has([name=percent]) button.btn-primary").click()
+    await page.goto(re.sub(r"(/account/\d+).*", r"\1/links/new/packages", page.url))
+    await page.get_by_label("Title").fill("Join the club")
+    for box in await page.get_by_role("checkbox", name=re.compile("version")).all():
+        await box.check()
+    await page.get_by_role("button", name="Make the page").click()
+    address = str(await page.locator("a[href*='/buy/']").get_attribute("href"))
+    phone = await open_page(address, java_script_enabled=scripts, **PHONE)
+    await phone.get_by_label(re.compile("every year")).check()
+    if scripts:
+        assert await flaws(phone) == []
+    await phone.get_by_role("button", name="Continue to payment").click()
+    await phone.wait_for_url("**/checkout/**")
+    await phone.locator("#coupon").fill("Spring")
+    await phone.get_by_role("button", name="Apply").click()
+    await expect(phone.locator(".terms").first).to_contain_text("45.00 USD every year")
+    await fill_in(phone, "4242424242424242")
+    await phone.locator("#agree").check()
+    await phone.get_by_role("button", name=re.compile("Pay")).click()
+    await expect(phone.get_by_role("heading", name="Your subscription is set up")).to_be_visible()
+    await page.reload()
+    await expect(page.locator(".facts").first).to_contain_text("45.00 USD")
+    assert complaints == []
