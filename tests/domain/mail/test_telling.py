@@ -79,6 +79,15 @@ async def test_the_receipt_of_a_difference_names_the_plan_that_it_is_for(subscri
     assert facts["merchant_order_id"] == "club-1:plan-1"
 
 
+async def test_a_period_that_begins_at_once_brings_one_receipt(subscriber: Till, shop: Shop) -> None:
+    begun = await subscriber.subscribe()
+    plan = Plan(sku_id="year", name="Yearly", price="100.00", period="1y")
+    await change_and_charge(subscriber.desk, shop, AtOnce(begun.id, plan, by="api", now=utc_now()))
+    await tell(subscriber.database)
+    mails = [(mail["kind"], mail["facts"]["amount"]) for mail in await told(subscriber.database, shop)]
+    assert sorted(mails) == [("receipt", "90"), ("subscription_started", "10")]
+
+
 async def test_a_declined_payment_brings_no_mail(desk: Desk, shop: Shop) -> None:
     await buy(desk, shop, "A1", number=DECLINED)
     await tell(desk.database)

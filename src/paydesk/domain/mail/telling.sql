@@ -177,6 +177,13 @@ with place as materialized (
           limit 1
      ) k on true
      where e.event = 'payment' and u.erased_at is null and u.email <> ''
+       -- A period that began at once was paid by an order of its own, which has its receipt.
+       and not (p.renewal and p.amount = 0
+                and exists (select
+                              from subscription_difference g
+                             where g.merchant_id = p.merchant_id and g.live = p.live
+                               and g.subscription_id = p.subscription_id and g.period_number = p.period_number - 1
+                               and g.anchor is not null and g.state = 'paid'))
         on conflict (merchant_id, once) do nothing
  returning id
 ), ended as (
