@@ -15,10 +15,12 @@ from tests.till import Till
 from tests.web.account.conftest import SignUp, Visitor, text_of
 from tests.web.account.selling import seller_of
 
+from paydesk.adapters.acquirers.interface import DeclineReason
 from paydesk.core.clock import utc_now
 from paydesk.core.periods import Period
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.subscriptions.changing import pause
+from paydesk.domain.subscriptions.changing import pause, resume
+from paydesk.domain.subscriptions.changing_plans import Plan, change_plan
 from paydesk.domain.subscriptions.ending import cancel
 from paydesk.domain.subscriptions.folding import fold_movements
 from paydesk.domain.subscriptions.subscription_terms import Terms, Trial
@@ -92,6 +94,36 @@ async def test_the_files_add_up(owner: Visitor, club: Till) -> None:
     single = await rows(owner, "/movements/export")
     assert [row["kind"] for row in single] == ["new", "churn", "new"]
     assert sum(Decimal(row["amount"]) for row in single) == Decimal("8.3333")
+
+
+async def test_each_way_to_move_is_shown_and_what_dunning_brought_back(owner: Visitor, club: Till) -> None:
+    bank = club.desk.acquirers["simulator"]
+    assert isinstance(bank, ObedientBank)
+    failing = await club.subscribe(order="fails")
+    paying, lost = await club.subscribe(TRIAL, order="pays"), await club.subscribe(TRIAL, order="lost")
+    known = {
+        name: (club.database, club.shop, (await club.subscribe(order=name)).id) for name in ("dear", "less", "away")
+    }
+    begun = utc_now()
+    await cancel(club.database, club.shop, lost.id, by="customer", now=begun)
+    await change_plan(*known["dear"], Plan(price="30.00"), by="api", at_once=True, now=begun)
+    await change_plan(*known["less"], Plan(price="4.00"), by="api", at_once=True, now=begun)
+    await pause(*known["away"], by="customer", now=begun)
+    await resume(*known["away"], now=begun + timedelta(days=9))
+    assert (await club.charge_due(paying)).state == "Active"
+    bank.refuse = DeclineReason.INSUFFICIENT_FUNDS
+    await club.charge_due(failing)
+    bank.refuse = None
+    await club.charge((await club.now(failing)).date_next)
+    assert (await club.now(failing)).paid_number_counter == 2
+    await set_back.clock_runs_ahead(club.database, club.shop.merchant_id, timedelta(days=40))
+    found = await figures(owner, "?period=12m")
+    assert (found["MRR"], found["Subscriptions that count"]) == ("64.00 USD", "5")
+    assert (found["Trial conversion"], found["Recovered by dunning"]) == ("50%", "10.00 USD")
+    page = text_of(await owner.see(url(owner, "?period=12m"))).replace("\xa0", " ").replace("−", "-")
+    for line in ("New 5 50.00", "Expansion 1 20.00", "Reactivation 1 10.00", "Contraction 1 -6.00", "Churn 1 -10.00"):
+        assert line in page
+    assert sum(Decimal(row["amount"]) for row in await rows(owner, "/movements/export?period=12m")) == Decimal(64)
 
 
 async def test_without_subscriptions_the_page_says_so(owner: Visitor, club: Till, sign_up: SignUp) -> None:
