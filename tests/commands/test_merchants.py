@@ -260,6 +260,15 @@ async def test_a_dunning_plan_is_made_and_taken_back(account: dict[str, Any], pa
     assert '"soon" is no delay' in said.err
 
 
+async def test_days_of_notice_are_set_and_taken_back(account: dict[str, Any], paydesk: Any) -> None:
+    for given, kept in (("7", 7), ("90", 90), ("0", None)):
+        said = await paydesk("merchant", "set", account["id"], "--charge-notice-days", given, "--json")
+        assert said.result["charge_notice_days"] == kept
+        assert (await paydesk("merchant", "show", account["id"], "--json")).result["charge_notice_days"] == kept
+    for wrong in ("91", "-1", "soon"):
+        assert (await paydesk("merchant", "set", account["id"], "--charge-notice-days", wrong)).status == 2
+
+
 async def test_what_is_set_is_shown_and_in_the_audit_log(
     account: dict[str, Any], paydesk: Any, database: Database
 ) -> None:

@@ -6,9 +6,11 @@ import asyncio
 import json
 from dataclasses import replace
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
+from tests.domain.coupons.test_coupons import coupon, subscribed
 from tests.domain.mail.test_expiring import MOMENT
 from tests.shopfront import MONTHLY
 from tests.till import Till
@@ -20,6 +22,7 @@ from paydesk.domain.merchants.merchant import change_merchant
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.subscriptions.changing import cancel_later, pause
 from paydesk.domain.subscriptions.changing_plans import Plan, change_plan
+from paydesk.domain.subscriptions.subscription_terms import Trial
 
 DAYS = 7
 YEARLY = replace(MONTHLY, period=Period(1, "year"))
@@ -66,6 +69,31 @@ async def test_another_price_is_announced(subscriber: Till, shop: Shop, at_once:
     for _ in range(2):
         (facts,) = await tell(subscriber, begun.date_next - timedelta(days=DAYS))
         assert facts["amount"] == 77
+
+
+async def test_the_end_of_a_trial_is_announced(subscriber: Till) -> None:
+    for order, price in (("free", 0), ("paid", 3)):
+        trial = Trial(Decimal(price), Period(14, "day"))
+        due = (await subscriber.subscribe(replace(MONTHLY, trial=trial), order=order)).date_next
+        assert due is not None
+        assert len(await tell(subscriber, due - timedelta(days=DAYS) - MOMENT)) == (order == "paid")
+        facts = (await tell(subscriber, due - timedelta(days=DAYS)))[-1]
+        assert (facts["amount"], datetime.fromisoformat(facts["date_next"])) == (10, due)
+
+
+async def test_the_first_charge_without_a_coupon_that_ran_out_is_announced(subscriber: Till) -> None:
+    await coupon(subscriber, percent="50", periods="2")
+    begun = await subscribed(subscriber)
+    assert begun.date_next is not None
+    assert await tell(subscriber, begun.date_next - MOMENT) == [], "by the same price as the first"
+    second = await subscriber.charge_due(begun)
+    assert second.date_next is not None
+    assert await tell(subscriber, second.date_next - timedelta(days=DAYS) - MOMENT) == []
+    (facts,) = await tell(subscriber, second.date_next - timedelta(days=DAYS))
+    assert facts["amount"] == 10
+    third = await subscriber.charge_due(begun)
+    assert third.date_next is not None
+    assert len(await tell(subscriber, third.date_next - MOMENT)) == 1, "the price is what it was"
 
 
 @pytest.mark.parametrize("how", ["to end", "paused for good"])

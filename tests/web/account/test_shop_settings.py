@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -144,6 +145,27 @@ async def test_a_team_makes_a_dunning_plan_and_takes_it_back(owner: Visitor, dat
     await owner.send(page_of(owner), page_of(owner), **fields(owner))
     row = await row_of(database, owner)
     assert (row["dunning_hours"], row["dunning_by_reason"], row["dunning_end"]) == (None, False, "cancel")
+
+
+async def test_a_team_says_how_long_before_charges_are_announced(owner: Visitor, database: Database) -> None:
+    for typed, kept in ((" 7 ", 7), ("90", 90), ("0", None), ("14", 14), ("", None)):
+        wanted = fields(owner, charge_notice_days=typed)
+        assert leads_to(await owner.send(page_of(owner), page_of(owner), **wanted)) == page_of(owner)
+        assert (await row_of(database, owner))["charge_notice_days"] == kept
+        assert re.search(
+            rf'name="charge_notice_days"[^>]* value="{kept or ""}"', (await owner.see(page_of(owner))).text
+        )
+
+
+@pytest.mark.parametrize("typed", ["91", "-1", "1.5", "a week", "٣", "9999"])
+async def test_days_of_notice_that_cannot_be_are_shown_with_the_reason(
+    owner: Visitor, database: Database, typed: str
+) -> None:
+    answer = await owner.send(page_of(owner), page_of(owner), **fields(owner, charge_notice_days=typed))
+    assert answer.status_code == 400
+    assert "give a number of days, at most 90" in text_of(answer).lower()
+    assert f'value="{typed}"' in answer.text
+    assert (await row_of(database, owner))["charge_notice_days"] is None
 
 
 async def test_delays_that_cannot_be_are_shown_with_the_reason(owner: Visitor, database: Database) -> None:
