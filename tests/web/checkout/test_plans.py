@@ -109,6 +109,16 @@ async def test_one_package_alone_is_a_link_as_any_other(web: httpx.AsyncClient, 
     assert "100.00\u00a0USD every year" in (await web.get(led.headers["location"])).text
 
 
+async def test_of_one_version_alone_nothing_has_to_be_chosen(web: httpx.AsyncClient, offered: Any) -> None:
+    path = await offered([MONTHLY])
+    shown = await web.get(path)
+    assert "radio" not in shown.text
+    assert "10.00 USD today, then 10.00 USD every month until you cancel" in shown.text.replace("\u00a0", " ")
+    pressed = re.findall(r'name="press" value="(\w+)"', shown.text)[0]
+    led = await web.post(path, data={"press": pressed})
+    assert "Subscribe to Coffee club" in (await web.get(led.headers["location"])).text
+
+
 async def test_how_many_is_chosen_where_the_shop_sells_several(
     web: httpx.AsyncClient, offered: Any, desk: Desk, shop: Shop
 ) -> None:
