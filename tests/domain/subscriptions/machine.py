@@ -124,11 +124,11 @@ class World:
         await self.move_to_next()
         await self.subscriber.die_after_claim(self.now)
 
-    async def difference(self, refuse: DeclineReason | None, lose: str, hide: bool, several: bool) -> None:
-        """Somebody wants the first one to be of a plan at another price, or of another number,
-        charged now.
+    async def difference(self, refuse: DeclineReason | None, lose: str, hide: bool, other: str) -> None:
+        """Somebody wants the first one to be of another price, number or rhythm, charged now; with
+        another rhythm, or in a trial, another period begins.
         """
-        wish = AtOnce(self.subscriptions[0].id, await self.another(0, several=several), by="api", now=self.now)
+        wish = AtOnce(self.subscriptions[0].id, await self.another(0, other), by="api", now=self.now)
         self.bank.refuse, self.bank.lose, self.bank.hide = refuse, lose, bool(hide and lose)
         with suppress(Conflict, NotCharged):
             done = await change_and_charge(self.subscriber.desk, self.subscriber.shop, wish)
@@ -206,17 +206,12 @@ class World:
                 case "resume":
                     await resume(*named, now=self.now)
 
-    async def change(self, how: str, number: int, several: bool) -> None:
-        """Somebody wants another price, or another number, and what can't be is refused."""
-        wanted = await self.another(number, several=several)
+    async def change(self, how: str, number: int, other: str) -> None:
+        """Somebody wants another price, number or rhythm, and what can't be is refused."""
+        wanted = await self.another(number, other)
         with suppress(Conflict):
             match how:
                 case "next":
-                    await change_plan(*self._named(number), wanted, by="api", now=self.now)
-                case "rhythm":
-                    # In turn: another price, another rhythm, and back.
-                    price = int((await self.known(number)).package.terms.price)
-                    wanted = Plan(price=wanted.price, period=("1m", "2m", "1w")[price // 10 % 3])
                     await change_plan(*self._named(number), wanted, by="api", now=self.now)
                 case _:
                     prorating = Prorating(how)
@@ -234,8 +229,9 @@ class World:
         """Whether all that was given back of the period that runs is in its changes."""
         return bool(
             await self.subscriber.database.fetchval(
-                "select p.refunded + p.refunding + p.charged_back = (select sum(n.given_back)"
-                " from subscription_proration n where n.merchant_id = p.merchant_id"
+                "select p.refunded + p.refunding + p.charged_back"
+                " + given_back_of_begun(p.merchant_id, p.live, p.subscription_id, p.period_number)"
+                " = (select sum(n.given_back) from subscription_proration n where n.merchant_id = p.merchant_id"
                 " and n.subscription_id = p.subscription_id and n.period_number = p.period_number) from payment p"
                 " where p.merchant_id = $1 and p.subscription_id = $2 and p.paid_at is not null"
                 " order by p.period_number desc limit 1",
@@ -244,10 +240,17 @@ class World:
             )
         )
 
-    async def another(self, number: int, *, several: bool) -> Plan:
-        """In turn: another price, or another number."""
+    async def another(self, number: int, other: str) -> Plan:
+        """In turn: another price, another number, or another price and rhythm."""
         terms = (await self.known(number)).package.terms
-        return Plan(quantity=str(terms.quantity % 3 + 1)) if several else Plan(price=f"{terms.price % 30 + 10:.2f}")
+        price = f"{terms.price % 30 + 10:.2f}"
+        match other:
+            case "number":
+                return Plan(quantity=str(terms.quantity % 3 + 1))
+            case "rhythm":
+                return Plan(price=price, period=("1m", "2m", "1w")[int(terms.price // 10) % 3])
+            case _:
+                return Plan(price=price)
 
     def _named(self, number: int) -> tuple[Any, Any, int]:
         return self.subscriber.database, self.subscriber.shop, self.subscriptions[number].id
