@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.async_api import Page, expect
 from tests.e2e.running import OpenPage, Running
-from tests.e2e.test_console_pages import buy, operators_page, owners_page
+from tests.e2e.test_console_pages import buy, make_link, operators_page, owners_page
 
 pytestmark = pytest.mark.browser
 
@@ -31,7 +31,7 @@ SIDEWAYS = """
 """What is wider than its place and does not end in dots."""
 
 
-LINKED = ("payments", "subscriptions", "subscriptions/packages", "pingbacks")
+LINKED = ("payments", "subscriptions", "subscriptions/packages", "pingbacks", "links")
 """Lists of what has a page of its own."""
 OTHERS = ("settings/team", "settings/audit")
 CONSOLE = (
@@ -40,17 +40,23 @@ CONSOLE = (
 )
 
 
+async def shop_of(page: Page, running: Running) -> str:
+    """The path of the account that is looked at."""
+    await page.goto(f"{running.address}/account")
+    return page.url.rpartition("/")[0].removeprefix(running.address)
+
+
 async def lists(page: Page, running: Running, names: tuple[str, ...]) -> list[str]:
     """The addresses of some of the shop's lists."""
-    await page.goto(f"{running.address}/account")
-    shop = page.url.rpartition("/")[0]
-    return [f"{shop}/{name}" for name in names]
+    shop = await shop_of(page, running)
+    return [f"{running.address}{shop}/{name}" for name in names]
 
 
 async def test_a_list_is_two_lines_a_row_on_a_phone(open_page: OpenPage, running: Running) -> None:
     await buy(open_page, running, "House espresso")
     await buy(open_page, running, "Coffee club")
     page = await owners_page(open_page, running)
+    await make_link(page, running, await shop_of(page, running))
     for address in [*await lists(page, running, LINKED + OTHERS), f"{running.address}/account/security"]:
         await page.goto(address)
         for width in PHONES:
@@ -78,6 +84,7 @@ async def test_no_list_of_the_console_scrolls_sideways_on_a_phone(open_page: Ope
 async def test_a_row_is_a_link_wherever_it_is_pressed(open_page: OpenPage, running: Running) -> None:
     await buy(open_page, running, "Coffee club")
     page = await owners_page(open_page, running)
+    await make_link(page, running, await shop_of(page, running))
     for address in await lists(page, running, LINKED):
         await page.goto(address)
         row = page.locator(".rows tbody tr").last
