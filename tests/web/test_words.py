@@ -13,12 +13,15 @@ from starlette.responses import Response
 from tests.web import every_page
 
 from paydesk.adapters.acquirers.interface import DeclineReason
+from paydesk.domain.accounts.audit import Action
 from paydesk.domain.accounts.roles import Role
+from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.chargebacks.states import ChargebackState
 from paydesk.domain.deliveries.delivery_status import DeliveryStatus
 from paydesk.domain.payments.states import PaymentState
 from paydesk.domain.pingbacks.reasons import Why
 from paydesk.domain.pingbacks.states import PingbackState
+from paydesk.domain.proceeds.findings import FindingKind
 from paydesk.domain.subscriptions.states import SubscriptionState
 from paydesk.web.account import delivery_words, pingback_words
 from paydesk.web.account import wording as account_wording
@@ -26,11 +29,12 @@ from paydesk.web.card_words import CARD_ERRORS, card_error
 from paydesk.web.checkout import pages as checkout
 from paydesk.web.checkout import wording as checkout_wording
 from paydesk.web.console import chargeback_words, payment_words, shell
+from paydesk.web.console.action_names import ACTION_NAMES
 from paydesk.web.console.shell import pages_of
 from paydesk.web.decline_words import READS_AS, notice_for
 from paydesk.web.mails.role_names import ROLE_NAMES
 from paydesk.web.mails.writing import CATALOGUES as MAIL_CATALOGUES
-from paydesk.web.operator import chargebacks
+from paydesk.web.operator import chargebacks, kind_names
 from paydesk.web.portal import pages as portal
 from paydesk.web.portal import wording as portal_wording
 
@@ -69,6 +73,9 @@ WORDS: dict[str, tuple[type[StrEnum], Collection[str]]] = {
     "deliveries": (DeliveryStatus, delivery_words.DELIVERY_STATUSES),
     "chargebacks, for operators": (ChargebackState, chargebacks.STATES),
     "disputes, in the account": (ChargebackState, chargeback_words.STATES),
+    "what was done": (Action, ACTION_NAMES),
+    "alarms": (AlarmKind, kind_names.ALARMS),
+    "differences to an acquirer's balance": (FindingKind, kind_names.FINDINGS),
 }
 """What stands in words, keyed by the enum whose values it names."""
 

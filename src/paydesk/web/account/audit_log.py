@@ -13,8 +13,8 @@ from paydesk.domain.accounts import audit
 from paydesk.domain.accounts.audit import Action, AuditEntry
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.accounts.team import members_of
-from paydesk.web.account import wording
 from paydesk.web.account.face import FACE
+from paydesk.web.console.action_names import action_name
 from paydesk.web.console.guards import Section
 from paydesk.web.console.visit import Visit
 
@@ -35,12 +35,12 @@ async def show_audit(visit: Visit) -> Response:
     return visit.page(
         "audit.html",
         entries=found[:_ROWS],
-        actions=sorted((str(one), visit.texts.get(wording.action_name(one))) for one in Action),
+        actions=sorted((str(one), visit.texts.get(action_name(one))) for one in Action),
         members=await members_of(visit.gate, visit.merchant_id),
         asked=kept,
         newest=_address(visit, kept) if before else "",
         older=_address(visit, {**kept, "before": _mark(found[_ROWS - 1])}) if len(found) > _ROWS else "",
-        name_of=lambda one: visit.texts.get(wording.action_name(one)),
+        name_of=lambda one: visit.texts.get(action_name(one)),
         details_of=_details,
     )
 

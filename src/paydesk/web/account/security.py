@@ -25,6 +25,7 @@ from paydesk.web.account import wording
 from paydesk.web.account.face import FACE
 from paydesk.web.account.getting_in import remember_device
 from paydesk.web.browsers import browser_of
+from paydesk.web.console.action_names import action_name
 from paydesk.web.console.guards import ENROLMENT, Access, Section, field_errors
 from paydesk.web.console.problems import sentence
 from paydesk.web.console.return_paths import HOME
@@ -52,7 +53,7 @@ async def _security(visit: Visit, form: str = "", errors: dict[str, str] | None 
         log=await audit.list_own_entries(visit.database, visit.person.id, Page(_SHOWN)),
         zones=sorted(time_zones()),
         languages=list(wording.LANGUAGES),
-        wording=wording,
+        action_name=action_name,
         browser_of=browser_of,
         errors={form: errors or {}},
     )

@@ -17,6 +17,7 @@ from paydesk.web.console.guards import Access, Section
 from paydesk.web.console.list_parameters import ROWS, list_address, mark_of, page_asked
 from paydesk.web.console.visit import Visit
 from paydesk.web.operator.face import FACE
+from paydesk.web.operator.kind_names import alarm_name
 
 section = Section(FACE)
 _ALARMS = "/operator/alarms"
@@ -37,6 +38,7 @@ async def show_alarms(visit: Visit) -> Response:
     older = mark_of(_place(shown[-1]), shown[-1].id) if len(found) > ROWS else ""
     view = {"view": asked} if settled or accepted else {}
     kept = {**view, "kind": str(wanted or "")}
+    names = [(str(one), visit.texts.get(alarm_name(one))) for one in AlarmKind]
     return visit.page(
         "alarms.html",
         found=shown,
@@ -45,8 +47,8 @@ async def show_alarms(visit: Visit) -> Response:
         settled=settled,
         accepted=accepted,
         kind=str(wanted or ""),
-        kinds=[("", visit.texts.get("Every kind")), *((str(one), kind_name(one)) for one in AlarmKind)],
-        name_of=kind_name,
+        kinds=[("", visit.texts.get("Every kind")), *names],
+        name_of=lambda kind: visit.texts.get(alarm_name(kind)),
         meaning=MEANINGS[wanted] if wanted else "",
         details_of=_details,
         views=[
@@ -71,11 +73,6 @@ async def settle(visit: Visit) -> Response:
     except NotFound:
         return visit.go(_ALARMS, visit.texts.get("This is settled by now."), "info")
     return visit.go(_ALARMS, visit.texts.get("The alarm is settled; if it happens again, it is raised again."))
-
-
-def kind_name(kind: str) -> str:
-    """What a kind is called, one of another release as well."""
-    return kind.replace("_", " ").capitalize()
 
 
 def _page_of(alarm: ListedAlarm) -> str:

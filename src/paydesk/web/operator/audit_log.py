@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
+
 from starlette.responses import Response
 
 from paydesk.domain.accounts.audit import Action
 from paydesk.domain.operations.machinery import Act, ActFilter, list_acts, operators
+from paydesk.web.console.action_names import action_name
 from paydesk.web.console.guards import Access, Section
 from paydesk.web.console.list_parameters import ROWS, days_asked, list_address, mark_of, page_asked
 from paydesk.web.console.visit import Visit
@@ -42,17 +45,15 @@ async def show_acts(visit: Visit) -> Response:
         found=shown,
         asked=kept,
         people=[*everybody, *((str(one.id), one.name) for one in await operators(visit.database))],
-        actions=[("", visit.texts.get("Everything")), *sorted((str(one), action_name(one)) for one in Action)],
-        name_of=action_name,
+        actions=[
+            ("", visit.texts.get("Everything")),
+            *sorted(((str(one), visit.texts.get(action_name(one))) for one in Action), key=itemgetter(1)),
+        ],
+        name_of=lambda one: visit.texts.get(action_name(one)),
         details_of=_details,
         newest=list_address(_AUDIT, kept) if visit.form.text("before") else "",
         older=list_address(_AUDIT, {**kept, "before": before}) if before else "",
     )
-
-
-def action_name(action: Action) -> str:
-    """What an action is called."""
-    return action.replace("_", " ").capitalize()
 
 
 def _details(act: Act) -> str:

@@ -13,7 +13,6 @@ from paydesk.adapters.acquirers.balance import PayoutState
 from paydesk.core.errors import Malformed, NotFound
 from paydesk.domain.acquirers.accounts import list_accounts
 from paydesk.domain.operations.proceeds import LONGEST_NOTE, accept_finding, list_fees
-from paydesk.domain.proceeds.findings import FindingKind
 from paydesk.domain.proceeds.for_operator import (
     ListedLine,
     ListedPayout,
@@ -28,6 +27,7 @@ from paydesk.web.console.guards import Access, Section
 from paydesk.web.console.list_parameters import ROWS, days_asked, list_address, page_asked
 from paydesk.web.console.visit import Visit
 from paydesk.web.operator.face import FACE
+from paydesk.web.operator.kind_names import FINDINGS
 from paydesk.web.texts import mark
 
 section = Section(FACE)
@@ -72,7 +72,7 @@ async def _proceeds(visit: Visit, error: str = "", status: int = 200) -> Respons
         contracts=await list_fees(visit.database),
         state_of=lambda one: STATES[one.state],
         match_of=_match_of,
-        name_of=finding_name,
+        name_of=lambda kind: visit.texts.get(FINDINGS[kind]),
         address_of=_address_of,
         payment_of=_payment_of,
         exact=partial(exact, visit),
@@ -112,18 +112,13 @@ async def show_payout(visit: Visit) -> Response:
         state=STATES[payout.state],
         match=_match_of(payout),
         line_state=_line_state,
-        name_of=finding_name,
+        name_of=lambda kind: visit.texts.get(FINDINGS[kind]),
         payment_of=_payment_of,
         exact=partial(exact, visit),
         back=_PROCEEDS,
         first=_address_of(payout) if visit.form.text("after", 250) else "",
         further=_address_of(payout, shown[-1].id) if len(lines) > ROWS else "",
     )
-
-
-def finding_name(kind: FindingKind) -> str:
-    """What a kind of finding is called."""
-    return kind.replace("_", " ").capitalize()
 
 
 def _match_of(payout: ListedPayout) -> tuple[str, str]:
