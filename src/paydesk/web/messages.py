@@ -7,9 +7,10 @@ languages, such as `fr` or `pt_BR`, begins a catalogue for each in every door.
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from io import BytesIO
 from pathlib import Path
 
@@ -44,9 +45,47 @@ def extract(door: Path) -> Catalog:
     for folder, methods in ((door, _METHODS), (WEB, _shared_by(door))):
         for filename, _, text, comments, context in extract_from_dir(folder, methods, _OPTIONS, _KEYWORDS):
             found.add(text, None, [(filename, 0)], auto_comments=comments, context=context)
+    for path in sorted(door.glob("**/*.py")):
+        for text in _translated_at_once(ast.parse(path.read_text())):
+            found.add(text, None, [(path.relative_to(door).as_posix(), 0)])
     if door.name in _BENEATH:
         _leave_out(found, extract(door.parent / _BENEATH[door.name]))
     return found
+
+
+def _translated_at_once(module: ast.Module) -> Iterator[str]:
+    """The texts that a module writes where it translates them: in `visit.texts.get("…")`,
+    or by a short name for that method.
+    """
+    names = {name for node in ast.walk(module) if isinstance(node, ast.Assign) for name in _names_of_get(node)}
+    for node in ast.walk(module):
+        if isinstance(node, ast.Call) and (_is_get(node.func) or getattr(node.func, "id", "") in names):
+            yield from _written_in(node.args[0])
+
+
+def _written_in(said: ast.expr) -> Iterator[str]:
+    """A text, or both of which one is chosen."""
+    if isinstance(said, ast.IfExp):
+        yield from (*_written_in(said.body), *_written_in(said.orelse))
+    elif isinstance(said, ast.Constant) and isinstance(said.value, str):
+        yield said.value
+
+
+def _names_of_get(node: ast.Assign) -> Iterator[str]:
+    """What an assignment calls the method that translates: `say, change = visit.texts.get, …`."""
+    for target in node.targets:
+        targets = target.elts if isinstance(target, ast.Tuple) else [target]
+        values = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
+        for one, value in zip(targets, values, strict=False):
+            if isinstance(one, ast.Name) and _is_get(value):
+                yield one.id
+
+
+def _is_get(node: ast.expr) -> bool:
+    """Whether an expression is `texts.get`, of whomever."""
+    if not isinstance(node, ast.Attribute) or node.attr != "get":
+        return False
+    return "texts" in (getattr(node.value, "id", ""), getattr(node.value, "attr", ""))
 
 
 def _leave_out(found: Catalog, others: Catalog) -> None:

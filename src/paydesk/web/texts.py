@@ -105,8 +105,8 @@ class Texts:
         return str(self.date_locale).replace("_", "-")
 
     def get(self, text: str) -> str:
-        """Translate a text that was marked with `mark`."""
-        return self.translations.gettext(text)
+        """Translate a text that is written here, or was marked with `mark`."""
+        return self.translations.gettext(text) if text else ""
 
     def moment(self, at: datetime) -> str:
         """A day and the time of day in the zone of `at`: `November 21, 2026, 2:05 PM`."""

@@ -270,7 +270,7 @@ async def test_the_audit_log_tells_who_did_what_from_where(owner: Visitor) -> No
     page = settings(owner, "audit")
     shown = text_of(await owner.see(page))
     assert "Opened the shop" in shown
-    assert "Settings changed" in shown
+    assert "Changed the settings" in shown
     assert "198.51." in shown
     only = text_of(await owner.see(f"{page}?action=merchant_opened"))
     assert "business profile" not in only

@@ -114,7 +114,7 @@ async def test_a_payout_is_recorded_once_however_often_its_form_comes(
     assert "TRF-1" in text_of(past)
     assert "40.00" in text_of(await operator.see(available))
     assert len(await seller.audited("payout_changed")) == 1
-    assert "Payout changed" in text_of(await operator.see(f"/operator/audit?merchant={seller.shop.merchant_id}"))
+    assert "Changed a payout" in text_of(await operator.see(f"/operator/audit?merchant={seller.shop.merchant_id}"))
     assert "payout" in text_of(await owner.see(f"{owner.merchant_path}/settings/audit"))
     file = (await operator.see("/operator/payouts/export?side=test")).text.splitlines()
     columns = "id,at,merchant_id,merchant,currency,amount,reference,recorded_by"
@@ -158,7 +158,7 @@ async def test_the_account_to_pay_to_is_read_with_the_password_and_leaves_a_line
     assert "DE89 3704 0044 0532 0130 00" in text_of(shown)
     assert "no-store" in shown.headers["cache-control"]
     assert await seller.audited("bank_account_read") == ["bank account"]
-    assert "Bank account read" in text_of(await operator.see(f"/operator/audit?merchant={merchant_id}"))
+    assert "Read a bank account" in text_of(await operator.see(f"/operator/audit?merchant={merchant_id}"))
     assert "ank account read" in text_of(await owner.see(f"{owner.merchant_path}/settings/audit"))
 
 

@@ -84,7 +84,10 @@ def _option(visit: Visit, package: Package, version: PackageVersion | None = Non
     """A version to choose."""
     said = f"{package.version_id}: {package.terms.name}, {price_words(visit, package.terms)}"
     if version is not None:
-        said = visit.texts.get("%(version)s (%(taken)s subscriptions)") % {"version": said, "taken": version.taken}
+        told = visit.texts.translations.ngettext(
+            "%(version)s (%(taken)s subscription)", "%(version)s (%(taken)s subscriptions)", version.taken
+        )
+        said = told % {"version": said, "taken": version.taken}
     return package.version_id, said
 
 

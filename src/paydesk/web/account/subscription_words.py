@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from babel.units import format_unit
-
 from paydesk.core.periods import Period
 from paydesk.domain.subscriptions.changes import NO_CARD, ChangeType
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.moving import MoveState, Stays
 from paydesk.domain.subscriptions.subscription_terms import Terms
+from paydesk.web.agreement import length_in_words
 from paydesk.web.console.payment_words import SUBSCRIPTION_STATES, Badge
 from paydesk.web.console.visit import Visit
 from paydesk.web.texts import mark
@@ -86,7 +85,7 @@ def change_words(visit: Visit, subscription: Subscription) -> str:
 
 def period_words(visit: Visit, period: Period) -> str:
     """A period in the person's language: `1 month`, `14 days`."""
-    return str(format_unit(period.length, f"duration-{period.unit}", "long", locale=visit.texts.date_locale))
+    return length_in_words(period, visit.texts)
 
 
 def price_words(visit: Visit, terms: Terms) -> str:

@@ -77,6 +77,11 @@ def list_price_in_words(terms: Terms, texts: Texts) -> str:
     return _price(terms, terms.list_price, texts)
 
 
+def length_in_words(period: Period, texts: Texts) -> str:
+    """A length of time: `14 days`, `1 month`."""
+    return _length(period, _words(texts))
+
+
 def _price(terms: Terms, amount: Decimal, texts: Texts) -> str:
     """An amount of the terms, with what one of several comes to where that is a price to the digit:
     what a coupon leaves is of all of them together.
