@@ -9,9 +9,9 @@ from paydesk.web.console.guards import Access, Section
 from paydesk.web.console.list_parameters import searched
 from paydesk.web.console.payment_words import PAYMENT_STATES, SUBSCRIPTION_STATES, instrument_words
 from paydesk.web.console.visit import Visit
-from paydesk.web.operator.alarms import kind_name
 from paydesk.web.operator.chargebacks import STATES
 from paydesk.web.operator.face import FACE, SEARCH
+from paydesk.web.operator.kind_names import alarm_name
 from paydesk.web.operator.pingback_states import PINGBACK_STATES
 
 section = Section(FACE)
@@ -33,5 +33,5 @@ async def show_found(visit: Visit) -> Response:
         chargeback_states=STATES,
         pingback_states=PINGBACK_STATES,
         instrument_words=instrument_words,
-        kind_name=kind_name,
+        kind_name=lambda kind: visit.texts.get(alarm_name(kind)),
     )
