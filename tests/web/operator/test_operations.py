@@ -159,7 +159,7 @@ async def test_the_account_to_pay_to_is_read_with_the_password_and_leaves_a_line
     assert "no-store" in shown.headers["cache-control"]
     assert await seller.audited("bank_account_read") == ["bank account"]
     assert "Read a bank account" in text_of(await operator.see(f"/operator/audit?merchant={merchant_id}"))
-    assert "ank account read" in text_of(await owner.see(f"{owner.merchant_path}/settings/audit"))
+    assert "Read a bank account" in text_of(await owner.see(f"{owner.merchant_path}/settings/audit"))
 
 
 async def test_a_suspended_merchants_live_money_is_not_offered_for_a_payout(
