@@ -245,3 +245,18 @@ async def test_one_client_begins_only_so_many(shop_: Till) -> None:
     for number in range(CHECKS_PER_ADDRESS):
         assert await start(few, await few.order(terms=TRIAL), f"ada{number}@example.com") == Paid()
     assert await start(few, await few.order(terms=TRIAL), "eve@example.com") == Refused("too_many_attempts")
+
+
+@pytest.mark.parametrize(("with_card", "kinds"), [(False, ["trial", "trial_lost"]), (True, ["trial", "converted"])])
+async def test_it_counts_as_lost_or_converted(shop_: Till, with_card: bool, kinds: list[str]) -> None:
+    trial = await begun(shop_)
+    end = end_of(trial)
+    if with_card:
+        await give_card(shop_, trial)
+        await shop_.charge(end)
+    await carried_out(shop_, end)
+    rows = await shop_.database.fetch(
+        "select kind from mrr_movement where merchant_id = $1 order by number", shop_.shop.merchant_id
+    )
+    assert [row["kind"] for row in rows] == kinds
+    assert await shop_.problems() == []
