@@ -24,7 +24,7 @@ from paydesk.adapters.acquirers.simulator.purchase_state import Standing
 from paydesk.core.clock import utc_now
 from paydesk.core.pictures import read_picture
 from paydesk.database.pool import Database
-from paydesk.domain.merchants.merchant import Merchant
+from paydesk.domain.merchants.merchant import Merchant, change_merchant
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.line_items import MOST_ITEMS, MOST_PICTURES
 from paydesk.domain.privacy.belongings import Subject
@@ -516,3 +516,17 @@ async def test_a_coupon_needs_the_switch_of_the_account(
     answer = await web.post(PATH, json={**body, **CLUB, "recurring_coupon": "half"}, headers=headers)
     assert (answer.status_code, "switched on" in answer.json()["message"]) == (409, True)
     assert await customers.rows("checkout") == []
+
+
+async def test_a_free_trial_asks_for_no_card_where_the_account_wants_that(
+    web: httpx.AsyncClient, body: dict[str, Any], headers: dict[str, str], customers: Till
+) -> None:
+    await change_merchant(customers.database, customers.shop.merchant_id, trials_without_card=True)
+    club = {"recurring_name": "Club", "recurring_sku_id": "club", "recurring_period": "1m"}
+    made = await web.post(PATH, json={**body, **club, "recurring_trial_period": "14d"}, headers=headers)
+    page = await page_of(web, made)
+    assert 'name="number"' not in (await web.get(page)).text
+    pressed = await web.post(f"{page}/start", data={"email": "ada@example.com", "agree": "en"})
+    assert pressed.status_code == 303
+    (told,) = await customers.told()
+    assert (told["payment_order"]["paid_amount"], told["subscription"]["status"]) == (0, "Trial")
