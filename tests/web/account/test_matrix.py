@@ -217,7 +217,7 @@ async def test_no_form_is_taken_without_its_token_or_from_elsewhere(
             continue
         path = address(route, owner.merchant_path, payment_id)
         data = fields | {"email": owner.email, "password": PASSWORD, "amount": "1.00", "role": "viewer"}
-        upload = "branding" in path or path.endswith(("links/new", f"links/{NOBODYS_ID}"))
+        upload = "branding" in path or path.endswith(("links/new", "links/new/packages", f"links/{NOBODYS_ID}"))
         answer = await owner.web.post(path, data=data, headers=headers, files={"logo": b""} if upload else None)
         refused = {403, 404} if route in for_operators else {403}
         assert answer.status_code in refused, (route.path, answer.status_code)
