@@ -18,7 +18,7 @@ import pytest
 from playwright.async_api import Page
 from starlette.routing import Route
 from tests.e2e.conftest import serving
-from tests.e2e.looks import flaws
+from tests.e2e.looks import SIDEWAYS, flaws
 from tests.e2e.running import PATIENCE_MS, OpenPage, Running, fill_in
 from tests.lengths import long
 
@@ -73,6 +73,29 @@ async def walk(page: Page, running: Running, paths: Iterable[str]) -> list[str]:
         wrong += await flaws(page)
         wrong += [f"{path}: {one}" for one in complaints if "status of 4" not in one]
         complaints.clear()
+    return wrong
+
+
+async def glance(page: Page, running: Running, paths: Iterable[str], language: str) -> list[str]:
+    """What is wrong with pages in another language on the smallest screen: too wide, an error,
+    written in English or in the wrong direction.
+    """
+    wrong: list[str] = []
+    page.on("pageerror", lambda error: wrong.append(f"{page.url} in {language}: {error}"))
+    await page.goto(f"{running.address}/account/security")
+    choice = page.locator("select[name=language]")
+    await choice.select_option(language)
+    await choice.locator("xpath=ancestor::form").locator("button").last.click()
+    await page.locator(f"html[lang={language}]").wait_for()
+    await page.set_viewport_size({"width": 320, "height": 800})
+    direction = "rtl" if language == "ar" else "ltr"
+    for path in paths:
+        answer = await page.goto(running.address + path)
+        assert answer is not None
+        wrong += [f"{path} in {language}: {answer.status}"] if answer.status >= 500 else []
+        spoken = await page.locator("html").evaluate("one => [one.lang, one.dir]")
+        wrong += [f"{path} speaks {spoken} instead of {language}"] if spoken != [language, direction] else []
+        wrong += [f"{path} scrolls sideways in {language}"] if await page.evaluate(SIDEWAYS) else []
     return wrong
 
 
@@ -223,4 +246,20 @@ async def test_every_page_is_for_everybody(open_page: OpenPage, running: Running
     ids["checkout_id"] = await first_id(operator, running, paid, "checkouts")
     searches = [f"/operator/search?q={text}" for text in ("4242", "ada%40example.com", "nothing-is-called-so")]
     wrong += await walk(operator, running, [*addresses(operator_routes, [], ids), *searches])
+    assert not wrong, "\n".join(wrong)
+
+
+@long
+@pytest.mark.usefixtures("_second_account")
+async def test_every_page_fits_a_phone_in_other_languages(
+    open_page: OpenPage, running: Running, ids: dict[str, Any]
+) -> None:
+    owner, operator = await owners_page(open_page, running), await operators_page(open_page, running)
+    ids["account_id"] = await first_id(operator, running, "/operator/acquirers", "acquirers")
+    paid = f"/operator/merchants/{ids['merchant_id']}/payments/{ids['payment_id']}"
+    ids["checkout_id"] = await first_id(operator, running, paid, "checkouts")
+    wrong = []
+    for language in ("de", "ar", "ja"):
+        wrong += await glance(owner, running, addresses(account_routes, [*Permission, Access.person], ids), language)
+        wrong += await glance(operator, running, addresses(operator_routes, [], ids), language)
     assert not wrong, "\n".join(wrong)
