@@ -141,7 +141,7 @@ async def test_a_subscription_begins_on_their_page_and_is_charged_otherwise_late
     await to_replace(page, THEIRS)
     await page.get_by_role("button", name="Pay by card", exact=True).click()
     await page.wait_for_url("**/portal/*/card/result")
-    await expect(page.get_by_role("heading", level=1)).to_have_text("Your card is replaced")
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Your card is saved")
     asked = sorted(mollie.see()["payments"].items())[before:]
     assert [(one["sequenceType"], one["amount"]["value"]) for _, one in asked] == [("first", "0.00")]
 
