@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
+import io
 import re
 
 import pytest
+from PIL import Image
 from playwright.async_api import Locator, Page, expect
 from tests.e2e.looks import flaws
 from tests.e2e.test_account_getting_in import RED_DOT, SignUp, base, complaints, sign_up
@@ -15,8 +17,17 @@ __all__ = ["base", "complaints", "sign_up"]
 
 pytestmark = pytest.mark.browser
 
+
+def picture(width: int, height: int) -> bytes:
+    """A PNG picture, white all over."""
+    written = io.BytesIO()
+    Image.new("RGB", (width, height), "white").save(written, "PNG")
+    return written.getvalue()
+
+
 GREEN, RED = "rgb(10, 102, 64)", "rgb(194, 24, 91)"
 OURS = "rgb(23, 70, 162)"
+WIDE = {"name": "wide.png", "mimeType": "image/png", "buffer": picture(8, 2)}
 DOT = {"name": "dot.png", "mimeType": "image/png", "buffer": base64.b64decode(RED_DOT)}
 
 
@@ -78,3 +89,17 @@ async def test_without_scripts_the_pages_in_small_follow_what_is_saved(sign_up: 
     await expect(page.get_by_text("Saved.")).to_be_visible()
     await expect(page.locator(".mini [data-logo]:visible")).to_have_count(6)
     await expect(button(page, "mail.light")).to_have_css("background-color", GREEN)
+
+
+async def test_a_logo_for_dark_pages_is_seen_on_these_alone(sign_up: SignUp) -> None:
+    page = await branding_of(sign_up)
+    await page.locator("#f-logo").set_input_files(DOT)  # type: ignore[arg-type]
+    await page.locator("#f-dark_logo").set_input_files(WIDE)  # type: ignore[arg-type]
+    for ground, width in (("light", 1), ("dark", 8)):
+        drawn = page.locator(f".mini.{ground} [data-logo]:visible")
+        await expect(drawn).to_have_count(3)
+        await expect(drawn.first).to_have_js_property("naturalWidth", width)
+    await page.get_by_role("button", name="Save").click()
+    await expect(page.get_by_text("Saved.")).to_be_visible()
+    await expect(page.locator(".mini.dark [data-logo]").first).to_have_js_property("naturalWidth", 8)
+    await expect(page.locator(".mini.light [data-logo]").first).to_have_js_property("naturalWidth", 1)

@@ -79,3 +79,12 @@ async def test_a_theme_is_kept_without_a_script(owner: Visitor) -> None:
     assert 'data-bs-theme="dark"' in (await owner.see("/account/security")).text
     await owner.send("/account/security", "/account/theme", theme='"><script>')
     assert 'data-bs-theme="auto"' in (await owner.see("/account/security")).text
+
+
+@pytest.mark.parametrize("page", ["payments", "subscriptions", "pingbacks", "deliveries"])
+async def test_an_empty_list_of_live_data_says_what_it_waits_for(owner: Visitor, page: str) -> None:
+    why = "There are none until this merchant goes live"
+    assert why not in text_of(await owner.see(f"{owner.merchant_path}/{page}"))
+    await owner.send("/account/security", f"{owner.merchant_path}/mode", live="1")
+    await owner.see("/account/security")
+    assert why in text_of(await owner.see(f"{owner.merchant_path}/{page}"))
