@@ -28,6 +28,7 @@ from hypothesis import HealthCheck, is_hypothesis_test
 from hypothesis import settings as hypothesis_settings
 from psutil import virtual_memory
 from starlette.types import Receive, Scope, Send
+from tests import set_back
 from tests.databases import drop_database
 from tests.lengths import WHOLE
 from tests.standings import standings
@@ -260,8 +261,10 @@ def settings(usual_settings: Settings, database_url: str, tmp_path: Path) -> Set
 @pytest.fixture
 async def _back_to_the_present(database: Database) -> AsyncIterator[None]:
     """A test that told another time leaves no pingback from the future to those who look
-    for the newest.
+    for the newest; what an earlier test's bank was read up to says nothing of this one's.
     """
+    await set_back.banks_tell_again(database)
+    await set_back.banks_tell_of_refunds_again(database)
     yield
     await database.execute("update pingback set created_at = now(), due_at = now() where created_at > now()")
 
