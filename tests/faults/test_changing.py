@@ -21,8 +21,8 @@ from paydesk.domain.subscriptions.changing import cancel_later, pause
 
 MEMBERS = 60
 CHARGE = "before bank.charge_stored"
-CARRY_OUT = "before changing.change_subscription"
-POINTS = ("before changing.due_to_change", CARRY_OUT, "after changing.change_subscription")
+CARRY_OUT = "before changing.change_subscriptions"
+POINTS = ("before changing.due_to_change", CARRY_OUT, "after changing.change_subscriptions")
 
 
 async def leave_and_pause(club: Club, database: Database) -> tuple[set[int], set[int]]:

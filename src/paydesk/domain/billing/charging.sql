@@ -108,6 +108,10 @@ with timed as (
     select merchant_id, live, attempt_id, payment_id, 'processing', idempotency_key, acquirer, true, amount, currency,
            card_id, '', :not_after, shop_now, :lookup_at, number
       from keyed
+), fees as materialized (
+    select charged.merchant_id, charged.currency, f.*
+      from (select distinct merchant_id, currency from keyed) charged
+     cross join lateral fees_in(charged.merchant_id, charged.currency) f
 )
 select due.attempt_id, due.payment_id, due.merchant_order_id, due.amount, due.id as subscription_id,
        due.period_number, due.renewal, due.idempotency_key, due.number,
@@ -143,7 +147,7 @@ select due.attempt_id, due.payment_id, due.merchant_order_id, due.amount, due.id
   join customer u on u.merchant_id = due.merchant_id and u.live = due.live and u.id = due.customer_id
   join merchant m on m.id = due.merchant_id
   cross join deployment d
-  cross join lateral fees_in(due.merchant_id, due.currency) f;
+  join fees f on f.merchant_id = due.merchant_id and f.currency = due.currency;
 
 -- name: due_to_renew(merchant_ids, lives, shop_nows, most)
 -- The subscriptions that are due, oldest first of each side.

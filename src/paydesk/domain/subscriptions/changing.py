@@ -6,7 +6,7 @@ A change is never made while a charge is in flight: what it means depends on whe
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -19,7 +19,7 @@ from paydesk.core.money import minor_digits
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
-from paydesk.domain.alarms.setting_aside import ASIDE, one_by_one, set_aside
+from paydesk.domain.alarms.setting_aside import ASIDE, set_aside, together
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.pingbacks import waking
 from paydesk.domain.pingbacks.destinations import Account, body_format, destination
@@ -37,7 +37,7 @@ from paydesk.domain.subscriptions.lifecycle import (
     resumed,
 )
 from paydesk.domain.subscriptions.prorating import Proration, least_charge
-from paydesk.domain.subscriptions.rows import SubscriptionRow, as_rows, subscription_of
+from paydesk.domain.subscriptions.rows import SubscriptionRow, as_columns, subscription_of
 from paydesk.domain.subscriptions.subscription_object import subscription_object
 
 queries = load_statements(__package__ or "", "changing.sql")
@@ -78,6 +78,13 @@ class Step:
     event: str | None = None
     carried_out: Change | None = None
     proration: Proration | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Moved:
+    """A subscription whose step is written."""
+
+    id: int
 
 
 class _Due(SubscriptionRow, frozen=True):
@@ -257,7 +264,7 @@ async def change(
             return changed
         told = await find_told(database, shop)
         account = Account(told.account_url, told.test_pingback_url, told.went_live_at)
-        if await _write(database, row, step, account, told.pingback_format, now=now):
+        if await _write(database, [_as_row(row, step, account, told.pingback_format, now)]):
             return changed
     raise Busy("the subscription is changing all the time; try again")
 
@@ -298,25 +305,39 @@ async def carry_out_due(
     due = queries.due_to_change(
         database, real_now=real_now, at=at, most=most, merchant_id=merchant_id, aside_since=real_now - ASIDE
     )
-    worked = await one_by_one(await records_of(_Due, due), partial(_carry_out, database))
+    worked = await together(await records_of(_Due, due), partial(_carry_out, database))
     await set_aside(database, worked, _named, doing="its change is due, and can't be carried out")
-    return sum(worked.results)
+    return len(worked.results)
 
 
-async def _carry_out(database: Database, row: _Due) -> bool:
-    """What was due a while ago is done as of then: a pause was over, whenever that is seen."""
+async def _carry_out(database: Database, rows: Sequence[_Due]) -> list[_Moved]:
+    """What was due a while ago is done as of then: a pause was over, whenever that is seen.
+
+    Returns those that nobody else has changed since they were read.
+    """
+    steps = [
+        _as_row(
+            row,
+            _step_due(row),
+            Account(row.account_url, row.test_pingback_url, row.went_live_at),
+            row.pingback_format,
+            row.shop_now,
+        )
+        for row in rows
+    ]
+    return await _write(database, steps)
+
+
+def _step_due(row: _Due) -> Step:
     current = subscription_of(row)
     change = current.change
     assert change is not None, "what is due has a change"
     at = change.due_at or row.shop_now
     if current.paused:
-        step = _resuming(current, at)
-    elif change.package is not None:
-        step = Step(on_plan(current, change.package), ChangeState.DONE)
-    else:
-        step = Step(cancelled(current, by=cast(Canceller, change.by), at=at), ChangeState.DONE, CANCELLED_EVENT)
-    account = Account(row.account_url, row.test_pingback_url, row.went_live_at)
-    return await _write(database, row, step, account, row.pingback_format, now=row.shop_now)
+        return _resuming(current, at)
+    if change.package is not None:
+        return Step(on_plan(current, change.package), ChangeState.DONE)
+    return Step(cancelled(current, by=cast(Canceller, change.by), at=at), ChangeState.DONE, CANCELLED_EVENT)
 
 
 def _named(row: _Due) -> tuple[Shop, str]:
@@ -324,30 +345,38 @@ def _named(row: _Due) -> tuple[Shop, str]:
     return Shop(row.merchant_id, row.live), f"subscription {row.id}"
 
 
-async def _write(
-    database: Database, row: SubscriptionRow, step: Step, account: Account, pingback_format: str, *, now: datetime
-) -> bool:
-    """Write a step with its pingback, unless somebody else was faster, or it is being charged."""
+def _as_row(
+    row: SubscriptionRow, step: Step, account: Account, pingback_format: str, now: datetime
+) -> dict[str, object]:
+    """A step as `change_subscriptions` reads it; `now` is the shop's time, UTC."""
     version, event = step.version, step.event
     change = version.change or step.carried_out
-    moved = await queries.change_subscription(
-        database,
-        subscription=as_rows([version], [{}]),
-        closes_as=str(step.closes_as),
-        type=str(change.type) if change else None,
-        due_at=change.due_at if change else None,
-        asked_by=change.by if change else "",
-        since=change.since if change else None,
-        plan_id=change.package.version_id if change and change.package else None,
-        at_once=step.carried_out is not None,
-        proration=msgspec.json.encode(step.proration).decode() if step.proration else None,
-        charge_digits=minor_digits(version.package.terms.currency),
-        least_charge=least_charge(version.package.terms.currency),
-        event=event or "",
-        payload=subscription_envelope(event, subscription_object(version)) if event else None,
-        send_to=destination(row.pingback_url, account, live=version.live),
-        pingback_format=body_format(row.sign_version, pingback_format),
-        now=now,
-    )
+    currency = version.package.terms.currency
+    return {
+        "version": as_columns(version),
+        "closes_as": step.closes_as,
+        "type": change.type if change else None,
+        "due_at": change.due_at if change else None,
+        "asked_by": change.by if change else "",
+        "since": change.since if change else None,
+        "plan_id": change.package.version_id if change and change.package else None,
+        "at_once": step.carried_out is not None,
+        "proration": step.proration,
+        "charge_digits": minor_digits(currency),
+        "least_charge": least_charge(currency),
+        "event": event or "",
+        "payload": subscription_envelope(event, subscription_object(version)) if event else None,
+        "send_to": destination(row.pingback_url, account, live=version.live),
+        "pingback_format": body_format(row.sign_version, pingback_format),
+        "now": now,
+    }
+
+
+async def _write(database: Database, steps: Sequence[dict[str, object]]) -> list[_Moved]:
+    """Write steps with their pingbacks, each unless somebody else was faster, or it is being
+    charged; returns which are written.
+    """
+    asked = queries.change_subscriptions(database, steps=msgspec.json.encode(steps).decode())
+    moved = await records_of(_Moved, asked)
     waking.told()
-    return moved is not None
+    return moved

@@ -1,102 +1,113 @@
--- name: change_subscription(subscription, closes_as, type, due_at, asked_by, since, plan_id, at_once, proration, charge_digits, least_charge, event, payload, send_to, pingback_format, now)$
--- The version given is written if nobody else wrote one first and no charge is in flight, together with what becomes of
+-- name: change_subscriptions(steps)
+-- Each step's version is written if nobody else wrote one first and no charge is in flight, together with what becomes of
 -- the open change, a new one if it has one (type), and the pingback that tells of it. A new one that is carried out at
 -- once is never open, and holds from the next period on, which nobody may have tried to charge yet (a machine whose
 -- clock is ahead of ours could have). The number of a card that nothing is charged to any more is erased; one that goes
 -- on as another package counts there from now on. What a change comes to that is prorated goes into the balance, if nobody
 -- has given back more of the period's payment since. (The new change waits for the old one, since only one may be open.)
-with fresh as (
-    select * from jsonb_populate_recordset(null::subscription, :subscription::jsonb)
-), named as materialized (
-    select made.id as made_id, case when not :at_once::boolean then made.id end as change_id
-      from (select case when :type::text is not null then nextval('subscription_change_id_seq') end as id) made
+with step as materialized (
+    select r.*, f.merchant_id, f.live, f.id, f.revision, f.state, f.package_version_id, f.anchor, f.skipped, f.date_next,
+           f.date_end, f.date_cancelled, f.cancelled_by
+      from jsonb_to_recordset(:steps::jsonb)
+        as r (version jsonb, closes_as text, type text, due_at timestamptz, asked_by text, since timestamptz,
+              plan_id bigint, at_once boolean, proration jsonb, charge_digits integer, least_charge numeric, event text,
+              payload text, send_to text, pingback_format text, now timestamptz)
+     cross join lateral jsonb_populate_record(null::subscription, r.version) f
 ), was as materialized (
-    select s.merchant_id, s.live, s.id, s.package_version_id
-      from fresh f
-      join subscription s on s.merchant_id = f.merchant_id and s.live = f.live and s.id = f.id
-     where s.revision = f.revision - 1 and s.state in ('Trial', 'Active') and s.charging_attempt_id is null
-       and not (:at_once::boolean
+    select step.*, s.package_version_id as left_version_id,
+           case when step.type is not null then nextval('subscription_change_id_seq') end as made_id
+      from step
+      join subscription s on s.merchant_id = step.merchant_id and s.live = step.live and s.id = step.id
+     where s.revision = step.revision - 1 and s.state in ('Trial', 'Active') and s.charging_attempt_id is null
+       and not (step.at_once
                 and exists (select
                               from payment p
                              where p.merchant_id = s.merchant_id and p.live = s.live and p.subscription_id = s.id
                                and p.period_number = s.next_period))
-       and (:proration::jsonb is null
-            or can_be_prorated(s.merchant_id, s.live, s.id, s.next_period, (:proration::jsonb ->> 'given_back')::numeric))
+       and (step.proration is null
+            or can_be_prorated(s.merchant_id, s.live, s.id, s.next_period, (step.proration ->> 'given_back')::numeric))
+     order by s.merchant_id, s.live, s.id
        for update of s
 ), moved as (
     update subscription s
-       set state = f.state, package_version_id = f.package_version_id, anchor = f.anchor, skipped = f.skipped,
-           date_next = case when named.change_id is null then f.date_next end, date_end = f.date_end,
-           date_cancelled = f.date_cancelled, cancelled_by = f.cancelled_by, revision = f.revision,
-           change_id = named.change_id, balance = s.balance + coalesce((:proration::jsonb ->> 'amount')::numeric, 0),
-           charge_digits = case when :proration::jsonb is null then s.charge_digits else :charge_digits end,
-           least_charge = case when :proration::jsonb is null then s.least_charge else :least_charge::numeric end
-      from fresh f
-      join was on was.merchant_id = f.merchant_id and was.live = f.live and was.id = f.id
-     cross join named
-     where s.merchant_id = f.merchant_id and s.live = f.live and s.id = f.id and s.revision = f.revision - 1
- returning s.*
+       set state = w.state, package_version_id = w.package_version_id, anchor = w.anchor, skipped = w.skipped,
+           date_next = case when w.at_once or w.made_id is null then w.date_next end, date_end = w.date_end,
+           date_cancelled = w.date_cancelled, cancelled_by = w.cancelled_by, revision = w.revision,
+           change_id = case when not w.at_once then w.made_id end,
+           balance = s.balance + coalesce((w.proration ->> 'amount')::numeric, 0),
+           charge_digits = case when w.proration is null then s.charge_digits else w.charge_digits end,
+           least_charge = case when w.proration is null then s.least_charge else w.least_charge end
+      from was w
+     where s.merchant_id = w.merchant_id and s.live = w.live and s.id = w.id and s.revision = w.revision - 1
+ returning s.merchant_id, s.live, s.id, s.state, s.package_version_id, s.next_period, s.card_id, s.sign_version,
+           s.key_id, w.left_version_id, w.made_id, w.closes_as, w.type, w.due_at, w.asked_by, w.since, w.plan_id,
+           w.at_once, w.proration, w.event, w.payload, w.send_to, w.pingback_format, w.now
 ), closed as (
     update subscription_change c
-       set state = :closes_as, finished_at = :now,
-           period_number = case when c.type = 'change' and :closes_as = 'done' then s.next_period end
+       set state = s.closes_as, finished_at = s.now,
+           period_number = case when c.type = 'change' and s.closes_as = 'done' then s.next_period end
       from moved s
      where c.merchant_id = s.merchant_id and c.live = s.live and c.subscription_id = s.id and c.state = 'open'
  returning c.id
 ), opened as (
     insert into subscription_change (merchant_id, live, id, subscription_id, type, due_at, asked_by, since,
                                      package_version_id, created_at, state, finished_at, period_number)
-    select s.merchant_id, s.live, named.made_id, s.id, :type, :due_at, :asked_by, :since, :plan_id, :now,
-           case when :at_once::boolean then 'done' else 'open' end,
-           case when :at_once::boolean then :now::timestamptz end,
-           case when :at_once::boolean then s.next_period end
+    select s.merchant_id, s.live, s.made_id, s.id, s.type, s.due_at, s.asked_by, s.since, s.plan_id, s.now,
+           case when s.at_once then 'done' else 'open' end, case when s.at_once then s.now end,
+           case when s.at_once then s.next_period end
       from moved s
-     cross join named
      cross join (select count(*) from closed) before
-     where named.made_id is not null
+     where s.made_id is not null
 ), prorated as (
     insert into subscription_proration (merchant_id, live, subscription_id, change_id, period_number, began_at, ends_at,
                                         at, old_price, new_price, given_back, amount, begins)
-    select s.merchant_id, s.live, s.id, named.made_id, n.period_number, n.began_at, n.ends_at, n.at, n.old_price,
+    select s.merchant_id, s.live, s.id, s.made_id, n.period_number, n.began_at, n.ends_at, n.at, n.old_price,
            n.new_price, n.given_back, n.amount, n.begins
       from moved s
-     cross join named
-     cross join jsonb_to_record(:proration::jsonb)
+     cross join lateral jsonb_to_record(s.proration)
         as n (period_number integer, began_at timestamptz, ends_at timestamptz, at timestamptz, old_price numeric,
               new_price numeric, given_back numeric, amount numeric, begins boolean)
-     where :proration::jsonb is not null
+     where s.proration is not null
 ), passed_on as (
-    select s.merchant_id, s.live, v.id, v.package_id, case when v.id = s.package_version_id then 1 else -1 end as more
-      from moved s
-      join was on was.merchant_id = s.merchant_id and was.live = s.live and was.id = s.id
-       and was.package_version_id <> s.package_version_id
-      join package_version v on v.merchant_id = s.merchant_id and v.live = s.live
-       and v.id in (was.package_version_id, s.package_version_id)
+    select merchant_id, live, left_version_id as version_id, -1 as more
+      from moved
+     where left_version_id <> package_version_id
+     union all
+    select merchant_id, live, package_version_id, 1
+      from moved
+     where left_version_id <> package_version_id
+), by_version as materialized (
+    select v.merchant_id, v.live, v.id, v.package_id, o.more
+      from (select merchant_id, live, version_id, sum(more) as more
+              from passed_on
+             group by merchant_id, live, version_id) o
+      join package_version v on v.merchant_id = o.merchant_id and v.live = o.live and v.id = o.version_id
+     order by v.merchant_id, v.live, v.id
+       for update of v
 ), counted as (
     update package_version v
        set subscriptions_count = v.subscriptions_count + o.more
-      from passed_on o
+      from by_version o
      where v.merchant_id = o.merchant_id and v.live = o.live and v.id = o.id
 ), counted_together as (
     update subscription_package k
        set subscriptions_count = k.subscriptions_count + o.more
       from (select merchant_id, live, package_id, sum(more) as more
-              from passed_on
+              from by_version
              group by merchant_id, live, package_id) o
      where k.merchant_id = o.merchant_id and k.live = o.live and k.id = o.package_id and o.more <> 0
 ), told as (
     insert into pingback (merchant_id, live, event, subscription_id, url, sign_version, key_id, format, payload,
                           state, due_at, created_at)
-    select s.merchant_id, s.live, :event, s.id, :send_to::text, s.sign_version, s.key_id, :pingback_format,
-           :payload,
-           case when :event::text = any(m.muted_events) then 'muted'
-                when :send_to::text is null then 'waiting' else 'due' end, :now, :now
+    select s.merchant_id, s.live, s.event, s.id, s.send_to, s.sign_version, s.key_id, s.pingback_format, s.payload,
+           case when s.event = any(m.muted_events) then 'muted'
+                when s.send_to is null then 'waiting' else 'due' end, s.now, s.now
       from moved s
       join merchant m on m.id = s.merchant_id
-     where :payload::text is not null
+     where s.payload is not null
 ), card_forgotten as (
     update card c
-       set number_sealed = null, erased_at = :now
+       set number_sealed = null, erased_at = s.now
       from moved s
      where s.state not in ('Trial', 'Active') and c.merchant_id = s.merchant_id and c.live = s.live
        and c.id = s.card_id and c.number_sealed is not null

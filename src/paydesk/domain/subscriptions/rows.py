@@ -278,13 +278,11 @@ def as_rows(versions: Sequence[Subscription], details: Sequence[Mapping[str, obj
         # Straight from the dataclasses: what is no column of the table (the package, the e-mail) is
         # not read.
         return msgspec.json.encode(versions).decode()
-    rows = [
-        {
-            **{name: getattr(version, name) for name in _KEPT},
-            "state": str(version.state),
-            "package_version_id": version.package.version_id,
-            **more,
-        }
-        for version, more in zip(versions, details, strict=True)
-    ]
+    rows = [as_columns(version) | dict(more) for version, more in zip(versions, details, strict=True)]
     return msgspec.json.encode(rows).decode()
+
+
+def as_columns(version: Subscription) -> dict[str, object]:
+    """A version by its columns."""
+    values: dict[str, object] = {name: getattr(version, name) for name in _KEPT}
+    return values | {"state": str(version.state), "package_version_id": version.package.version_id}
