@@ -133,6 +133,7 @@ WRITERS: dict[str, str] = {
     "reserve_change": "ledger test_clock",  # written by a trigger; it goes with the test side
     "reserve_due": "ledger test_clock",  # goes with the test side
     "subscription_difference": "billing",  # goes with its subscription; what became of it a trigger writes
+    "subscription_item": "privacy subscriptions",  # goes with its subscription; erased with its customer
     "subscription_proration": "subscriptions",  # goes with its subscription
     "mrr_movement": "subscriptions",  # written by a trigger, and marked once it is folded
     # Another card ends the pause that a dunning plan began; it goes with the test side.

@@ -203,7 +203,7 @@ select 'subscription_change', c.merchant_id, c.id,
         or c.type = 'cancel' and c.state = 'done');
 
 -- name: balances_add_up(merchant_id)
--- What changes of plans came to that were prorated, and what renewals left or took since, is the balance; of each period
+-- What changes of plans came to that were prorated, one-off items, and what renewals left or took since, is the balance; of each period
 -- the renewal was for its price. A change that was prorated was carried out within the period. What was charged for one at
 -- once left the balance, once it was paid and only then; until that is known the subscription waits for it.
 with moved as (
@@ -211,6 +211,10 @@ with moved as (
       from (select merchant_id, subscription_id, amount
               from subscription_proration
              where :merchant_id::bigint is null or merchant_id = :merchant_id
+             union all
+            select merchant_id, subscription_id, amount
+              from subscription_item
+             where (:merchant_id::bigint is null or merchant_id = :merchant_id) and taken_back_at is null
              union all
             select merchant_id, subscription_id, into_balance
               from payment
@@ -223,7 +227,7 @@ with moved as (
      group by e.merchant_id, e.subscription_id
 )
 select 'subscription' as table_name, s.merchant_id, s.id,
-       format('has a balance of %s, but its changes and renewals come to %s', s.balance, coalesce(m.amount, 0)) as detail
+       format('has a balance of %s, but its changes, items and renewals come to %s', s.balance, coalesce(m.amount, 0)) as detail
   from subscription s
   left join moved m on m.merchant_id = s.merchant_id and m.subscription_id = s.id
  where (:merchant_id::bigint is null or s.merchant_id = :merchant_id)

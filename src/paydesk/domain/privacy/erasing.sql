@@ -122,6 +122,12 @@ update subscription
                            then substring(pingback_url from '^https?://[^/?#]+') || '/' else pingback_url end
  where merchant_id = :merchant_id and live = :live and id = any(:ids::bigint[]);
 
+-- name: erase_items(merchant_id, live, ids, patterns)!
+update subscription_item
+   set description = 'erased'
+ where merchant_id = :merchant_id and live = :live and subscription_id = any(:ids::bigint[])
+   and lower(description) like any(:patterns::text[]);
+
 -- name: erase_deliveries(merchant_id, live, ids)!
 update delivery
    set tracking_id = case when tracking_id = '' then '' else 'erased' end,

@@ -47,7 +47,11 @@ select to_jsonb(t) - '{portal_token,portal_token_hash,portal_seed}'::text[]
            || jsonb_build_object('changes', (select coalesce(jsonb_agg(to_jsonb(c) order by c.id), '[]')
                                                from subscription_change c
                                               where c.merchant_id = t.merchant_id and c.live = t.live
-                                                and c.subscription_id = t.id)) as row
+                                                and c.subscription_id = t.id),
+                                 'items', (select coalesce(jsonb_agg(to_jsonb(i) - 'request_key' order by i.id), '[]')
+                                             from subscription_item i
+                                            where i.merchant_id = t.merchant_id and i.live = t.live
+                                              and i.subscription_id = t.id)) as row
   from subscription t
  where t.merchant_id = :merchant_id and t.live = :live and t.id = any(:ids::bigint[]) order by t.id;
 

@@ -19,6 +19,7 @@ from paydesk.web.api.delivery_shapes import DELIVERY_ANSWERS
 from paydesk.web.api.refund_shapes import REFUND_ANSWERS
 from paydesk.web.api.shapes import ANSWERS
 from paydesk.web.api.subscription_change_shapes import CHANGE_ANSWERS
+from paydesk.web.api.subscription_items import ITEM_ANSWERS
 
 _SHAPES = (
     *ANSWERS,
@@ -28,6 +29,7 @@ _SHAPES = (
     *CHECKOUT_ANSWERS,
     *COUPON_ANSWERS,
     *CHANGE_ANSWERS,
+    *ITEM_ANSWERS,
     *BALANCE_ANSWERS,
 )
 

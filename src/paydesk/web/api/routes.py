@@ -16,6 +16,7 @@ from paydesk.web.api import (
     pingbacks,
     refunds,
     subscription_changes,
+    subscription_items,
     subscriptions,
     test_clock,
 )
@@ -25,6 +26,7 @@ for part in (
     checkouts,
     subscriptions,
     subscription_changes,
+    subscription_items,
     coupons,
     payments,
     refunds,

@@ -30,7 +30,7 @@ from paydesk.web.api.services import ApiServices, ByPrivateKey, Services
 from paydesk.web.api.subscription_change_shapes import OneChangedSubscription, changed_shape
 
 _AT = ("period_end", "now")
-_PREVIEW = {
+PREVIEW = {
     "type": "boolean",
     "default": False,
     "description": "Answer what would come of it, to the cent and the second, and change nothing.",
@@ -91,7 +91,7 @@ class _Asked:
     @property
     def preview(self) -> bool:
         """Whether nothing is to be changed."""
-        return _flag(self.fields.get("preview", False))
+        return flag(self.fields.get("preview", False))
 
     @property
     def named(self) -> dict[str, Any]:
@@ -104,7 +104,7 @@ Wish = Callable[[_Asked], Awaitable[Changed | ChangedAtOnce]]
 
 def _taking(**properties: Mapping[str, object]) -> dict[str, Any]:
     """How a route describes its body, which may be left out."""
-    schema = {"type": "object", "properties": {**properties, "preview": _PREVIEW}, "additionalProperties": False}
+    schema = {"type": "object", "properties": {**properties, "preview": PREVIEW}, "additionalProperties": False}
     kinds = ("application/json", "application/x-www-form-urlencoded")
     return {"requestBody": {"required": False, "content": {kind: {"schema": schema} for kind in kinds}}}
 
@@ -328,7 +328,7 @@ async def _resume(asked: _Asked) -> Changed:
     return await resume(asked.services.desk.database, asked.caller.shop, asked.subscription_id, **asked.named)
 
 
-def _flag(value: object) -> bool:
+def flag(value: object) -> bool:
     """A yes or no, as JSON or a form writes it. Raises: Malformed."""
     known = {"true": True, "1": True, "false": False, "0": False}
     text = str(value).lower() if isinstance(value, bool | int | str) else ""
