@@ -141,6 +141,45 @@ class Subscriptions:
         """
         return self._change(subscription_id, "resume", {}, preview, idempotency_key)
 
+    def add_item(
+        self,
+        subscription_id: int | str,
+        amount: str | Decimal,
+        description: str,
+        *,
+        preview: bool = False,
+        idempotency_key: str | None = None,
+    ) -> dict[str, Any]:
+        """Have the next charge of a subscription take an amount besides its price, once.
+
+        It is for a set-up, an extra, or what was used. Nothing is charged before, and until then
+        `take_back_item` undoes it.
+
+        Args: amount is in main units of the subscription's currency, description what the customer
+            reads; they must have agreed to such charges.
+        Returns: the `item`, `preview`, `next_charge_at`, `next_charge_amount` and `balance`.
+        Raises: ApiError, with status 409 while it is charged, and if no charge comes any more; and
+            as `cancel` does.
+        """
+        fields = {"amount": str(amount), "description": description}
+        return self._change(subscription_id, "items", fields, preview, idempotency_key)
+
+    def take_back_item(
+        self,
+        subscription_id: int | str,
+        item_id: int | str,
+        *,
+        preview: bool = False,
+        idempotency_key: str | None = None,
+    ) -> dict[str, Any]:
+        """Have an item not be charged after all that no charge was tried with.
+
+        Returns: as `add_item`.
+        Raises: ApiError, with status 409 once a charge was tried with it; and as `cancel` does.
+        """
+        wish = f"items/{quote(str(item_id), safe='')}/take_back"
+        return self._change(subscription_id, wish, {}, preview, idempotency_key)
+
     def _change(
         self, subscription_id: int | str, wish: str, fields: Mapping[str, str | int], preview: bool, key: str | None
     ) -> dict[str, Any]:

@@ -80,6 +80,9 @@ WORDS: dict[str, str] = {
     "subscription pause": "{subscription}",
     "subscription resume": "{subscription}",
     "subscription undo": "{subscription}",
+    "subscription add-item": "{subscription} 5.00 Set-up",
+    "subscription items": "{subscription}",
+    "subscription take-back": "{subscription} 9007199254740991",
     "subscription cancel": "{subscription}",
     "coupon list": "{merchant}",
     "coupon add": "{merchant} SPRING --percent 10",
@@ -111,7 +114,9 @@ WORDS: dict[str, str] = {
 """Each command that knows --json, with words that it can work on."""
 
 SOME = [
-    name for place, name in enumerate(WORDS) if place % 5 == 0 or name in ("undo", "chargeback open", "chargeback win")
+    name
+    for place, name in enumerate(WORDS)
+    if place % 5 == 0 or name in ("undo", "hold accept", "chargeback open", "chargeback win")
 ]
 """What the short form looks at: one of every five, one that is refused,
 and what others need the id of.
@@ -123,7 +128,7 @@ REFUSED = {
     "alarm accept", "alarm settle", "chargeback lose", "chargeback reckon", "undo", "mail resend", "merchant go-live",
     "merchant guard lift",
     "payout account", "payout record", "pingback resend", "proceeds correct", "profile accept", "profile refuse",
-    "coupon switch-off", "package move", "package take-back",
+    "coupon switch-off", "package move", "package take-back", "subscription take-back",
 }  # fmt: skip
 """Those that find nothing to do here: then stdout is empty."""
 

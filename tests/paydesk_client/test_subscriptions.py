@@ -90,6 +90,15 @@ class TestTheRealService:
             assert raised.value.status == 404
         assert await asyncio.to_thread(lambda: "there is no subscription" in str(_error(gateway, 2**52)))
 
+    async def test_something_is_charged_once_and_taken_back(
+        self, service: str, merchant: Merchant, subscription_id: int
+    ) -> None:
+        subscriptions = Gateway(merchant.public_key, merchant.private_key, service, is_test=True).subscriptions()
+        added = await asyncio.to_thread(subscriptions.add_item, subscription_id, Decimal("5.00"), "Set-up")
+        assert (added["item"]["status"], added["next_charge_amount"]) == ("waiting", "15.00")
+        back = await asyncio.to_thread(subscriptions.take_back_item, subscription_id, added["item"]["id"])
+        assert (back["item"]["status"], back["next_charge_amount"]) == ("taken_back", "10.00")
+
     async def test_a_wrong_key_is_told_and_not_shown(self, service: str, merchant: Merchant) -> None:
         error = await asyncio.to_thread(_error, Gateway(merchant.public_key, KEY, service), 1)
         assert error.status == 401

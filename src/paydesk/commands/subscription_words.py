@@ -9,6 +9,7 @@ from paydesk.core.money import written
 from paydesk.domain.billing.charging_differences import Difference
 from paydesk.domain.subscriptions.changes import NO_CARD, ChangeType
 from paydesk.domain.subscriptions.changing import Changed
+from paydesk.domain.subscriptions.items import Item
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.subscription_object import price_text
 from paydesk.domain.subscriptions.subscription_terms import Terms
@@ -58,6 +59,20 @@ def said_of(subscription: Subscription) -> str:
     if change.due_at is None:
         return f"{named} is paused until it is resumed"
     return f"{named} is paused until {shown(change.due_at)}, and next charged {shown(subscription.charged_next_at)}"
+
+
+def item_facts(item: Item, currency: str) -> dict[str, object]:
+    """A one-off item for scripts."""
+    return {
+        "id": item.id,
+        "amount": price_text(item.amount, currency),
+        "currency": currency,
+        "description": item.description,
+        "status": str(item.state),
+        "payment_id": item.payment_id,
+        "created_at": item.created_at,
+        "taken_back_at": item.taken_back_at,
+    }
 
 
 def price_of(terms: Terms) -> str:

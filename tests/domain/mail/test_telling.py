@@ -8,6 +8,7 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 from tests import breaking, set_back, shopfront
@@ -28,6 +29,7 @@ from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.refunding import refund
 from paydesk.domain.subscriptions.changing_plans import Plan
 from paydesk.domain.subscriptions.ending import cancel
+from paydesk.domain.subscriptions.items import WantedItem, add_item
 
 CARD, FAILS_LATER, DECLINED = "4242424242424242", "4000000000000341", "4000000000000002"
 
@@ -110,6 +112,19 @@ async def test_a_subscription_tells_its_start_its_renewals_and_its_end(subscribe
     link = await newest_portal(database, shop.merchant_id)
     assert [mail["facts"]["portal"] for mail in mails] == [{"id": subscription.id, "seed": link.seed}] * 3
     assert [mail["facts"]["portal_token"] for mail in mails] == [None] * 3, "the link rests nowhere"
+
+
+async def test_a_receipt_says_what_was_charged_once_besides_the_price(subscriber: Till, shop: Shop) -> None:
+    database = subscriber.desk.database
+    subscription = await subscriber.subscribe()
+    wanted = WantedItem(Decimal("5.00"), "Set-up")
+    await add_item(database, shop, subscription.id, wanted, by="api", now=subscription.date_start)
+    await subscriber.charge_due(subscription)
+    await tell(database)
+    facts = {mail["kind"]: mail["facts"] for mail in await told(database, shop)}
+    assert facts["renewal_receipt"]["items"] == [{"amount": "5", "description": "Set-up"}]
+    assert facts["renewal_receipt"]["amount"] == "15"
+    assert facts["subscription_started"]["items"] is None
 
 
 async def test_a_failing_renewal_is_told_once_for_its_period_and_the_stop_once(subscriber: Till, shop: Shop) -> None:

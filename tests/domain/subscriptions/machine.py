@@ -24,6 +24,7 @@ from paydesk.domain.merchants.merchant import change_merchant
 from paydesk.domain.subscriptions.changing import cancel_later, carry_out_due, pause, resume, undo
 from paydesk.domain.subscriptions.changing_plans import Plan, Prorating, change_plan
 from paydesk.domain.subscriptions.ending import cancel, expire_due
+from paydesk.domain.subscriptions.items import WantedItem, add_item, list_items, take_back_item
 from paydesk.domain.subscriptions.lifecycle import Subscription
 
 
@@ -205,6 +206,20 @@ class World:
                     await pause(*named, until=self.now + timedelta(days=20), by="api", now=self.now)
                 case "resume":
                     await resume(*named, now=self.now)
+
+    async def add_item(self, number: int, amount: str) -> None:
+        """The merchant has the next charge take something besides; where none comes that is
+        refused.
+        """
+        wanted = WantedItem(Decimal(amount), "Extra")
+        with suppress(Conflict):
+            await add_item(*self._named(number), wanted, by="api", now=self.now)
+
+    async def take_back(self, number: int) -> None:
+        """The merchant takes the newest item back, if it still can be."""
+        for item in (await list_items(*self._named(number)))[:1]:
+            with suppress(Conflict):
+                await take_back_item(*self._named(number), item.id, now=self.now)
 
     async def change(self, how: str, number: int, other: str) -> None:
         """Somebody wants another price, number or rhythm, and what can't be is refused."""

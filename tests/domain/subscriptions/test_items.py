@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -73,6 +74,24 @@ async def test_it_comes_with_the_next_charge_and_with_no_other(subscriber: Till,
     assert await subscriber.problems() == []
 
 
+EXAMPLES = (Path(__file__).parents[3] / "docs" / "integrate.md").read_text().split("| item | next charges |")[1]
+
+
+@pytest.mark.parametrize("row", EXAMPLES.split("\n\n")[0].splitlines()[2:])
+async def test_the_examples_of_the_docs_are_charged_so(subscriber: Till, row: str) -> None:
+    begun_on, price, added_on, item, later = [cell.strip() for cell in row.strip("|").split("|")]
+    day = {f"{at:%-d %B}": at for at in (datetime(2027, 1, 1, tzinfo=UTC) + n * DAY for n in range(365))}
+    begun = await subscriber.subscribe(replace(MONTHLY, price=Decimal(price)), now=day[begun_on])
+    await added(subscriber, begun, WantedItem(Decimal(item), "Extra"), now=day[added_on])
+    current = await subscriber.now(begun)
+    for said in later.split(", "):
+        amount, _, on = said.partition(" on ")
+        assert f"{due(current):%-d %B}" == on
+        current = await renewed(subscriber, current)
+        assert (await subscriber.payments())[-1]["amount"] == Decimal(amount)
+    assert await subscriber.problems() == []
+
+
 async def test_taken_back_before_it_is_never_charged(subscriber: Till, charges: Charges) -> None:
     begun = await subscriber.subscribe()
     first, second = await added(subscriber, begun), await added(subscriber, begun, WantedItem(Decimal(2), "Sticker"))
@@ -118,7 +137,7 @@ async def test_while_a_charge_fails_it_waits_for_the_one_after(subscriber: Till,
     assert [row["amount"] for row in await subscriber.payments()] == [Decimal(10), Decimal(10)]
     assert await states(subscriber, begun) == [("Set-up", ItemState.WAITING)]
     back = await taken_back(subscriber, begun, number(done))
-    assert (back.moved, back.balance) == (True, 0)
+    assert (back.moved, back.balance) == (True, Decimal(0))
     assert await subscriber.problems() == []
 
 

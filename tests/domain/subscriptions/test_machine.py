@@ -42,6 +42,7 @@ from paydesk.domain.merchants.merchant import create_merchant, shop_of
 from paydesk.domain.payments import movements
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.intents import Movement, MovementRow, movement_of
+from paydesk.domain.subscriptions import items
 from paydesk.domain.subscriptions.balances import find_balance
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.prorating import Proration
@@ -83,6 +84,8 @@ steps = st.one_of(
     st.tuples(st.just("give back"), st.integers(0, 3), st.sampled_from((None, "0.25", "0.5")), losses),
     st.tuples(st.just("charge back"), st.integers(0, 3), st.booleans()),
     st.just(("replace card",)),
+    st.tuples(st.just("add item"), number, st.sampled_from(("0.01", "2.50", "40.00"))),
+    st.tuples(st.just("take back"), number),
     st.tuples(st.just("cancel"), number),
     *(wish, wish, change, change),
     st.tuples(
@@ -163,8 +166,9 @@ async def assert_given_back(world: World) -> None:
 
 
 async def assert_worth(world: World, subscription: Subscription) -> None:
-    """What was charged, with the balance, is the time-weighted price of all periods, exactly;
-    until the first change of plan each is for what the coupon left.
+    """What was charged, with the balance, is the time-weighted price of all periods, exactly,
+    with the items that were not taken back, each once; until the first change of plan each period
+    is for what the coupon left.
     """
     database, of = world.subscriber.database, (world.subscriber.shop.merchant_id, subscription.id)
     periods = await database.fetch(
@@ -185,8 +189,13 @@ async def assert_worth(world: World, subscription: Subscription) -> None:
         worth_of(one["price"], [each for each in changes if each["period_number"] == one["period_number"]])
         for one in periods
     )
+    extra = await database.fetchval(
+        "select coalesce(sum(amount), 0) from subscription_item"
+        " where merchant_id = $1 and subscription_id = $2 and taken_back_at is null",
+        *of,
+    )
     charged = sum(one["amount"] for one in periods) + at_once
-    assert charged + await find_balance(database, world.subscriber.shop, subscription.id) == worth
+    assert charged + await find_balance(database, world.subscriber.shop, subscription.id) == worth + extra
     changed_from = await database.fetchval(
         "select min(period_number) from subscription_change"
         " where merchant_id = $1 and subscription_id = $2 and type = 'change' and state = 'done'",
@@ -332,6 +341,11 @@ BUGS: Mapping[str, tuple[Plant, Terms, tuple[tuple[Any, ...], ...]]] = {
         another_way(movements, "movement_of", under_another_key),
         MONTHLY,
         (("charge",), ("give back", 0, None, "answer")),
+    ),
+    "charges what was taken back": (
+        misspelt(items.queries, "take_back_item", "balance = s.balance - was.amount", "balance = s.balance"),
+        MONTHLY,
+        (("add item", 0, "2.50"), ("take back", 0), ("charge",)),
     ),
     "passes a chargeback by": (another_way(reading_acquirers, "record_dispute", books_nothing), MONTHLY, CHARGED_BACK),
     "goes on after a chargeback": (

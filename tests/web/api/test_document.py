@@ -31,6 +31,9 @@ CALLS = {
         ("post", f"/api/v1/subscriptions/{{subscription_id}}/{wish}")
         for wish in ("change", "cancel", "undo", "pause", "resume")
     ),
+    ("get", "/api/v1/subscriptions/{subscription_id}/items"),
+    ("post", "/api/v1/subscriptions/{subscription_id}/items"),
+    ("post", "/api/v1/subscriptions/{subscription_id}/items/{item_id}/take_back"),
     ("post", "/api/v1/test_clock"),
     ("get", "/api/v1/balance"),
     ("get", "/api/v1/ledger"),

@@ -46,7 +46,7 @@ ENOUGH = 10**9
 CHECKS = [content_type_conformance, response_headers_conformance, response_schema_conformance]
 METHODS = {"get", "post", "put", "patch", "delete", "options", "trace"}
 ANY_ID = dict.fromkeys(
-    ("payment_id", "subscription_id", "pingback_id", "chargeback_id", "checkout_id", "coupon_id"), "1"
+    ("payment_id", "subscription_id", "pingback_id", "chargeback_id", "checkout_id", "coupon_id", "item_id"), "1"
 )
 FORM_TYPE = "application/x-www-form-urlencoded"
 

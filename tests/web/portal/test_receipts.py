@@ -12,6 +12,7 @@ from tests.shopfront import offer_link
 
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.merchant import Merchant
+from paydesk.domain.subscriptions.items import WantedItem, add_item
 
 
 async def test_each_payment_that_was_made_has_a_receipt(failing: Any, merchant: Merchant) -> None:
@@ -26,6 +27,23 @@ async def test_a_receipt_says_what_was_given_back(subscriber: Any, database: Dat
     await breaking.say(database, "payment", {"merchant_id": merchant.id}, state="partially_refunded", refunded="3.0000")
     (receipt,) = re.findall(rf'href="{subscriber.path}(/receipt/\d+)"', await subscriber.page())
     assert re.search(r"Given back</dt><dd><bdi>3\.00\u00a0USD", await subscriber.page(below=receipt))
+
+
+async def test_an_item_is_shown_before_its_charge_and_in_its_receipt(subscriber: Any) -> None:
+    now = (await subscriber.now()).date_start
+    wanted = WantedItem(Decimal("5.00"), "Set-up")
+    await add_item(subscriber.desk.database, subscriber.shop, subscriber.id, wanted, by="api", now=now)
+    page = await subscriber.page()
+    assert "Once, with the next charge" in page
+    assert re.search(r"<bdi>Set-up</bdi>, <bdi>5\.00\u00a0USD", page)
+    assert re.search(r"15\.00\u00a0USD on", page)
+    await subscriber.charge()
+    page = await subscriber.page()
+    assert "Set-up" not in page
+    newest = re.findall(rf'href="{subscriber.path}(/receipt/\d+)"', page)[0]
+    receipt = await subscriber.page(below=newest)
+    assert re.search(r"Set-up</dt><dd><bdi>5\.00\u00a0USD", receipt)
+    assert "15.00\u00a0USD" in receipt
 
 
 async def test_there_is_no_receipt_for_what_is_no_payment_of_this_subscription(subscriber: Any, subscribe: Any) -> None:

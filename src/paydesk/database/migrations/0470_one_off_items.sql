@@ -1,4 +1,5 @@
 -- oldest code: 150
+-- locks: subscription, subscription_difference
 -- What a subscription's next charge has besides its price, once: a row of its own, and its amount in the balance, which code
 -- of before charges as any other. Whoever charges the balance before that, for a change of plan at once, has charged the
 -- items in it.

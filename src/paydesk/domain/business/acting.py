@@ -27,10 +27,14 @@ from paydesk.domain.payments.refunding import Refund, refund
 from paydesk.domain.subscriptions.changes import ChangeType
 from paydesk.domain.subscriptions.changing import Changed
 from paydesk.domain.subscriptions.ending import cancel
+from paydesk.domain.subscriptions.items import ItemDone
 from paydesk.domain.subscriptions.lifecycle import Subscription
 
 Wish = Callable[..., Awaitable[Changed]]
 """What is wanted of a subscription: a function of `subscriptions.changing`."""
+
+ItemWish = Callable[..., Awaitable[ItemDone]]
+"""What is wanted of a subscription's items: a function of `subscriptions.items`."""
 
 REFUND_LIMIT = Decimal(500)
 """Giving back more than this of one payment needs the password again;
@@ -112,6 +116,28 @@ async def change_subscription(
         action = Action.subscription_changed
         await record(database, session.actor, action, now=now, shop=shop, subject=subject, details=details)
     return changed
+
+
+async def change_items(
+    database: Database,
+    session: Session,
+    subscription_id: int,
+    wish: ItemWish,
+    *,
+    shop_now: datetime,
+    now: datetime,
+) -> ItemDone:
+    """Add a one-off item to a subscription's next charge, or take one back. Moves no money.
+
+    Raises: Forbidden; NotFound, Conflict, Busy as the functions of `items` do.
+    """
+    shop = require(session, Permission.cancel_subscription)
+    done = await wish(database, shop, subscription_id, now=shop_now)
+    if done.moved and done.item is not None:
+        details = {"item": done.item.description, "amount": str(done.item.amount), "status": str(done.item.state)}
+        action, subject = Action.subscription_changed, f"subscription {subscription_id}"
+        await record(database, session.actor, action, now=now, shop=shop, subject=subject, details=details)
+    return done
 
 
 async def charge_difference(desk: Desk, session: Session, wish: AtOnce, *, now: datetime) -> ChangedAtOnce:

@@ -116,7 +116,15 @@ with place as materialized (
                'description', coalesce(c.description, s.package_name, i.description, ''), 'brand', d.brand, 'last4', d.last4,
                'name', concat_ws(' ', nullif(u.first_name, ''), nullif(u.last_name, '')),
                'package', s.package_name, 'terms_agreed', s.terms_agreed, 'date_next', s.date_next,
-               'portal_token', s.portal_token, 'portal', s.portal, 'shopper', k.shopper, 'without_card', s.without_card),
+               'portal_token', s.portal_token, 'portal', s.portal, 'shopper', k.shopper, 'without_card', s.without_card,
+               'items', case when p.renewal
+                             then (select jsonb_agg(jsonb_build_object(
+                                              'description', o.description, 'amount', trim_scale(o.amount)::text)
+                                          order by o.id)
+                                     from subscription_item o
+                                    where o.merchant_id = p.merchant_id and o.live = p.live
+                                      and o.subscription_id = p.subscription_id and o.period_number = p.period_number
+                                      and o.taken_back_at is null and o.charged_attempt_id is null) end),
            'receipt ' || p.id, :real_now, :real_now
       from event e
      cross join lateral (

@@ -213,7 +213,13 @@ async def _erase_side(connection: Connection, found: Found, now: datetime) -> di
         "pages": await queries.erase_pages(connection, **side, ids=found.attempts),
         "card_changes": await queries.erase_changes(connection, **side, ids=found.changes),
         "subscriptions": await queries.erase_subscriptions(connection, **side, ids=found.subscriptions, **patterns),
-        "subscription_items": await queries.erase_items(connection, **side, ids=found.subscriptions, **patterns),
+        "subscription_items": await queries.erase_items(
+            connection,
+            merchant_id=found.shop.merchant_id,
+            live=found.shop.live,
+            ids=found.subscriptions,
+            patterns=found.patterns,
+        ),
         "deliveries": await queries.erase_deliveries(connection, **side, ids=found.deliveries),
         "chargebacks": await queries.erase_chargebacks(connection, **side, ids=found.chargebacks),
         "evidence_files": await queries.erase_evidence_files(

@@ -152,7 +152,7 @@ async def add_item(
             return ItemDone(current, balance + wanted.amount, None, moved=False)
         currency = current.package.terms.currency
         try:
-            added = await queries.add_item(
+            added_id = await queries.add_item(
                 database,
                 merchant_id=shop.merchant_id,
                 live=shop.live,
@@ -168,8 +168,8 @@ async def add_item(
             )
         except asyncpg.UniqueViolationError:
             continue
-        if added is not None:
-            return await _done(database, shop, subscription_id, added["id"])
+        if added_id is not None:
+            return await _done(database, shop, subscription_id, added_id)
     raise Busy("the subscription is changing all the time; try again")
 
 
@@ -199,28 +199,52 @@ async def take_back_item(
             )
         if preview:
             return ItemDone(current, balance - item.amount, item, moved=False)
-        named = {"merchant_id": shop.merchant_id, "live": shop.live, "subscription_id": subscription_id}
-        if await queries.take_back_item(database, **named, revision=current.revision, id=item_id, now=now):
+        moved = await queries.take_back_item(
+            database,
+            merchant_id=shop.merchant_id,
+            live=shop.live,
+            subscription_id=subscription_id,
+            revision=current.revision,
+            id=item_id,
+            now=now,
+        )
+        if moved is not None:
             return await _done(database, shop, subscription_id, item_id)
     raise Busy("the subscription is changing all the time; try again")
 
 
 async def list_items(database: Database, shop: Shop, subscription_id: int, *, most: int = MOST_SHOWN) -> list[Item]:
     """A subscription's items, newest first. Moves no money."""
-    return await _items(database, shop, most, subscription_id=subscription_id)
+    return await _items(database, shop, subscription_id, most=most)
 
 
 async def find_item(database: Database, shop: Shop, subscription_id: int, item_id: int) -> Item:
     """An item of a subscription. Moves no money. Raises: NotFound."""
-    found = await _items(database, shop, 1, subscription_id=subscription_id, id=item_id)
+    found = await _items(database, shop, subscription_id, item_id=item_id)
     if not found:
         raise NotFound(f"subscription {subscription_id} has no item {item_id}")
     return found[0]
 
 
-async def _items(database: Database, shop: Shop, most: int, **of: object) -> list[Item]:
-    asked = {"subscription_id": None, "id": None, "request_key": None} | of
-    rows = queries.list_items(database, merchant_id=shop.merchant_id, live=shop.live, **asked, most=most)
+async def _items(
+    database: Database,
+    shop: Shop,
+    subscription_id: int | None = None,
+    *,
+    item_id: int | None = None,
+    request_key: str | None = None,
+    most: int = 1,
+) -> list[Item]:
+    """The items of a subscription, or the one under a caller's key, newest first."""
+    rows = queries.list_items(
+        database,
+        merchant_id=shop.merchant_id,
+        live=shop.live,
+        subscription_id=subscription_id,
+        id=item_id,
+        request_key=request_key,
+        most=most,
+    )
     return await records_of(Item, rows)
 
 
@@ -228,7 +252,7 @@ async def _by_key(
     database: Database, shop: Shop, subscription_id: int, wanted: WantedItem, request_key: str | None
 ) -> ItemDone | None:
     """What became of the item under a caller's key. Raises: Conflict if it was another one."""
-    found = [] if request_key is None else await _items(database, shop, 1, request_key=request_key)
+    found = [] if request_key is None else await _items(database, shop, request_key=request_key)
     if not found:
         return None
     (item,) = found
@@ -248,9 +272,15 @@ async def _done(database: Database, shop: Shop, subscription_id: int, item_id: i
 
 async def _require_room(database: Database, shop: Shop, subscription_id: int) -> None:
     """Raises: Conflict if as many items wait as may."""
-    newest = await _items(database, shop, MOST_WAITING, subscription_id=subscription_id)
+    newest = await _items(database, shop, subscription_id, most=MOST_WAITING)
     if len(newest) == MOST_WAITING and all(item.state is ItemState.WAITING for item in newest):
         raise Conflict(f"{MOST_WAITING} items of subscription {subscription_id} wait already; put them together")
+
+
+def takes_items(current: Subscription) -> bool:
+    """Whether a charge comes, as far as is known, that an item can come with."""
+    to_come = current.charged_next_at is not None or current.paused or current.failures > 0
+    return current.running and current.has_card and to_come
 
 
 def _require_charge_to_come(current: Subscription) -> None:
@@ -258,5 +288,5 @@ def _require_charge_to_come(current: Subscription) -> None:
     require_running(current)
     if not current.has_card:
         raise Conflict(f"subscription {current.id} has no card yet; nothing is charged before its customer gives one")
-    if current.charged_next_at is None and not current.paused and not current.failures:
+    if not takes_items(current):
         raise Conflict(f"subscription {current.id} is not charged any more, so nothing can come with its next charge")

@@ -1,4 +1,4 @@
--- name: add_item(merchant_id, live, subscription_id, revision, request_key, amount, description, asked_by, charge_digits, least_charge, now)^
+-- name: add_item(merchant_id, live, subscription_id, revision, request_key, amount, description, asked_by, charge_digits, least_charge, now)$
 -- An item and its amount in the balance stand or fall together, for the subscription as it was read and while no charge is
 -- in flight. It comes with the charge of the next period, or, if that was tried already, of the one after it.
 with was as materialized (
@@ -23,7 +23,7 @@ insert into subscription_item (merchant_id, live, subscription_id, request_key, 
                                asked_by, created_at)
 select moved.merchant_id, moved.live, moved.id, :request_key, moved.period_number, :amount, :description, :asked_by, :now
   from moved
-returning id, period_number;
+returning id;
 
 -- name: take_back_item(merchant_id, live, subscription_id, revision, id, now)$
 -- An item that no charge has been tried with leaves the balance.

@@ -27,9 +27,10 @@ from paydesk.domain.business.subscriptions_for_team import (
     search_subscriptions,
 )
 from paydesk.domain.subscriptions.balances import find_balance
+from paydesk.domain.subscriptions.items import list_items, takes_items
 from paydesk.domain.subscriptions.moving import list_moves
 from paydesk.domain.subscriptions.states import SubscriptionState
-from paydesk.web.account import subscription_words
+from paydesk.web.account import subscription_items, subscription_words
 from paydesk.web.account.face import FACE
 from paydesk.web.account.subscription_story import future_of, past_of
 from paydesk.web.console import payment_words
@@ -123,6 +124,9 @@ async def show_subscription(visit: Visit) -> Response:
         terms=seen.subscription.package.terms,
         ahead=ahead,
         older=past.older,
+        items=await list_items(visit.database, visit.shop, seen.subscription.id),
+        item_states=subscription_items.STATES,
+        takes_items=takes_items(seen.subscription),
         differences=await list_differences(visit.database, visit.shop, seen.subscription.id),
         payment_states=payment_words.PAYMENT_STATES,
         instrument=payment_words.instrument_words(seen.brand, seen.last4),

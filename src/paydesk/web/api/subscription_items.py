@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from decimal import Decimal
+from functools import partial
 from typing import Annotated
 
 import msgspec
@@ -122,9 +123,10 @@ def _taking(required: list[str], **properties: object) -> dict[str, object]:
 async def post_item(
     request: Request, caller: ByPrivateKey, services: Services, once: ByIdempotencyKey, subscription_id: _Id
 ) -> Response:
-    """Have the next charge of a subscription take an amount besides its price, once: a set-up, an
-    extra, what was used. Its customer reads the description on their page and in the receipt, and
-    must have agreed to such charges.
+    """Have the next charge of a subscription take an amount besides its price, once.
+
+    It is for a set-up, an extra, or what was used. Its customer reads the description on their page
+    and in the receipt, and must have agreed to such charges.
 
     Nothing is charged before. Until that charge is tried the item can be taken back; while a charge
     is failing it comes with the one after. A credit in the balance covers it like a price, no
@@ -136,8 +138,8 @@ async def post_item(
     async def add(fields: dict[str, object], known: int, key: str | None) -> ItemDone:
         seen = await find_subscription_for_api(services.desk.database, caller.shop, known)
         wanted = _wanted(fields, seen.subscription.package.terms.currency)
-        how = {"by": "api", "now": caller.now, "request_key": key, "preview": _preview(fields)}
-        return await add_item(services.desk.database, caller.shop, known, wanted, **how)
+        act = partial(add_item, services.desk.database, caller.shop, known, wanted, by="api", request_key=key)
+        return await act(now=caller.now, preview=_preview(fields))
 
     return await _once(once, request, caller, services, subscription_id, add, *_FIELDS)
 
@@ -179,8 +181,8 @@ async def post_take_back(
     """
 
     async def take_back(fields: dict[str, object], known: int, _key: str | None) -> ItemDone:
-        how = {"now": caller.now, "preview": _preview(fields)}
-        return await take_back_item(services.desk.database, caller.shop, known, known_id(item_id, "item"), **how)
+        act = partial(take_back_item, services.desk.database, caller.shop, known, known_id(item_id, "item"))
+        return await act(now=caller.now, preview=_preview(fields))
 
     return await _once(once, request, caller, services, subscription_id, take_back)
 
@@ -211,8 +213,8 @@ def _preview(fields: dict[str, object]) -> bool:
 
 def _wanted(fields: dict[str, object], currency: str) -> WantedItem:
     """The item that is asked for. Raises: Malformed, naming the field."""
-    given = {name: _text(fields.get(name), name) for name in _FIELDS}
-    return WantedItem(parse_amount(given["amount"], currency), read_description(given))
+    amount = parse_amount(_text(fields.get("amount"), "amount"), currency)
+    return WantedItem(amount, read_description({"description": _text(fields.get("description"), "description")}))
 
 
 def _text(value: object, name: str) -> str:

@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Literal
 from zoneinfo import ZoneInfo
 
+import msgspec
 from babel.dates import format_date, format_skeleton, format_timedelta
 
 from paydesk.core.cards import BRAND_RULES, Brand
@@ -22,6 +23,13 @@ _INSTEAD = {"bank": mark("Bank account"), "slow_bank": mark("Bank account"), "ot
 
 _NEVER_LARGER = 10_000
 """Of a unit are there so many before the next larger one is taken, which would round."""
+
+
+class _Item(msgspec.Struct, frozen=True):
+    """Something that was charged once, with a subscription's period."""
+
+    description: str
+    amount: Decimal
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +72,11 @@ class MailMatter:
     def money(self) -> str:
         """The amount with its currency's code."""
         return self.texts.money(Decimal(self.fact("amount")), self.fact("currency"))
+
+    def items(self) -> tuple[tuple[str, str], ...]:
+        """The one-off items of a charge, each with its amount."""
+        found = msgspec.convert(self.facts.get("items") or [], list[_Item], strict=False)
+        return tuple((one.description, self.texts.money(one.amount, self.fact("currency"))) for one in found)
 
     def day(self, name: str) -> str:
         """A fact that is a moment, as a day in the merchant's time zone; empty if it is not set."""

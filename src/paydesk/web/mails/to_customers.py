@@ -85,7 +85,7 @@ def renewal_receipt(telling: MailMatter) -> Content:
                 package=telling.fact("package"),
             ),
         ),
-        _paid(telling),
+        (*_paid(telling), *known(*telling.items())),
         (say(_MANAGE), telling.portal()),
     )
 

@@ -22,6 +22,7 @@ from paydesk.domain.billing.foreseeing import Foreseen
 from paydesk.domain.billing.open_payments import Standing
 from paydesk.domain.payments.states import PAGE_LEFT
 from paydesk.domain.shoppers.for_customer import SavedAtShop
+from paydesk.domain.subscriptions.items import Item
 from paydesk.domain.subscriptions.lifecycle import kept, resumed
 from paydesk.domain.subscriptions.prorating import charge_for
 from paydesk.domain.subscriptions.states import SubscriptionState
@@ -209,22 +210,28 @@ def said_of(asked: Mapping[str, str], *, charging: bool) -> str:
 
 
 def subscription_page(
-    view: PortalView, payments: PastPayments, *, paging: bool = False, said: str = "", again: str = ""
+    view: PortalView,
+    payments: PastPayments,
+    items: Sequence[Item] = (),
+    *,
+    paging: bool = False,
+    said: str = "",
+    again: str = "",
 ) -> HTMLResponse:
-    """The subscription with its past payments; `paging` says that the newest ones are on another
-    page, `said` what came of what was asked (`said_of`).
+    """The subscription with its past payments, and the items that wait; `paging` says that the
+    newest ones are on another page, `said` what came of what was asked (`said_of`).
 
     `again` is where one that is over may be bought once more.
     """
     values = {"payments": payments, "wording": wording, "receipts": RECEIPTS, "paging": paging, "said": said}
-    return _page("subscription.html", view, **values, again=again)
+    return _page("subscription.html", view, **values, again=again, items=items)
 
 
-def receipt_page(view: PortalView, receipt: Receipt) -> HTMLResponse:
-    """What proves one payment, to keep or to print."""
+def receipt_page(view: PortalView, receipt: Receipt, items: Sequence[Item] = ()) -> HTMLResponse:
+    """What proves one payment, to keep or to print, with the one-off items in it."""
     instead = receipt.card.instead
     by = view.texts.get(wording.INSTEAD[instead]) if instead else ""
-    return _page("receipt.html", view, receipt=receipt, by=by)
+    return _page("receipt.html", view, receipt=receipt, by=by, items=items)
 
 
 def saved_cards_page(saved: SavedAtShop, texts: Texts, path: str) -> HTMLResponse:

@@ -16,6 +16,7 @@ from starlette.routing import Route
 from paydesk.core.errors import NotFound
 from paydesk.domain.billing.for_customer import find_receipt, past_payments
 from paydesk.domain.selling.payment_links import link_selling
+from paydesk.domain.subscriptions.items import ItemState, list_items
 from paydesk.web.portal import changes, pages, planning, replacing
 from paydesk.web.portal.visiting import PortalVisit, open_visit
 from paydesk.web.texts import Texts
@@ -48,8 +49,14 @@ async def show(visit: PortalVisit) -> Response:
     before = int(asked) if _PAYMENT.fullmatch(asked) else None
     payments = await past_payments(visit.services.desk.database, visit.holding.subscription, before=before)
     said = pages.said_of(visit.request.query_params, charging=visit.holding.charging)
+    held = visit.holding
+    items = [
+        item
+        for item in await list_items(visit.services.desk.database, held.shop, held.subscription.id)
+        if item.state is ItemState.WAITING
+    ]
     return pages.subscription_page(
-        visit.view, payments, paging=before is not None, said=said, again=await _again(visit)
+        visit.view, payments, items, paging=before is not None, said=said, again=await _again(visit)
     )
 
 
@@ -71,8 +78,10 @@ async def show_receipt(visit: PortalVisit) -> Response:
     number = str(visit.request.path_params.get("payment_id"))
     if not _PAYMENT.fullmatch(number):
         raise NotFound("there is no such receipt")
-    receipt = await find_receipt(visit.services.desk.database, visit.holding.subscription, int(number))
-    return pages.receipt_page(visit.view, receipt)
+    held = visit.holding
+    receipt = await find_receipt(visit.services.desk.database, held.subscription, int(number))
+    items = await list_items(visit.services.desk.database, held.shop, held.subscription.id)
+    return pages.receipt_page(visit.view, receipt, [item for item in items if item.payment_id == receipt.id])
 
 
 routes = [
