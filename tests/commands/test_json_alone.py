@@ -80,9 +80,9 @@ WORDS: dict[str, str] = {
     "subscription pause": "{subscription}",
     "subscription resume": "{subscription}",
     "subscription undo": "{subscription}",
-    "subscription add-item": "{subscription} 5.00 Set-up",
-    "subscription items": "{subscription}",
-    "subscription take-back": "{subscription} 9007199254740991",
+    "subscription item add": "{subscription} 5.00 Set-up",
+    "subscription item list": "{subscription}",
+    "subscription item take-back": "{subscription} 9007199254740991",
     "subscription cancel": "{subscription}",
     "coupon list": "{merchant}",
     "coupon add": "{merchant} SPRING --percent 10",
@@ -128,7 +128,7 @@ REFUSED = {
     "alarm accept", "alarm settle", "chargeback lose", "chargeback reckon", "undo", "mail resend", "merchant go-live",
     "merchant guard lift",
     "payout account", "payout record", "pingback resend", "proceeds correct", "profile accept", "profile refuse",
-    "coupon switch-off", "package move", "package take-back", "subscription take-back",
+    "coupon switch-off", "package move", "package take-back", "subscription item take-back",
 }  # fmt: skip
 """Those that find nothing to do here: then stdout is empty."""
 

@@ -54,16 +54,16 @@ async def test_cancelling_twice_says_the_same_and_tells_the_merchant_once(
 
 
 async def test_something_is_charged_once_with_the_next_charge_or_taken_back(paydesk: Any, subscription: int) -> None:
-    seen = (await paydesk("subscription", "add-item", subscription, "5.00", "Set-up", "--preview", "--json")).result
+    seen = (await paydesk("subscription", "item", "add", subscription, "5.00", "Set-up", "--preview", "--json")).result
     assert (seen["item"], seen["next_charge_amount"]) == (None, "15.00")
-    added = (await paydesk("subscription", "add-item", subscription, "5.00", "Set-up", "--json")).result
-    (listed,) = (await paydesk("subscription", "items", subscription, "--json")).result
+    added = (await paydesk("subscription", "item", "add", subscription, "5.00", "Set-up", "--json")).result
+    (listed,) = (await paydesk("subscription", "item", "list", subscription, "--json")).result
     assert listed == added["item"]
     assert (listed["amount"], listed["status"]) == ("5.00", "waiting")
-    back = await paydesk("subscription", "take-back", subscription, listed["id"])
+    back = await paydesk("subscription", "item", "take-back", subscription, listed["id"])
     assert f"item {listed['id']}, 5.00 USD, is taken_back" in back.out
     assert f"the next charge of subscription {subscription} is 10.00 USD" in back.out
-    wrong = await paydesk("subscription", "add-item", subscription, "5.001", "Set-up")
+    wrong = await paydesk("subscription", "item", "add", subscription, "5.001", "Set-up")
     assert wrong.status != 0
     assert "decimal" in wrong.err
 

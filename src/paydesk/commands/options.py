@@ -10,6 +10,8 @@ MerchantId = Annotated[int, typer.Argument(metavar="ID", min=1, help="The mercha
 HowMany = Annotated[int, typer.Option(min=1, max=10000, help="How many at most.")]
 Live = Annotated[bool, typer.Option("--live/--test", help="Which side; test if left out.")]
 EitherSide = Annotated[bool | None, typer.Option("--live/--test", help="Only one side; both if left out.")]
+SubscriptionId = Annotated[int, typer.Argument(metavar="ID", min=1, max=2**53 - 1, help="The subscription's id.")]
+Preview = Annotated[bool, typer.Option("--preview", help="Show what would come of it, and change nothing.")]
 
 
 def side_word(live: bool | None) -> str | None:

@@ -10,13 +10,14 @@ from typing import Annotated
 
 import typer
 
+from paydesk.commands import subscription_items
 from paydesk.commands.connecting import Deployment, command, deployment
 from paydesk.commands.money_desk import money_desk
-from paydesk.commands.options import EitherSide, HowMany
-from paydesk.commands.printing import AsJson, note, show_facts, show_json, show_table, shown
-from paydesk.commands.subscription_words import CHANGES, item_facts, price_of, said_of, tell_difference
+from paydesk.commands.options import EitherSide, HowMany, Preview, SubscriptionId
+from paydesk.commands.printing import AsJson, note, show_facts, show_json, show_table
+from paydesk.commands.subscription_words import CHANGES, price_of, said_of, tell_difference
 from paydesk.core.clock import utc_now
-from paydesk.core.money import parse_amount, written
+from paydesk.core.money import written
 from paydesk.core.paging import read_moment
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.audit import COMMAND_LINE
@@ -26,8 +27,6 @@ from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.merchants.test_clock import shop_time
 from paydesk.domain.operations.missed_periods import charge_all_missed, missed_periods
 from paydesk.domain.operations.subscriptions_for_operator import newest_subscriptions, shop_of_subscription
-from paydesk.domain.payments.requests import read_description
-from paydesk.domain.subscriptions import items
 from paydesk.domain.subscriptions.changing import Changed, cancel_later, cancel_now, pause, resume, undo
 from paydesk.domain.subscriptions.changing_plans import Plan, Prorating, change_plan
 from paydesk.domain.subscriptions.for_api import SeenSubscription, find_subscription_for_api
@@ -36,11 +35,7 @@ from paydesk.domain.subscriptions.states import SubscriptionState
 from paydesk.domain.subscriptions.subscription_object import change_object, price_text, subscription_object
 
 app = typer.Typer(help="See, change, cancel and pause subscriptions.", no_args_is_help=True)
-
-SubscriptionId = Annotated[int, typer.Argument(metavar="ID", min=1, max=2**53 - 1, help="The subscription's id.")]
-
-
-Preview = Annotated[bool, typer.Option("--preview", help="Show what would come of it, and change nothing.")]
+app.add_typer(subscription_items.app, name="item")
 
 
 def _moment(text: str) -> datetime:
@@ -189,80 +184,6 @@ async def pause_(
 async def resume_(subscription_id: SubscriptionId, preview: Preview = False, as_json: AsJson = False) -> None:
     """End a subscription's pause."""
     await _change(subscription_id, resume, preview=preview, as_json=as_json)
-
-
-@app.command(epilog='Example: paydesk subscription add-item 17 5.00 "Set-up"')
-@command
-async def add_item(
-    subscription_id: SubscriptionId,
-    amount: Annotated[str, typer.Argument(metavar="AMOUNT", help="How much, in the subscription's currency.")],
-    description: Annotated[str, typer.Argument(metavar="DESCRIPTION", help="What the customer reads of it.")],
-    preview: Preview = False,
-    as_json: AsJson = False,
-) -> None:
-    """Have a subscription's next charge take an amount besides its price, once."""
-    async with deployment() as here:
-        shop = await shop_of_subscription(here.database, subscription_id)
-        now = await shop_time(here.database, shop, real_now=utc_now())
-        seen = await find_subscription_for_api(here.database, shop, subscription_id)
-        read = parse_amount(amount, seen.subscription.package.terms.currency)
-        wanted = items.WantedItem(read, read_description({"description": description}))
-        act = partial(items.add_item, here.database, shop, subscription_id, wanted, by="merchant")
-        done = await act(now=now, preview=preview)
-    _tell_item(done, preview=preview, as_json=as_json)
-
-
-@app.command(epilog="Example: paydesk subscription take-back 17 4")
-@command
-async def take_back(
-    subscription_id: SubscriptionId,
-    item_id: Annotated[int, typer.Argument(metavar="ITEM_ID", min=1, max=2**53 - 1, help="As `items` lists it.")],
-    preview: Preview = False,
-    as_json: AsJson = False,
-) -> None:
-    """Have an item not be charged after all that no charge was tried with."""
-    async with deployment() as here:
-        shop = await shop_of_subscription(here.database, subscription_id)
-        now = await shop_time(here.database, shop, real_now=utc_now())
-        done = await items.take_back_item(here.database, shop, subscription_id, item_id, now=now, preview=preview)
-    _tell_item(done, preview=preview, as_json=as_json)
-
-
-@app.command("items", epilog="Example: paydesk subscription items 17")
-@command
-async def items_(subscription_id: SubscriptionId, as_json: AsJson = False) -> None:
-    """List a subscription's one-off items, newest first."""
-    async with deployment() as here:
-        shop = await shop_of_subscription(here.database, subscription_id)
-        seen = await find_subscription_for_api(here.database, shop, subscription_id)
-        found = await items.list_items(here.database, shop, subscription_id)
-    currency = seen.subscription.package.terms.currency
-    if as_json:
-        show_json([item_facts(one, currency) for one in found])
-        return
-    rows = [
-        (one.id, f"{written(one.amount, currency)} {currency}", one.state, one.payment_id, one.description)
-        for one in found
-    ]
-    show_table(("id", "amount", "status", "payment", "description"), rows)
-
-
-def _tell_item(done: items.ItemDone, *, preview: bool, as_json: bool) -> None:
-    """Say what comes with the next charge now, or would."""
-    currency = done.subscription.package.terms.currency
-    amount = price_text(done.next_amount, currency)
-    if as_json:
-        item = item_facts(done.item, currency) if done.item else None
-        show_json(
-            {"item": item, "preview": preview, "balance": done.balance}
-            | {"next_charge_at": done.next_at, "next_charge_amount": amount}
-        )
-        return
-    if done.item is not None:
-        typer.echo(f"item {done.item.id}, {written(done.item.amount, currency)} {currency}, is {done.item.state}")
-    typer.echo(f"the next charge of subscription {done.subscription.id} is {amount} {currency}, {shown(done.next_at)}")
-    if preview:
-        note("this is a preview: nothing was changed")
 
 
 async def _change(
