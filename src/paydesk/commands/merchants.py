@@ -12,7 +12,7 @@ import typer
 from paydesk.adapters.vault import VaultError
 from paydesk.commands import card_guard, shop_forms, suspending
 from paydesk.commands.connecting import Deployment, command, deployment
-from paydesk.commands.options import MerchantId
+from paydesk.commands.options import MerchantId, SavesCards, SignedLineItems, SignedQuantities, TypedCoupons
 from paydesk.commands.printing import AsJson, counted, note, show_facts, show_json, show_table
 from paydesk.commands.reconciling import acquirers_of
 from paydesk.core.clock import utc_now
@@ -224,18 +224,10 @@ async def set_(
             help="Scheme of the account's own app: customers go there without a button. Replaces; repeatable."
         ),
     ] = None,
-    saves_cards: Annotated[
-        bool | None,
-        typer.Option("--saves-cards/--no-saves-cards", help="Whether customers may save a card, if they agree."),
-    ] = None,
-    signed_quantities: Annotated[
-        bool | None,
-        typer.Option("--signed-quantities/--no-signed-quantities", help="Whether recurring_quantity is read."),
-    ] = None,
-    signed_line_items: Annotated[
-        bool | None,
-        typer.Option("--signed-line-items/--no-signed-line-items", help="Whether forms may bring line_items."),
-    ] = None,
+    saves_cards: SavesCards = None,
+    signed_quantities: SignedQuantities = None,
+    signed_line_items: SignedLineItems = None,
+    typed_coupons: TypedCoupons = None,
     as_json: AsJson = False,
 ) -> None:
     """Change settings of an account; setting a URL also sends the pingbacks that waited for one."""
@@ -243,8 +235,16 @@ async def set_(
     urls = {name: _web_url(url, f"--{name.replace('_', '-')}") for name, url in names.items()}
     muted, unmuted = mute_event or [], unmute_event or []
     flags = (test_mode, shipped_goods, slow_methods, fees_returned, saves_cards, portal_pauses, dunning_by_reason)
-    read = (signed_quantities, signed_line_items, trials_without_card, charge_notice_days, app_scheme or None)
-    chosen = (pingback_format, portal_cancels, portal_plans, portal_quantities, dunning_delays, dunning_end)
+    read = (signed_quantities, signed_line_items, typed_coupons, trials_without_card, app_scheme or None)
+    chosen = (
+        charge_notice_days,
+        pingback_format,
+        portal_cancels,
+        portal_plans,
+        portal_quantities,
+        dunning_delays,
+        dunning_end,
+    )
     given = (*urls.values(), *flags, *read, *chosen)
     if not (muted or unmuted) and all(value is None for value in given):
         raise Malformed("nothing to change; see: paydesk merchant set --help")
@@ -268,6 +268,7 @@ async def set_(
                 saves_cards=saves_cards,
                 signs_quantities=signed_quantities,
                 signs_line_items=signed_line_items,
+                types_coupons=typed_coupons,
                 portal_cancels=portal_cancels,
                 portal_pauses=portal_pauses,
                 portal_plans=portal_plans,

@@ -12,6 +12,19 @@ Live = Annotated[bool, typer.Option("--live/--test", help="Which side; test if l
 EitherSide = Annotated[bool | None, typer.Option("--live/--test", help="Only one side; both if left out.")]
 SubscriptionId = Annotated[int, typer.Argument(metavar="ID", min=1, max=2**53 - 1, help="The subscription's id.")]
 Preview = Annotated[bool, typer.Option("--preview", help="Show what would come of it, and change nothing.")]
+SavesCards = Annotated[
+    bool | None,
+    typer.Option("--saves-cards/--no-saves-cards", help="Whether customers may save a card, if they agree."),
+]
+SignedQuantities = Annotated[
+    bool | None, typer.Option("--signed-quantities/--no-signed-quantities", help="Whether recurring_quantity is read.")
+]
+SignedLineItems = Annotated[
+    bool | None, typer.Option("--signed-line-items/--no-signed-line-items", help="Whether forms may bring line_items.")
+]
+TypedCoupons = Annotated[
+    bool | None, typer.Option("--typed-coupons/--no-typed-coupons", help="Whether customers may type coupons.")
+]
 
 
 def side_word(live: bool | None) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from dataclasses import dataclass
+from decimal import Decimal
 from importlib.resources import files
 from pathlib import Path
 from typing import TypeAlias
@@ -18,11 +19,14 @@ from paydesk.domain.accounts.joining import sign_up_invited
 from paydesk.domain.accounts.roles import Role
 from paydesk.domain.accounts.team import accept_invitation, invite_first
 from paydesk.domain.business.branding import brand_account
+from paydesk.domain.coupons.coupons import CouponTerms
+from paydesk.domain.coupons.keeping import make_coupon
 from paydesk.domain.merchants.customer_ways import PortalCancels, PortalPlans
 from paydesk.domain.merchants.keys import pairs_of
-from paydesk.domain.merchants.merchant import change_merchant, create_merchant, find_merchant
+from paydesk.domain.merchants.merchant import change_merchant, create_merchant, find_merchant, shop_of
 from paydesk.equipment import gate_of
 from paydesk.settings import Settings
+from paydesk.web.demo.articles import COUPON_CODE
 from paydesk.web.demo.routes import SHIPPING_PINGBACKS
 
 KeyPair: TypeAlias = tuple[str, str]
@@ -32,6 +36,20 @@ NAME = "Fern & Kettle"
 ACCENT = "#1f5a43"
 LOGO = "shop-mark.png"
 """As the shop's own pages have them: one brand from the shelf to the receipt."""
+
+COUPON = CouponTerms(
+    code=COUPON_CODE,
+    percent=Decimal(20),
+    amount=None,
+    currency=None,
+    periods=3,
+    valid_from=None,
+    valid_until=None,
+    most_uses=None,
+    most_per_customer=None,
+    skus=(),
+)
+"""What the shelf says to subscribers."""
 
 OWNER = "owner@sample-shop.example"
 
@@ -103,7 +121,10 @@ async def _account(
             portal_pauses=True,
             portal_plans=PortalPlans.BOTH,
             slow_methods=True,
+            types_coupons=not shipped_goods,
         )
+        if not shipped_goods:
+            await make_coupon(database, shop_of(merchant, live=False), COUPON, now=utc_now())
         logo = (files("paydesk.web.demo") / "static" / LOGO).read_bytes()
         await brand_account(database, merchant.id, accent=ACCENT, logo=logo, now=utc_now())
         _note(note, str(merchant.id))

@@ -10,6 +10,9 @@ from typing import Final
 
 import msgspec
 
+COUPON_CODE: Final = "WELCOME"
+"""What a subscriber may type at the checkout for something off the first parcels."""
+
 
 class Plan(msgspec.Struct, frozen=True):
     """How an article is sold as a subscription, in the words of the checkout request:

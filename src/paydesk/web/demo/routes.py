@@ -19,7 +19,7 @@ from starlette.routing import Mount, Route
 from paydesk.core.clock import utc_now
 from paydesk.core.urls import source_of
 from paydesk.web.assets import static_app
-from paydesk.web.demo.articles import ARTICLES, Plan
+from paydesk.web.demo.articles import ARTICLES, COUPON_CODE, Plan
 from paydesk.web.demo.counter import CARRIERS, EXAMPLE_TRACKING_ID, Counter, refund_key
 from paydesk.web.demo.explaining import explain, readable
 from paydesk.web.demo.managing import Subscribed, Unreachable, find_subscription
@@ -120,6 +120,7 @@ class _Shop:
             monthly=monthly,
             version=_version(request),
             time_to_ship=self.time_to_ship,
+            coupon=COUPON_CODE,
         )
 
     async def buy(self, request: Request) -> Response:
