@@ -187,10 +187,10 @@ async def _second_account(running: Running, tmp_path: Path) -> AsyncIterator[Non
     """An account at another simulated bank, which takes no payment of anybody's."""
     record = Record(tmp_path / "bank.sqlite")
     async with serving(bank_app(SimulatedAcquirer(Bank(record), base_url=running.address))) as address:
-        words = ("--kind", "simulator", "--address", address, "--currencies", "XPF")
-        await asyncio.to_thread(running.command, "acquirer", "add", "second", *words)
+        name, words = f"second-{secrets.token_hex(3)}", ("--kind", "simulator", "--address", address)
+        await asyncio.to_thread(running.command, "acquirer", "add", name, *words, "--currencies", "XPF")
         yield
-        await asyncio.to_thread(running.command, "acquirer", "disable", "second")
+        await asyncio.to_thread(running.command, "acquirer", "disable", name)
     record.close()
 
 
@@ -210,12 +210,15 @@ async def ids(open_page: OpenPage, running: Running) -> dict[str, Any]:
     await page.get_by_role("button", name="Make new keys").click()
     await page.get_by_role("link", name="I have copied both").click()
     await page.wait_for_url("**/developers")
+    subscription_id = await first_id(page, running, f"{shop}/subscriptions", "subscriptions")
+    added = running.command("subscription", "item", "add", subscription_id, "5.00", "Set-up")
     return {
         "merchant_id": merchant_id,
         "shipping_id": shipping_id,
         "payment_id": await first_id(page, running, f"{shop}/payments", "payments"),
         "order_id": await first_id(page, running, f"/account/{shipping_id}/deliveries", "deliveries"),
-        "subscription_id": await first_id(page, running, f"{shop}/subscriptions", "subscriptions"),
+        "subscription_id": subscription_id,
+        "item_id": added["item"]["id"],
         "package_id": await first_id(page, running, f"{shop}/subscriptions/packages", "packages"),
         "link_id": await make_link(page, running, shop),
         "move_id": await make_move(page, running, shop),
