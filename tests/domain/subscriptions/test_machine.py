@@ -56,6 +56,7 @@ COUPONS = (
     {"percent": "50"},
     {"percent": "25", "periods": "1"},
     {"amount": "2.50", "currency": "USD", "periods": "2"},
+    {"percent": "100", "periods": "3"},
 )
 
 ENDS = ("subscription_cancelled", "subscription_stopped", "subscription_expired")

@@ -34,7 +34,7 @@ _REQUEST_KEY = 16
 _LONGEST_KEY = 64
 
 STATES = {
-    ItemState.WAITING: (mark("With the next charge"), "yellow"),
+    ItemState.WAITING: (mark("Planned"), "yellow"),
     ItemState.CHARGED: (mark("Charged"), "green"),
     ItemState.TAKEN_BACK: (mark("Taken back"), ""),
     ItemState.DROPPED: (mark("Not charged: the subscription has ended"), ""),
