@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from tests.domain.subscriptions.test_changing_plans import DAY, PRO, Charges, amounts, due, renewed, to
+from tests.domain.subscriptions.test_machine import begin
 from tests.domain.subscriptions.test_prorating import THIRTY_DAYS
 from tests.shopfront import MONTHLY
 from tests.till import Till
@@ -254,3 +255,15 @@ async def test_no_more_wait_than_somebody_reads(subscriber: Till, monkeypatch: p
         await added(subscriber, begun)
     await renewed(subscriber, begun)
     await added(subscriber, begun, now=begun.date_start + timedelta(days=40))
+
+
+@pytest.mark.parametrize("coupon", [{"percent": "50"}, {"percent": "100", "periods": "1"}])
+async def test_a_coupon_makes_none_of_it_cheaper(subscriber: Till, coupon: dict[str, str]) -> None:
+    begun = await begin(subscriber, MONTHLY, "club-1", coupon)
+    await added(subscriber, begun)
+    current = await renewed(subscriber, await subscriber.now(begun))
+    left = Decimal(5) if "periods" not in coupon else Decimal(10)
+    assert [row["amount"] for row in await subscriber.payments()][1:] == [left + SETUP.amount]
+    await renewed(subscriber, current)
+    assert [row["amount"] for row in await subscriber.payments()][2:] == [left]
+    assert await subscriber.problems() == []

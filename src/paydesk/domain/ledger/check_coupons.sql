@@ -21,7 +21,7 @@ select 'checkout', c.merchant_id, c.id, format('was paid with coupon %s, which i
 
 -- name: discounts_kept(merchant_id)
 -- A subscription with a coupon is charged what that leaves for so many regular payments, and the list price from then on,
--- unless it has come to another plan before.
+-- unless it has come to another plan before; one-off items are charged besides.
 with begun as (
     select s.merchant_id, s.live, s.id, v.price, l.price as list_price, v.discount_periods, v.currency,
            (select min(g.period_number)
@@ -39,12 +39,12 @@ with begun as (
 )
 select 'payment' as table_name, p.merchant_id, p.id,
        format('for period %s of subscription %s is of %s %s, but its coupon leaves %s for %s periods of %s', p.period_number,
-              b.id, p.amount, p.currency, b.price, coalesce(b.discount_periods::text, 'all'), b.list_price) as detail
+              b.id, p.amount + coalesce(p.into_balance, 0), p.currency, b.price, coalesce(b.discount_periods::text, 'all'), b.list_price) as detail
   from begun b
   join payment p
     on p.merchant_id = b.merchant_id and p.live = b.live and p.subscription_id = b.id and p.period_number > 0
  where p.period_number < coalesce(b.changed_from, p.period_number + 1)
-   and (p.amount, p.currency)
+   and (p.amount + coalesce(p.into_balance, 0), p.currency)
        is distinct from (case when p.period_number <= coalesce(b.discount_periods, p.period_number) then b.price
                               else b.list_price end, b.currency);
 
