@@ -4,7 +4,8 @@
 -- once is never open, and holds from the next period on, which nobody may have tried to charge yet (a machine whose
 -- clock is ahead of ours could have). The number of a card that nothing is charged to any more is erased; one that goes
 -- on as another package counts there from now on. What a change comes to that is prorated goes into the balance, if nobody
--- has given back more of the period's payment since. (The new change waits for the old one, since only one may be open.)
+-- has given back more of the period's payment since. (The new change waits for the old one, since only one may be open.
+-- Each subscription is looked up by its key, in order: the planner takes a few steps for a hundred.)
 with step as materialized (
     select r.*, f.merchant_id, f.live, f.id, f.revision, f.state, f.package_version_id, f.anchor, f.skipped, f.date_next,
            f.date_end, f.date_cancelled, f.cancelled_by
@@ -14,20 +15,24 @@ with step as materialized (
               payload text, send_to text, pingback_format text, now timestamptz)
      cross join lateral jsonb_populate_record(null::subscription, r.version) f
 ), was as materialized (
-    select step.*, s.package_version_id as left_version_id,
+    select step.*, s.left_version_id,
            case when step.type is not null then nextval('subscription_change_id_seq') end as made_id
-      from step
-      join subscription s on s.merchant_id = step.merchant_id and s.live = step.live and s.id = step.id
-     where s.revision = step.revision - 1 and s.state in ('Trial', 'Active') and s.charging_attempt_id is null
-       and not (step.at_once
-                and exists (select
-                              from payment p
-                             where p.merchant_id = s.merchant_id and p.live = s.live and p.subscription_id = s.id
-                               and p.period_number = s.next_period))
-       and (step.proration is null
-            or can_be_prorated(s.merchant_id, s.live, s.id, s.next_period, (step.proration ->> 'given_back')::numeric))
-     order by s.merchant_id, s.live, s.id
-       for update of s
+      from (select * from step order by merchant_id, live, id) step
+     cross join lateral (
+         select s.package_version_id as left_version_id
+           from subscription s
+          where s.merchant_id = step.merchant_id and s.live = step.live and s.id = step.id
+            and s.revision = step.revision - 1 and s.state in ('Trial', 'Active') and s.charging_attempt_id is null
+            and not (step.at_once
+                     and exists (select
+                                   from payment p
+                                  where p.merchant_id = s.merchant_id and p.live = s.live and p.subscription_id = s.id
+                                    and p.period_number = s.next_period))
+            and (step.proration is null
+                 or can_be_prorated(s.merchant_id, s.live, s.id, s.next_period,
+                                    (step.proration ->> 'given_back')::numeric))
+            for update of s
+     ) s
 ), moved as (
     update subscription s
        set state = w.state, package_version_id = w.package_version_id, anchor = w.anchor, skipped = w.skipped,
