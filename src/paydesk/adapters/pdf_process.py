@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 
 from paydesk.core.errors import Malformed
+from paydesk.core.wording import worded
 
 PATIENCE: Final = 60.0
 """Seconds that a file may take, on a machine that has much to do: its processor time is bounded,
@@ -20,7 +21,7 @@ too."""
 _PROGRAM: Final = "paydesk.core.rewriting_pdf"
 _AT_ONCE: Final = asyncio.Semaphore(2)
 _LONGEST_ANSWER: Final = 32 * 1024 * 1024
-_BROKEN: Final = "the PDF can't be read; print it anew as a PDF, or send a picture of it"
+_BROKEN: Final = worded("the PDF can't be read; print it anew as a PDF, or send a picture of it")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ async def rewrite_pdf(content: bytes, name: str, *, patience: float = PATIENCE) 
     except msgspec.DecodeError:
         raise Malformed(_BROKEN, name) from None
     if told.refused:
-        raise Malformed(f"the PDF is not taken: {told.refused}", name)
+        raise Malformed(worded("the PDF is not taken: %(refused)s", refused=told.refused), name)
     if not told.pages or not written.endswith(b"%%EOF\n"):
         raise Malformed(_BROKEN, name)
     return RewrittenPdf(written, told.pages)

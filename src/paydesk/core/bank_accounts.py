@@ -8,6 +8,7 @@ from stdnum import iban as iban_numbers
 from stdnum.exceptions import ValidationError
 
 from paydesk.core.errors import Malformed, SetupError
+from paydesk.core.wording import worded
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,7 @@ def parse_iban(text: str) -> str:
     try:
         return str(iban_numbers.validate(text))
     except ValidationError:
-        raise Malformed("this is no IBAN: check its letters and digits", "iban") from None
+        raise Malformed(worded("this is no IBAN: check its letters and digits"), "iban") from None
 
 
 def set_account(setting: str, holder: str, iban: str) -> BankAccount | None:

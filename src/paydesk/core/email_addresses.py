@@ -8,6 +8,7 @@ from email_validator import EmailNotValidError, validate_email
 
 from paydesk.core.errors import Malformed
 from paydesk.core.storable import refuse_card_number
+from paydesk.core.wording import worded
 
 LONGEST_EMAIL = 254
 """Characters (RFC 5321)."""
@@ -28,4 +29,6 @@ def parse_email(text: str) -> str:
             text, check_deliverability=False, globally_deliverable=False, test_environment=True
         ).normalized
     except EmailNotValidError as error:
-        raise Malformed(f'email "{_CONTROL.sub("?", text[:80])}" is not an e-mail address', "email") from error
+        raise Malformed(
+            worded('email "%(text)s" is not an e-mail address', text=_CONTROL.sub("?", text[:80])), "email"
+        ) from error

@@ -5,6 +5,7 @@ each error knows its HTTP status.
 from __future__ import annotations
 
 from paydesk.core.card_numbers import masked
+from paydesk.core.wording import without
 
 
 class PaydeskError(Exception):
@@ -18,7 +19,7 @@ class PaydeskError(Exception):
 
     def __init__(self, message: str) -> None:
         # Messages repeat what was sent, and are kept with it.
-        self.message = masked(message)
+        self.message = without(message, masked)
         super().__init__(self.message)
 
 

@@ -9,6 +9,7 @@ from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Context, Decimal
 from paydesk.core.currencies import is_current, is_withdrawn
 from paydesk.core.currencies import minor_digits as minor_digits
 from paydesk.core.errors import Malformed
+from paydesk.core.wording import worded
 
 LEDGER_DIGITS = Decimal("0.0001")
 """Every amount in the ledger has four decimals (interface.md §5.6)."""
@@ -32,12 +33,23 @@ def parse_currency(text: str, field: str = "currency") -> str:
     """
     if is_withdrawn(text):
         raise Malformed(
-            f'{field} "{text}" is no currency any more (ISO 4217 has withdrawn it), so nothing new can be paid in it; '
-            "what was paid in it can be refunded and paid out",
+            worded(
+                '%(field)s "%(text)s" is no currency any more (ISO 4217 has withdrawn it), so nothing new '
+                "can be paid in it; what was paid in it can be refunded and paid out",
+                field=field,
+                text=text,
+            ),
             field,
         )
     if not is_current(text):
-        raise Malformed(f'{field} "{text[:20]}" is not an ISO 4217 currency code; write it like "USD" or "EUR"', field)
+        raise Malformed(
+            worded(
+                '%(field)s "%(text)s" is not an ISO 4217 currency code; write it like "USD" or "EUR"',
+                field=field,
+                text=text[:20],
+            ),
+            field,
+        )
     return text
 
 
@@ -61,7 +73,7 @@ def parse_amount(text: str, currency: str, field: str = "amount") -> Decimal:
     """
     amount = parse_exact(text, currency, field, like='"10.00"')
     if amount <= 0:
-        raise Malformed(f'{field} "{text}" must be greater than 0', field)
+        raise Malformed(worded('%(field)s "%(text)s" must be greater than 0', field=field, text=text), field)
     return amount
 
 
@@ -72,14 +84,34 @@ def parse_exact(text: str, currency: str, field: str, *, like: str) -> Decimal:
     Raises: Malformed, saying what is wrong and what was expected.
     """
     if not _PLAIN_NUMBER.fullmatch(text):
-        raise Malformed(f'{field} "{text[:40]}" is not a plain decimal number; write it like {like}', field)
+        raise Malformed(
+            worded(
+                '%(field)s "%(text)s" is not a plain decimal number; write it like %(like)s',
+                field=field,
+                text=text[:40],
+                like=like,
+            ),
+            field,
+        )
     whole, _, decimals = text.partition(".")
     digits = minor_digits(currency)
     if not fits(Decimal(text), currency):
-        raise Malformed(f'{field} "{text}" has {len(decimals)} decimals, {currency} allows {digits}', field)
+        raise Malformed(
+            worded(
+                '%(field)s "%(text)s" has %(length)s decimals, %(currency)s allows %(digits)s',
+                field=field,
+                text=text,
+                length=len(decimals),
+                currency=currency,
+                digits=digits,
+            ),
+            field,
+        )
     amount = Decimal(f"{whole}.{decimals[:digits]}")
     if amount > LARGEST:
-        raise Malformed(f'{field} "{text}" is larger than {LARGEST}', field)
+        raise Malformed(
+            worded('%(field)s "%(text)s" is larger than %(largest)s', field=field, text=text, largest=LARGEST), field
+        )
     return amount
 
 
@@ -95,8 +127,14 @@ def parse_typed(text: str, currency: str, field: str = "amount") -> Decimal:
     amount = parse_amount(plain, currency, field)
     if len(plain.partition(".")[2]) == _THOUSANDS > minor_digits(currency):
         raise Malformed(
-            f'{field} "{text[:40]}" may mean thousands; write them without a separator, and at most '
-            f"{minor_digits(currency)} decimals for {currency}",
+            worded(
+                '%(field)s "%(text)s" may mean thousands; write them without a separator, and at most '
+                "%(digits)s decimals for %(currency)s",
+                field=field,
+                text=text[:40],
+                digits=minor_digits(currency),
+                currency=currency,
+            ),
             field,
         )
     return amount

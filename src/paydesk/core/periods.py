@@ -13,6 +13,7 @@ from dateutil.relativedelta import relativedelta
 from dateutil.tz import resolve_imaginary
 
 from paydesk.core.errors import Malformed
+from paydesk.core.wording import worded
 
 Unit = Literal["day", "week", "month", "year"]
 
@@ -49,13 +50,18 @@ def parse_period(text: str, field: str) -> Period:
     match = _TEXT.fullmatch(text)
     if match is None:
         raise Malformed(
-            f'{field} "{text[:20]}" is not a period; write a number and d, w, m or y, like "1m" or "30d"', field
+            worded(
+                '%(field)s "%(text)s" is not a period; write a number and d, w, m or y, like "1m" or "30d"',
+                field=field,
+                text=text[:20],
+            ),
+            field,
         )
     period = Period(int(match[1]), _UNITS[match[2]])
     if period.length < 1:
-        raise Malformed(f'{field} "{text}" must be at least 1', field)
+        raise Malformed(worded('%(field)s "%(text)s" must be at least 1', field=field, text=text), field)
     if period.length > _LONGEST[period.unit]:
-        raise Malformed(f'{field} "{text}" is longer than 10 years', field)
+        raise Malformed(worded('%(field)s "%(text)s" is longer than 10 years', field=field, text=text), field)
     return period
 
 

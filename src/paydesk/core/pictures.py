@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from paydesk.core.errors import Malformed
+from paydesk.core.wording import worded
 
 _PNG, _JPEG = b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff"
 _FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
@@ -54,18 +55,42 @@ def require_picture(content: bytes, largest: Largest, field: str) -> Picture:
     name = field.replace("_", " ")
     if len(content) > largest.content:
         most = largest.content // 1024
-        raise Malformed(f"the {name} has {len(content) // 1024} kB; at most {most} kB are taken", field)
+        raise Malformed(
+            worded(
+                "the %(field)s has %(length)s kB; at most %(most)s kB are taken",
+                field=name,
+                length=len(content) // 1024,
+                most=most,
+            ),
+            field,
+        )
     picture = read_picture(content)
     if picture is None:
-        raise Malformed(f"the {name} must be a PNG, JPEG or WebP picture", field)
-    size = f"the {name} is {picture.width} × {picture.height} pixels"
+        raise Malformed(worded("the %(field)s must be a PNG, JPEG or WebP picture", field=name), field)
+    size = worded(
+        "the %(field)s is %(width)s × %(height)s pixels", field=name, width=picture.width, height=picture.height
+    )
     if max(picture.width, picture.height) > largest.side:
-        raise Malformed(f"{size}; at most {largest.side} each way are taken, so make it smaller", field)
+        raise Malformed(
+            worded("%(size)s; at most %(side)s each way are taken, so make it smaller", size=size, side=largest.side),
+            field,
+        )
     if picture.width * picture.height > largest.pixels:
         millions = largest.pixels // 1_000_000
-        raise Malformed(f"{size}; at most {millions} million in all are taken, so make it smaller", field)
+        raise Malformed(
+            worded(
+                "%(size)s; at most %(millions)s million in all are taken, so make it smaller",
+                size=size,
+                millions=millions,
+            ),
+            field,
+        )
     if picture.passes > MOST_PASSES:
-        said = f"the {name} is drawn in {picture.passes} passes; save it as a PNG, or not progressively"
+        said = worded(
+            "the %(field)s is drawn in %(passes)s passes; save it as a PNG, or not progressively",
+            field=name,
+            passes=picture.passes,
+        )
         raise Malformed(said, field)
     return picture
 

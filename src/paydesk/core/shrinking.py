@@ -10,6 +10,7 @@ from PIL import Image, ImageOps
 
 from paydesk.core.errors import Malformed
 from paydesk.core.pictures import Largest, require_picture
+from paydesk.core.wording import worded
 
 LARGEST = Largest(content=4 * 1024 * 1024, side=8192, pixels=16_000_000)
 """What a shop's picture may be; unpacked it takes at most 64 MB for a moment."""
@@ -32,7 +33,7 @@ def redrawn(content: bytes, largest: Largest, field: str) -> tuple[str, bytes]:
     """
     stated = require_picture(content, largest, field)
     if stated.media_type not in _DRAWN_AGAIN:
-        raise Malformed(f"the {field} must be a PNG or JPEG picture", field)
+        raise Malformed(worded("the %(field)s must be a PNG or JPEG picture", field=field), field)
     written, kind = BytesIO(), _FORMATS[stated.media_type]
     try:
         with Image.open(BytesIO(content), formats=[kind]) as picture:
@@ -43,7 +44,9 @@ def redrawn(content: bytes, largest: Largest, field: str) -> tuple[str, bytes]:
             bare.paste(drawn, mask=drawn if drawn.mode == "RGBA" else None)
             bare.save(written, kind, **({"quality": _SHARP} if kind == "JPEG" else {"optimize": True}))
     except Exception as error:  # Decoders fail in ways of their own; none of them is ours.
-        raise Malformed(f"the {field} can't be drawn; save it once more as PNG or JPEG", field) from error
+        raise Malformed(
+            worded("the %(field)s can't be drawn; save it once more as PNG or JPEG", field=field), field
+        ) from error
     return stated.media_type, written.getvalue()
 
 
@@ -66,7 +69,9 @@ def shrunk(content: bytes, side: int, field: str) -> bytes:
             drawn.thumbnail((side, side))
             return _webp(drawn)
     except Exception as error:  # Decoders fail in ways of their own; none of them is ours.
-        raise Malformed(f"the {field} can't be drawn; save it once more as PNG, JPEG or WebP", field) from error
+        raise Malformed(
+            worded("the %(field)s can't be drawn; save it once more as PNG, JPEG or WebP", field=field), field
+        ) from error
 
 
 def _plain(picture: Image.Image) -> Image.Image:

@@ -8,6 +8,7 @@ import msgspec
 
 from paydesk.core.card_numbers import holds_card_number, masked, masked_values
 from paydesk.core.errors import Malformed
+from paydesk.core.wording import worded
 
 
 def storable_json(values: Mapping[str, object]) -> str:
@@ -38,7 +39,11 @@ def refuse_card_number(text: str, name: str) -> None:
     """
     if holds_card_number(text):
         raise Malformed(
-            f"{name} holds what looks like a card number, which is accepted nowhere but in the payment page's own "
-            "field; send something else, such as a reference with letters between its digits",
+            worded(
+                "%(field)s holds what looks like a card number, which is accepted nowhere but in the "
+                "payment page's own field; send something else, such as a reference with letters between "
+                "its digits",
+                field=name,
+            ),
             name,
         )

@@ -7,6 +7,7 @@ import string
 from urllib.parse import SplitResult, quote, urlsplit
 
 from paydesk.core.errors import Malformed
+from paydesk.core.wording import worded
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
@@ -73,16 +74,18 @@ def check_url(url: str, field: str) -> str:
     Raises: Malformed, naming the field.
     """
     if _CONTROL.search(url):
-        raise Malformed(f"{field} contains a control character", field)
+        raise Malformed(worded("%(field)s contains a control character", field=field), field)
     match = _SCHEME.match(url)
     if match is None or len(url) == match.end():
-        raise Malformed(f'{field} must be an absolute URL, like "https://shop.example/thanks"', field)
+        raise Malformed(
+            worded('%(field)s must be an absolute URL, like "https://shop.example/thanks"', field=field), field
+        )
     scheme = match[1].lower()
     try:
         parts = urlsplit(url)
     except ValueError as error:
         # An app's own address must come apart as well: pages look at its scheme.
-        raise Malformed(f"{field} has an impossible host or port", field) from error
+        raise Malformed(worded("%(field)s has an impossible host or port", field=field), field) from error
     if scheme in WEB_SCHEMES:
         _check_web_address(url, parts, field)
     return scheme
@@ -100,9 +103,9 @@ def _check_web_address(url: str, parts: SplitResult, field: str) -> None:
     try:
         host, _ = _ascii_host(parts.hostname or ""), parts.port
     except ValueError as error:
-        raise Malformed(f"{field} has an impossible host or port", field) from error
+        raise Malformed(worded("%(field)s has an impossible host or port", field=field), field) from error
     if url[len(parts.scheme) :][:3] != "://" or not _HOST.fullmatch(f"[{host}]" if ":" in host else host):
-        raise Malformed(f'{field} needs a host, like "https://shop.example/thanks"', field)
+        raise Malformed(worded('%(field)s needs a host, like "https://shop.example/thanks"', field=field), field)
 
 
 def as_header(url: str) -> str:

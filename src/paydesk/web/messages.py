@@ -19,6 +19,9 @@ from babel.messages.extract import DEFAULT_KEYWORDS, extract_from_dir
 from babel.messages.pofile import read_po, write_po
 
 WEB = Path(__file__).parent
+_BELOW = {"console": ("core", "domain", "adapters", "web")}
+"""Where the texts are written that a door's pages say, but that are not of the door itself."""
+
 _BENEATH = {"account": "console", "operator": "console"}
 """Doors that leave to another package what it says already."""
 
@@ -48,6 +51,10 @@ def extract(door: Path) -> Catalog:
     for path in sorted(door.glob("**/*.py")):
         for text in _translated_at_once(ast.parse(path.read_text())):
             found.add(text, None, [(path.relative_to(door).as_posix(), 0)])
+    for below in _BELOW.get(door.name, ()) if door.parent == WEB else ():
+        for path in sorted((WEB.parent / below).glob("**/*.py")):
+            for text in _worded(ast.parse(path.read_text())):
+                found.add(text, None, [(path.relative_to(WEB.parent).as_posix(), 0)])
     if door.name in _BENEATH:
         _leave_out(found, extract(door.parent / _BENEATH[door.name]))
     return found
@@ -61,6 +68,25 @@ def _translated_at_once(module: ast.Module) -> Iterator[str]:
     for node in ast.walk(module):
         if isinstance(node, ast.Call) and (_is_get(node.func) or getattr(node.func, "id", "") in names):
             yield from _written_in(node.args[0])
+
+
+def _worded(module: ast.Module) -> Iterator[str]:
+    """The patterns of texts that are translated where they are shown, written in `worded("…")`
+    or under a name of the module.
+    """
+    named = {
+        target.id: node.value
+        for node in module.body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    for node in ast.walk(module):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "worded":
+            said = node.args[0]
+            chosen = [said.body, said.orelse] if isinstance(said, ast.IfExp) else [said]
+            for one in chosen:
+                yield from _written_in(named.get(one.id, one) if isinstance(one, ast.Name) else one)
 
 
 def _written_in(said: ast.expr) -> Iterator[str]:

@@ -7,6 +7,7 @@ from urllib.parse import SplitResult, urlsplit
 from starlette.requests import Request
 
 from paydesk.core.errors import Forbidden
+from paydesk.core.wording import worded
 
 
 def split_sent(url: str) -> SplitResult:
@@ -29,4 +30,4 @@ def require_own_page(request: Request, address: str) -> None:
     own = {split_sent(address).netloc.lower(), request.headers.get("host", "").lower()} - {""}
     foreign = origin is not None and split_sent(origin).netloc.lower() not in own
     if foreign or site not in (None, "same-origin", "none"):
-        raise Forbidden("this form was sent by another site; open the page here and send it again")
+        raise Forbidden(worded("this form was sent by another site; open the page here and send it again"))

@@ -27,6 +27,7 @@ from babel.numbers import format_decimal, get_currency_symbol
 from babel.support import Translations
 
 from paydesk.core.money import minor_digits
+from paydesk.core.wording import Worded
 
 SOURCE_LANGUAGE = "en"
 LANGUAGES = ("ar", "de", "en", "es", "fr", "it", "ja", "pl", "pt", "tr", "vi", "zh")
@@ -105,7 +106,9 @@ class Texts:
         return str(self.date_locale).replace("_", "-")
 
     def get(self, text: str) -> str:
-        """Translate a text that is written here, or was marked with `mark`."""
+        """Translate a text that is written here, marked with `mark`, or made by `worded`."""
+        if isinstance(text, Worded):
+            return text.said(self.get)
         return self.translations.gettext(text) if text else ""
 
     def moment(self, at: datetime) -> str:

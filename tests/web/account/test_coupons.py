@@ -46,7 +46,7 @@ async def test_what_is_wrong_is_said_at_its_field(owner: Visitor, typed: dict[st
 async def test_a_code_that_is_taken_is_said(owner: Visitor) -> None:
     await make(owner)
     answer = await make(owner, percent="40")
-    assert (answer.status_code, "there is a coupon SPRING already" in answer.text) == (409, True)
+    assert (answer.status_code, "There is a coupon SPRING already" in answer.text) == (409, True)
 
 
 async def test_customers_may_type_them_once_that_is_allowed(owner: Visitor) -> None:

@@ -106,7 +106,7 @@ async def test_a_sku_that_is_taken_is_said(owner: Visitor) -> None:
     new = f"{packages(owner)}/new"
     await send(owner, new)
     answer = await send(owner, new, price="40")
-    assert (answer.status_code, "there is a package tea already" in answer.text) == (409, True)
+    assert (answer.status_code, "There is a package tea already" in answer.text) == (409, True)
 
 
 async def test_only_who_may_set_things_makes_them(owner: Visitor, join: Join) -> None:

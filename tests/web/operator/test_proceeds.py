@@ -65,7 +65,7 @@ async def test_a_finding_is_accepted_with_a_reason(operator: Visitor, payout: st
     found = await database.fetchval("select id from proceeds_finding where subject = $1", payout)
     refused = await operator.send(PROCEEDS, f"{PROCEEDS}/accept", id=str(found), note=" ")
     assert refused.status_code == 400
-    assert "say why in a note" in text_of(refused)
+    assert "Say why in a note" in text_of(refused)
     accepted = await operator.send(PROCEEDS, f"{PROCEEDS}/accept", id=str(found), note="rounded by them")
     assert accepted.status_code == 303
     assert f"{payout}:" not in text_of(await operator.see(PROCEEDS))

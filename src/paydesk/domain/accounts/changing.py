@@ -13,6 +13,7 @@ import asyncpg
 
 from paydesk.core.email_addresses import parse_email
 from paydesk.core.errors import Conflict, TooMany
+from paydesk.core.wording import worded
 from paydesk.database.records import record_of
 from paydesk.database.statements import Connection
 from paydesk.domain.accounts import lockout
@@ -194,7 +195,7 @@ async def send_confirmation_again(gate: Gate, session: Session, *, now: datetime
     Raises: TooMany; Conflict if the address is confirmed.
     """
     if session.person.email_confirmed_at is not None:
-        raise Conflict("this address is confirmed already")
+        raise Conflict(worded("this address is confirmed already"))
     await lockout.count_try(gate, lockout.RESET, f"person {session.person.id}", now=now)
     async with gate.database.acquire() as connection, connection.transaction():
         await _ask_to_confirm(connection, gate, session, session.person.email, now)
@@ -230,7 +231,7 @@ async def confirm_email(gate: Gate, token: str, *, client: Client, now: datetime
                     now=now,
                 )
     except asyncpg.UniqueViolationError as error:
-        raise Conflict("another account has this address; log in there, or choose another address") from error
+        raise Conflict(worded("another account has this address; log in there, or choose another address")) from error
     return used.email
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from paydesk.core.errors import Conflict
+from paydesk.core.wording import worded
 from paydesk.domain.accounts.access_needs import Client, Gate
 from paydesk.domain.accounts.audit import Action, Actor, record
 from paydesk.domain.accounts.people import parse_language, parse_name
@@ -25,7 +26,9 @@ async def sign_up_invited(
     """
     invitation = await find_invitation(gate, token, now=now)
     if invitation.has_account:
-        raise Conflict(f"{invitation.email} has an account already; log in to accept the invitation")
+        raise Conflict(
+            worded("%(email)s has an account already; log in to accept the invitation", email=invitation.email)
+        )
     person_name, tag = parse_name(name), parse_language(language)
     password_hash = await gate.passwords.choose(password, email=invitation.email)
     async with gate.database.acquire() as connection, connection.transaction():

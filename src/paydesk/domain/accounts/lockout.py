@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from paydesk.core.errors import TooMany
+from paydesk.core.wording import worded
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.accounts.access_needs import Gate
 
@@ -56,7 +57,9 @@ async def count_try(gate: Gate, limit: TryLimit, whom: object, *, now: datetime)
     if tries is None:
         until = await queries.locked_until(gate.database, subject=subject, now=now)
         seconds = max(1, math.ceil((until - now).total_seconds())) if until else 1
-        raise TooMany(f"too many tries; wait {_in_words(seconds)} and try again", retry_after=seconds)
+        raise TooMany(
+            worded("too many tries; wait %(time)s and try again", time=_in_words(seconds)), retry_after=seconds
+        )
     return int(tries)
 
 
@@ -83,5 +86,5 @@ def _subject(gate: Gate, limit: TryLimit, whom: object) -> bytes:
 
 def _in_words(seconds: int) -> str:
     if seconds < 120:
-        return "a second" if seconds == 1 else f"{seconds} seconds"
-    return f"{math.ceil(seconds / 60)} minutes"
+        return worded("a second") if seconds == 1 else worded("%(number)s seconds", number=seconds)
+    return worded("%(number)s minutes", number=math.ceil(seconds / 60))

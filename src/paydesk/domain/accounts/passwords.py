@@ -18,6 +18,7 @@ from argon2.exceptions import InvalidHashError, VerificationError
 from argon2.low_level import ARGON2_VERSION
 
 from paydesk.core.errors import Malformed, SetupError, TooMany
+from paydesk.core.wording import worded
 from paydesk.domain.accounts.common_passwords import is_common
 
 SHORTEST = 12
@@ -114,21 +115,39 @@ class Passwords:
         """
         text = _normal(password)
         if len(text) < SHORTEST:
-            raise Malformed(f"the password has {len(text)} characters; choose one of at least {SHORTEST}", "password")
+            raise Malformed(
+                worded(
+                    "the password has %(length)s characters; choose one of at least %(shortest)s",
+                    length=len(text),
+                    shortest=SHORTEST,
+                ),
+                "password",
+            )
         if len(text) > LONGEST:
-            raise Malformed(f"the password has {len(text)} characters; at most {LONGEST} are accepted", "password")
+            raise Malformed(
+                worded(
+                    "the password has %(length)s characters; at most %(longest)s are accepted",
+                    length=len(text),
+                    longest=LONGEST,
+                ),
+                "password",
+            )
         if text.casefold() == email.casefold():
-            raise Malformed("the password must not be the e-mail address", "password")
+            raise Malformed(worded("the password must not be the e-mail address"), "password")
         async with self._turn():
             if await asyncio.to_thread(is_common, text, email=email):
                 raise Malformed(
-                    "this password is made of what attackers try first (common words, rows of keys, years, your "
-                    "address); take several words that have nothing to do with each other",
+                    worded(
+                        "this password is made of what attackers try first (common words, rows of keys, "
+                        "years, your address); take several words that have nothing to do with each other"
+                    ),
                     "password",
                 )
             if self.breached is not None and await asyncio.to_thread(self.breached.contains, text):
                 raise Malformed(
-                    "this password is in a public list of leaked passwords, so attackers try it; choose another one",
+                    worded(
+                        "this password is in a public list of leaked passwords, so attackers try it; choose another one"
+                    ),
                     "password",
                 )
             return await asyncio.to_thread(self.hasher.hash, text)
@@ -177,7 +196,7 @@ class _Turn:
 
     async def __aenter__(self) -> None:
         if self._passwords._waiting >= MOST_WAITING:
-            raise TooMany("too many people log in just now; try again in a moment", retry_after=5)
+            raise TooMany(worded("too many people log in just now; try again in a moment"), retry_after=5)
         self._passwords._waiting += 1
         try:
             await self._passwords._free.acquire()

@@ -10,6 +10,7 @@ from functools import cache
 from zoneinfo import available_timezones
 
 from paydesk.core.errors import Malformed
+from paydesk.core.wording import worded
 from paydesk.database.records import record_if_any
 from paydesk.database.statements import Connection, load_statements
 
@@ -77,9 +78,14 @@ def parse_name(text: str, field: str = "name") -> str:
     """
     name = " ".join(text.split())
     if not name or not name.isprintable() or len(name) > LONGEST_NAME:
-        raise Malformed(f"{field} needs 1 to {LONGEST_NAME} printable characters", field)
+        raise Malformed(
+            worded(
+                "%(field)s needs 1 to %(longest_name)s printable characters", field=field, longest_name=LONGEST_NAME
+            ),
+            field,
+        )
     if _holds_link(name):
-        raise Malformed(f"{field} can't hold a link, a domain or an e-mail address", field)
+        raise Malformed(worded("%(field)s can't hold a link, a domain or an e-mail address", field=field), field)
     return name
 
 
@@ -100,7 +106,7 @@ def parse_language(text: str) -> str:
     Raises: Malformed.
     """
     if len(text) > 35 or not _LANGUAGE.fullmatch(text):
-        raise Malformed("language is not a tag like en or de", "language")
+        raise Malformed(worded("language is not a tag like en or de"), "language")
     return text
 
 
@@ -118,7 +124,7 @@ def parse_time_zone(text: str) -> str:
     Raises: Malformed.
     """
     if text not in time_zones():
-        raise Malformed("time_zone is not a name like Europe/Berlin", "time_zone")
+        raise Malformed(worded("time_zone is not a name like Europe/Berlin"), "time_zone")
     return text
 
 

@@ -15,6 +15,7 @@ from pyotp.exceptions import OTPVerificationError
 
 from paydesk.adapters.vault import Sealed
 from paydesk.core.errors import Conflict, Malformed
+from paydesk.core.wording import worded
 from paydesk.database.records import record_of
 from paydesk.database.statements import Connection
 from paydesk.domain.accounts import lockout
@@ -110,7 +111,7 @@ async def confirm_enrolment(gate: Gate, session: Session, code: str, *, now: dat
     begun, secret = await _begun(gate, session)
     step = _step(secret, code, now)
     if step is None:
-        raise Malformed("this code is not right; type the one that the app shows now", "code")
+        raise Malformed(worded("this code is not right; type the one that the app shows now"), "code")
     codes = _new_codes()
     async with gate.database.acquire() as connection, connection.transaction():
         confirmed = await queries.confirm_second_factor(
@@ -140,7 +141,7 @@ async def pass_second_factor(gate: Gate, session: Session, code: str, *, now: da
     Raises: NotLetIn if the code is wrong or was used; TooMany; Conflict if the session needs none.
     """
     if session.stage is not Stage.second_factor:
-        raise Conflict("this session needs no code now")
+        raise Conflict(worded("this session needs no code now"))
     whom = await guesser(gate, session.person.id, session.client)
     tries = await lockout.count_try(gate, lockout.SECOND_FACTOR, whom, now=now)
     async with gate.database.acquire() as connection, connection.transaction():
@@ -155,7 +156,7 @@ async def pass_second_factor(gate: Gate, session: Session, code: str, *, now: da
         else:
             await record(connection, session.actor, Action.second_factor_failed, now=now)
     if not right:
-        raise NotLetIn("this code is wrong or was used already; wait for the next one")
+        raise NotLetIn(worded("this code is wrong or was used already; wait for the next one"))
     return token
 
 
@@ -174,7 +175,7 @@ async def ask_again(gate: Gate, session: Session, code: str, *, now: datetime) -
         else:
             await record(connection, session.actor, Action.second_factor_failed, now=now)
     if not right:
-        raise Malformed("this code is wrong or was used already; wait for the next one", "code")
+        raise Malformed(worded("this code is wrong or was used already; wait for the next one"), "code")
 
 
 async def new_recovery_codes(gate: Gate, session: Session, *, now: datetime) -> tuple[str, ...]:
@@ -188,7 +189,7 @@ async def new_recovery_codes(gate: Gate, session: Session, *, now: datetime) -> 
     async with gate.database.acquire() as connection, connection.transaction():
         done = await queries.set_recovery_codes(connection, person_id=session.person.id, recovery_codes=hashes)
         if done is None:
-            raise Conflict("no second factor is set up")
+            raise Conflict(worded("no second factor is set up"))
         await _tell(connection, session, Action.recovery_codes_renewed, now)
     return codes
 
@@ -202,7 +203,9 @@ async def remove_second_factor(gate: Gate, session: Session, *, now: datetime) -
     require_recent(session, now=now)
     async with gate.database.acquire() as connection, connection.transaction():
         if await queries.remove_second_factor(connection, person_id=session.person.id) is None:
-            raise Conflict("operators need a second factor" if session.person.operator else "none is set up")
+            raise Conflict(
+                worded("operators need a second factor") if session.person.operator else worded("none is set up")
+            )
         await _tell(connection, session, Action.second_factor_removed, now)
 
 

@@ -12,6 +12,7 @@ from enum import StrEnum
 
 from paydesk.core.errors import Forbidden, NotFound
 from paydesk.core.storable import storable_text
+from paydesk.core.wording import worded
 from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.accounts.access_needs import Client, ConfirmationNeeded, Gate, NotLoggedIn, SecondFactorNeeded
@@ -201,8 +202,8 @@ def require(session: Session, permission: Permission) -> Shop:
         raise NotFound("you are in no merchant's team; open a shop, or ask an owner to invite you")
     if not allows(session.role, permission):
         raise Forbidden(
-            f"your role here is {session.role}, which may not do this ({permission});"
-            f" ask an owner of {session.merchant_name}"
+            f"your role here is {session.role}, which may not do this ({permission}); "
+            f"ask an owner of {session.merchant_name}"
         )
     return Shop(session.merchant_id, session.live)
 
@@ -224,9 +225,9 @@ def require_open(session: Session) -> None:
     Raises: SecondFactorNeeded.
     """
     if session.stage is Stage.second_factor:
-        raise SecondFactorNeeded("give the code of your second factor first")
+        raise SecondFactorNeeded(worded("give the code of your second factor first"))
     if session.stage is Stage.enrolment:
-        raise SecondFactorNeeded("set up a second factor first; operators need one")
+        raise SecondFactorNeeded(worded("set up a second factor first; operators need one"))
 
 
 def require_recent(session: Session, *, now: datetime, minutes: int = RECENT.seconds // 60) -> None:
@@ -236,7 +237,7 @@ def require_recent(session: Session, *, now: datetime, minutes: int = RECENT.sec
     """
     require_open(session)
     if not is_recent(session, now=now, minutes=minutes):
-        raise ConfirmationNeeded("give your password again to go on")
+        raise ConfirmationNeeded(worded("give your password again to go on"))
 
 
 def is_recent(session: Session, *, now: datetime, minutes: int = RECENT.seconds // 60) -> bool:

@@ -11,6 +11,7 @@ from datetime import datetime
 from paydesk.core.email_addresses import parse_email
 from paydesk.core.errors import Conflict
 from paydesk.core.storable import storable_json
+from paydesk.core.wording import worded
 from paydesk.database.statements import Connection
 from paydesk.domain.accounts import lockout
 from paydesk.domain.accounts.access_needs import Client, Gate, NotLetIn
@@ -89,7 +90,7 @@ async def add_person(
         now=now,
     )
     if person_id is None:
-        raise Conflict(f"{email} has an account already; log in, or reset the password")
+        raise Conflict(worded("%(email)s has an account already; log in, or reset the password", email=email))
     return int(person_id)
 
 
@@ -129,7 +130,7 @@ async def log_in(
     verdict = await gate.passwords.verify(password, holder.password_hash if holder else "")
     if holder is None or not verdict.right:
         await _failed(gate, Actor(holder.id if holder else None, client.address), tries, now)
-        raise NotLetIn("e-mail address or password is wrong")
+        raise NotLetIn(worded("e-mail address or password is wrong"))
     async with gate.database.acquire() as connection, connection.transaction():
         await lockout.forgive_one(connection, gate, lockout.ADDRESS, client.address)
         await lockout.forgive_all(connection, gate, lockout.ACCOUNT, account)
@@ -164,7 +165,7 @@ async def check_password(gate: Gate, session: Session, password: str, *, now: da
     verdict = await gate.passwords.verify(password, stored or "")
     if not verdict.right:
         await _failed(gate, session.actor, tries, now)
-        raise NotLetIn("the password is wrong")
+        raise NotLetIn(worded("the password is wrong"))
     await lockout.forgive_all(gate.database, gate, lockout.CONFIRM, session.id)
     return str(stored)
 

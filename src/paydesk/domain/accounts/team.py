@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from paydesk.core.email_addresses import parse_email
 from paydesk.core.errors import Conflict, Forbidden, NotFound
+from paydesk.core.wording import worded
 from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.accounts import lockout
@@ -133,7 +134,7 @@ async def invite(gate: Gate, session: Session, *, email: str, role: Role, now: d
     """
     merchant_id = require(session, Permission.manage_team).merchant_id
     if session.person.email_confirmed_at is None:
-        raise Forbidden("confirm your own e-mail address first; then you can invite others")
+        raise Forbidden(worded("confirm your own e-mail address first; then you can invite others"))
     address = parse_email(email)
     await lockout.count_try(gate, lockout.INVITATION, merchant_id, now=now)
     await lockout.count_try(gate, lockout.INVITER, session.person.id, now=now)
@@ -160,7 +161,7 @@ async def _send_invitation(
     address, token = parse_email(email), secrets.token_urlsafe(32)
     async with gate.database.acquire() as connection, connection.transaction():
         if await queries.is_member_by_email(connection, merchant_id=merchant_id, email=address):
-            raise Conflict(f"{address} is in the team already; change the role instead")
+            raise Conflict(worded("%(address)s is in the team already; change the role instead", address=address))
         stored = await queries.invite(
             connection,
             merchant_id=merchant_id,
@@ -248,7 +249,9 @@ async def accept_invitation(gate: Gate, session: Session, token: str, *, now: da
     async with gate.database.acquire() as connection, connection.transaction():
         accepted = await use_invitation(connection, gate, token, now=now)
         if accepted.email.lower() != session.person.email.lower():
-            raise Forbidden(f"this invitation is for {accepted.email}; log in with that address to accept it")
+            raise Forbidden(
+                worded("this invitation is for %(email)s; log in with that address to accept it", email=accepted.email)
+            )
         await people_queries.confirm_own_email(connection, person_id=session.person.id, email=accepted.email, now=now)
         await join(connection, session.person.id, session.client.address, accepted, now=now)
         await session_queries.look_at(connection, id=session.id, merchant_id=accepted.merchant_id, live=False)
@@ -323,7 +326,7 @@ async def _locked_member(connection: Connection, session: Session, merchant_id: 
     roles = {place.person_id: place.role for place in places}
     own = person_id == session.person.id
     if not own and not allows(roles.get(session.person.id), Permission.manage_team):
-        raise Forbidden("your role here has changed; you may not do this any more")
+        raise Forbidden(worded("your role here has changed; you may not do this any more"))
     member = record_if_any(Member, await queries.member_of(connection, merchant_id=merchant_id, person_id=person_id))
     if member is None:
         raise NotFound(f"there is no person {person_id} in this team")

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from paydesk.core.errors import Gone, TooMany
+from paydesk.core.wording import worded
 from paydesk.database.records import record_if_any
 from paydesk.database.statements import Connection
 from paydesk.domain.accounts.access_needs import Gate
@@ -79,7 +80,7 @@ async def add_token(
         now=now,
     )
     if row_id is None:
-        raise TooMany("links enough to choose a password were sent; use one of those", retry_after=_RETRY)
+        raise TooMany(worded("links enough to choose a password were sent; use one of those"), retry_after=_RETRY)
     return int(row_id), token
 
 

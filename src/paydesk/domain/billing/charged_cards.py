@@ -9,6 +9,7 @@ from paydesk.adapters.acquirers.interface import Acquirer
 from paydesk.adapters.acquirers.purchases import CardDetails
 from paydesk.adapters.vault import Sealed
 from paydesk.core.errors import Conflict, Unavailable
+from paydesk.core.wording import worded
 from paydesk.database.records import record_of
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.merchants.shop import Shop
@@ -41,13 +42,15 @@ class ChargedCard:
         Raises: Conflict, Unavailable, each saying why.
         """
         if self.suspended:
-            raise Conflict("this shop takes no payments at the moment")
+            raise Conflict(worded("this shop takes no payments at the moment"))
         if self.refused_as:
-            raise Conflict("the bank has refused this card for good; its customer has to give another one")
+            raise Conflict(worded("the bank has refused this card for good; its customer has to give another one"))
         acquirer = desk.acquirers.get(self.acquirer)
         kept = self.stored_reference or (acquirer is not None and acquirer.keeps_cards)
         if acquirer is None or (self.number_sealed is None and not kept):
-            raise Unavailable(f"what keeps this card, {self.acquirer}, is not set up any more")
+            raise Unavailable(
+                worded("what keeps this card, %(acquirer)s, is not set up any more", acquirer=self.acquirer)
+            )
         number = ""
         if not kept and self.number_sealed is not None:
             sealed = Sealed(self.vault_key_id, self.number_sealed)

@@ -22,6 +22,7 @@ from paydesk.adapters.acquirers.purchases import Purchase
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Busy, Conflict, Held, NotFound, Unsure
 from paydesk.core.money import minor_digits
+from paydesk.core.wording import worded
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.records import record_if_any, record_of
 from paydesk.database.statements import Connection, load_statements
@@ -153,7 +154,7 @@ async def change_and_charge(desk: Desk, shop: Shop, wish: AtOnce) -> ChangedAtOn
     for _ in range(READ_AGAIN):
         if done := await _tried(desk, shop, wish):
             return done
-    raise Busy("the subscription is changing all the time; try again")
+    raise Busy(worded("the subscription is changing all the time; try again"))
 
 
 async def _tried(desk: Desk, shop: Shop, wish: AtOnce) -> ChangedAtOnce | None:
@@ -164,7 +165,7 @@ async def _tried(desk: Desk, shop: Shop, wish: AtOnce) -> ChangedAtOnce | None:
     if planned is None:
         return ChangedAtOnce(await _unchanged(database, shop, of))
     if wish.revision not in (None, planned.row.revision):
-        raise Conflict(f"subscription {of} has changed just now; try again")
+        raise Conflict(worded("subscription %(id)s has changed just now; try again", id=of))
     place = await _place(database, shop, of)
     if wish.preview:
         return ChangedAtOnce(_foreseen(planned, now=wish.now), _previewed(planned, place))
@@ -374,8 +375,12 @@ async def _same(database: Database, shop: Shop, known: _Known, wish: AtOnce) -> 
         raise Conflict("this Idempotency-Key came with another request before; use a new key for each new request")
     if known.state == "declined":
         raise NotCharged(
-            f"the charge was declined ({known.decline_reason}): nothing was taken, and subscription "
-            f"{wish.subscription_id} keeps its plan"
+            worded(
+                "the charge was declined (%(decline_reason)s): nothing was taken, and subscription "
+                "%(subscription_id)s keeps its plan",
+                decline_reason=known.decline_reason,
+                subscription_id=wish.subscription_id,
+            )
         )
     unchanged = await _unchanged(database, shop, wish.subscription_id)
     if known.state == "open":

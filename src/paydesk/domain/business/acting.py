@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from decimal import Decimal
 
+from paydesk.core.wording import worded
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.access_needs import ConfirmationNeeded
 from paydesk.domain.accounts.audit import Action, record
@@ -75,7 +76,7 @@ async def refund_payment(
             desk, shop, payment_id, amount, requested_by=asked_by, request_key=key, limits=limits, now=shop_now
         )
     except OverLimit as error:
-        raise ConfirmationNeeded(f"{error.message}; give it again to go on") from error
+        raise ConfirmationNeeded(worded("%(message)s; give it again to go on", message=error.message)) from error
     if not given.again:
         subject = f"payment {payment_id}"
         details = {"amount": str(given.amount), "currency": currency, "reference_id": given.reference_id}

@@ -14,6 +14,7 @@ from enum import StrEnum
 import msgspec
 
 from paydesk.core.errors import Conflict, Forbidden, Malformed, NotFound
+from paydesk.core.wording import worded
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any, record_of, records_of
 from paydesk.database.statements import load_statements
@@ -159,7 +160,10 @@ def _check(wanted: OwnLimits, operators: Limits) -> None:
         most = operators.most(kind)
         if not 1 <= own <= most:
             raise Malformed(
-                f"this is a number from 1 to {most}, which is the operator's; leave it empty for that", kind
+                worded(
+                    "this is a number from 1 to %(most)s, which is the operator's; leave it empty for that", most=most
+                ),
+                kind,
             )
 
 

@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 
 from paydesk.core.errors import Malformed
+from paydesk.core.wording import worded
 
 READABLE = 4.5
 """The least contrast of text (WCAG 2.2, 1.4.3)."""
@@ -36,13 +37,19 @@ def parse_accent(text: str) -> str:
     """A colour that can be read on white. Raises: Malformed, naming a darker shade that can."""
     colour = text.strip().lower()
     if not _HEX.fullmatch(colour):
-        raise Malformed("a colour is # and six hexadecimal digits, like #1746a2", "accent")
+        raise Malformed(worded("a colour is # and six hexadecimal digits, like #1746a2"), "accent")
     ratio = contrast(colour, WHITE)
     if ratio < READABLE:
         better = _until_readable(colour, towards="#000000", ground=WHITE)
         raise Malformed(
-            f"{colour} has a contrast of {ratio:.1f} to white, and {READABLE} is the least that people can read; "
-            f"{better}, a darker shade of it, would do",
+            worded(
+                "%(colour)s has a contrast of %(ratio)s to white, and %(readable)s is the least that "
+                "people can read; %(better)s, a darker shade of it, would do",
+                colour=colour,
+                ratio=f"{ratio:.1f}",
+                readable=READABLE,
+                better=better,
+            ),
             "accent",
         )
     return colour

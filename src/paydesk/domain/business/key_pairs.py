@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from paydesk.core.errors import Conflict, Malformed, NotFound
+from paydesk.core.wording import worded
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
@@ -98,9 +99,9 @@ async def rotate_keys(
     merchant_id = require(session, Permission.manage_keys).merchant_id
     require_recent(session, now=now)
     if grace not in GRACE_PERIODS:
-        raise Malformed("choose how long the old keys may go on", "grace")
+        raise Malformed(worded("choose how long the old keys may go on"), "grace")
     if not scopes:
-        raise Malformed("choose what the new key may do", "scopes")
+        raise Malformed(worded("choose what the new key may do"), "scopes")
     if KeyScope.move in scopes and session.went_live_at:
         require(session, Permission.refund)
     async with gate.database.acquire() as connection, connection.transaction():

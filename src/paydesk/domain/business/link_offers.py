@@ -9,6 +9,7 @@ from decimal import Decimal
 from paydesk.core.errors import Malformed
 from paydesk.core.money import parse_typed
 from paydesk.core.urls import check_url, is_systems_own
+from paydesk.core.wording import worded
 from paydesk.domain.payments.requests import LONGEST
 from paydesk.domain.selling.payment_links import Offer
 from paydesk.domain.selling.plans import LONGEST_ABOUT, MOST_PLANS, Plan, Plans, by_price, in_order
@@ -66,9 +67,9 @@ def read_offer(typed: Typed, currency: str, *, several: bool) -> Offer:
     }
     given = [name for name, price in prices.items() if price is not None]
     if not given:
-        raise Malformed("a price is missing: once, or by month or year", "price")
+        raise Malformed(worded("a price is missing: once, or by month or year"), "price")
     if "price" in given and len(given) > 1:
-        raise Malformed("it is either paid once, or by month or year; make another link for the other", "price")
+        raise Malformed(worded("it is either paid once, or by month or year; make another link for the other"), "price")
     return _offer(typed, currency, recurring="price" not in given, several=several, plans=None, **prices)
 
 
@@ -82,7 +83,11 @@ def read_page(typed: Typed, packages: Mapping[int, Package], currency: str, *, s
     currencies = {packages[version].terms.currency for version in plans.versions} | ({currency} if currency else set())
     if len(currencies) > 1:
         raise Malformed(
-            f"what is sold on one page has one currency, not {' and '.join(sorted(currencies))}", "packages"
+            worded(
+                "what is sold on one page has one currency, not %(currencies)s",
+                currencies=" and ".join(sorted(currencies)),
+            ),
+            "packages",
         )
     return _offer(typed, currencies.pop(), recurring=True, several=several, plans=plans)
 
@@ -90,19 +95,27 @@ def read_page(typed: Typed, packages: Mapping[int, Package], currency: str, *, s
 def _plans(typed: Typed, packages: Mapping[int, Package]) -> Plans:
     """The packages with their versions, in the order of the page."""
     if not typed.versions:
-        raise Malformed("choose what is sold: at least one version of a package", "packages")
+        raise Malformed(worded("choose what is sold: at least one version of a package"), "packages")
     unknown = [version for version in typed.versions if version not in packages]
     if unknown:
-        raise Malformed(f"version {unknown[0]} is none that can be sold here; open the page again", "packages")
+        raise Malformed(
+            worded("version %(unknown)s is none that can be sold here; open the page again", unknown=unknown[0]),
+            "packages",
+        )
     chosen: dict[int, list[Package]] = {}
     for one in in_order(packages[version] for version in dict.fromkeys(typed.versions)):
         chosen.setdefault(one.id, []).append(one)
     if len(chosen) > MOST_PLANS:
-        raise Malformed(f"a page has at most {MOST_PLANS} packages side by side", "packages")
+        raise Malformed(
+            worded("a page has at most %(most_plans)s packages side by side", most_plans=MOST_PLANS), "packages"
+        )
     for versions in chosen.values():
         if len({one.terms.period for one in versions}) < len(versions):
             raise Malformed(
-                f"two versions of {versions[0].terms.name} are paid as often as each other; choose one", "packages"
+                worded(
+                    "two versions of %(name)s are paid as often as each other; choose one", name=versions[0].terms.name
+                ),
+                "packages",
             )
     return Plans(
         tuple(
@@ -131,7 +144,8 @@ def _offer(
     quantity = _number(typed.most_quantity or "1", "most_quantity", MOST_AT_ONCE)
     if quantity > 1 and recurring and not several:
         raise Malformed(
-            "a subscription is bought one at a time; allow several of a thing under Settings, Shop", "most_quantity"
+            worded("a subscription is bought one at a time; allow several of a thing under Settings, Shop"),
+            "most_quantity",
         )
     return Offer(
         title=_line(typed.title),
@@ -159,7 +173,7 @@ def _price(text: str, currency: str, name: str) -> Decimal:
 
 def _number(text: str, name: str, most: int) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > len(str(most)) or not 1 <= int(text) <= most:
-        raise Malformed(f"this must be a whole number from 1 to {most}", name)
+        raise Malformed(worded("this must be a whole number from 1 to %(most)s", most=most), name)
     return int(text)
 
 
@@ -167,16 +181,19 @@ def _line(text: str) -> str:
     """A title that can't change how the words around it read."""
     line = " ".join(text.split())
     if not line:
-        raise Malformed("the title is missing", "title")
+        raise Malformed(worded("the title is missing"), "title")
     if len(line) > LONGEST_TITLE or not line.translate(_JOINERS).isprintable():
-        raise Malformed(f"the title must be at most {LONGEST_TITLE} characters of plain text", "title")
+        raise Malformed(
+            worded("the title must be at most %(longest_title)s characters of plain text", longest_title=LONGEST_TITLE),
+            "title",
+        )
     return line
 
 
 def _lines(text: str, field: str, most: int) -> str:
     said = "\n".join(text.splitlines()).strip()
     if len(said) > most or not said.replace("\n", "").translate(_JOINERS).isprintable():
-        raise Malformed(f"the description must be at most {most} characters of plain text", field)
+        raise Malformed(worded("the description must be at most %(most)s characters of plain text", most=most), field)
     return said
 
 
@@ -184,11 +201,11 @@ def _success_url(text: str) -> str:
     if not text:
         return ""
     if len(text) > (most := LONGEST.get("success_url", 0)):
-        raise Malformed(f"the address has more than {most} characters", "success_url")
+        raise Malformed(worded("the address has more than %(most)s characters", most=most), "success_url")
     try:
         scheme = check_url(text, "the address")
     except Malformed as error:
         raise Malformed(error.message, "success_url") from error
     if is_systems_own(scheme):
-        raise Malformed("the address must begin with https, or your app's own scheme", "success_url")
+        raise Malformed(worded("the address must begin with https, or your app's own scheme"), "success_url")
     return text

@@ -9,6 +9,7 @@ from decimal import Decimal
 from paydesk.core.errors import Malformed
 from paydesk.core.money import parse_currency, parse_exact, parse_typed, plain_number
 from paydesk.core.periods import Period, parse_period
+from paydesk.core.wording import worded
 from paydesk.database.statements import Connection
 from paydesk.domain.accounts.access_needs import Gate
 from paydesk.domain.accounts.audit import Action, record
@@ -84,18 +85,18 @@ def _period(length: str, unit: str, field: str) -> Period:
     try:
         return parse_period(f"{length}{unit}", field)
     except Malformed as error:
-        raise Malformed("write a whole number, for at most 10 years", field) from error
+        raise Malformed(worded("write a whole number, for at most 10 years"), field) from error
 
 
 def _trial(typed: TypedPackage, currency: str) -> Trial | None:
     price = Decimal(0)
     if typed.trial_price:
         plain = typed.trial_price.replace(",", ".") if "." not in typed.trial_price else typed.trial_price
-        price = parse_exact(plain, currency, "trial_price", like='"1.00", or 0 for free')
+        price = parse_exact(plain, currency, "trial_price", like=worded('"1.00", or 0 for free'))
     if typed.trial_length:
         return Trial(price, _period(typed.trial_length, typed.trial_unit, "trial_length"))
     if price:
-        raise Malformed("say how long the trial is that this is the price of", "trial_length")
+        raise Malformed(worded("say how long the trial is that this is the price of"), "trial_length")
     return None
 
 
@@ -103,9 +104,14 @@ def _payments(text: str) -> int:
     if not text:
         return 0
     if not text.isascii() or not text.isdigit() or len(text) > len(str(MOST_PAYMENTS)):
-        raise Malformed(f"this must be a whole number from 1 to {MOST_PAYMENTS}, or empty", "payments")
+        raise Malformed(
+            worded("this must be a whole number from 1 to %(most_payments)s, or empty", most_payments=MOST_PAYMENTS),
+            "payments",
+        )
     if not 1 <= int(text) <= MOST_PAYMENTS:
-        raise Malformed(f"this must be from 1 to {MOST_PAYMENTS}, or empty", "payments")
+        raise Malformed(
+            worded("this must be from 1 to %(most_payments)s, or empty", most_payments=MOST_PAYMENTS), "payments"
+        )
     return int(text)
 
 

@@ -10,6 +10,7 @@ from decimal import Decimal
 
 from paydesk.core.errors import Conflict, NotFound
 from paydesk.core.money import parse_currency
+from paydesk.core.wording import worded
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import Connection, load_statements
@@ -174,7 +175,12 @@ async def make_link(gate: Gate, session: Session, shop: Shop, typed: Typed, *, n
             now=now,
         )
         if made is None:
-            raise Conflict(f"there are {MOST_LINKS} payment links already; change one that is not used any more")
+            raise Conflict(
+                worded(
+                    "there are %(most_links)s payment links already; change one that is not used any more",
+                    most_links=MOST_LINKS,
+                )
+            )
         await _note(connection, session, shop, int(made), "made", offer, now=now)
     return int(made)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from paydesk.core.errors import Forbidden, Malformed
+from paydesk.core.wording import worded
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.access_needs import Gate
 from paydesk.domain.accounts.audit import Action, Actor, record
@@ -166,11 +167,11 @@ async def send_test_event(
 
 def _check(session: Session, target: Target, wanted: TestEvent, now: datetime) -> None:
     if wanted.event not in EVENTS:
-        raise Malformed(f"choose among {', '.join(EVENTS)}", "event")
+        raise Malformed(worded("choose among %(events)s", events=", ".join(EVENTS)), "event")
     if wanted.sign_version not in ("v1", "v2"):
-        raise Malformed("choose v1 or v2", "sign_version")
+        raise Malformed(worded("choose v1 or v2"), "sign_version")
     if not parse_pingback_url(wanted.url, "the URL", "url"):
-        raise Malformed("say where to send it: an http or https URL", "url")
+        raise Malformed(worded("say where to send it: an http or https URL"), "url")
     if wanted.url not in target.own_urls:
         require(session, Permission.manage_integration)
         if wanted.sign_version == "v1":

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 
 from paydesk.core.errors import Malformed, NotFound
+from paydesk.core.wording import worded
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any
 from paydesk.database.statements import load_statements
@@ -120,4 +121,4 @@ def _check(wanted: PingbackSettings) -> None:
     }
     for name, (possible, chosen) in known.items():
         if not set(chosen) <= set(possible):
-            raise Malformed(f"choose among {', '.join(possible)}", name)
+            raise Malformed(worded("choose among %(possible)s", possible=", ".join(possible)), name)

@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from paydesk.core.bank_accounts import parse_iban
 from paydesk.core.errors import Conflict, Malformed
+from paydesk.core.wording import worded
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any
 from paydesk.database.statements import Connection, load_statements
@@ -124,7 +125,7 @@ async def propose_change(
     number = await _another_iban(gate, session, merchant_id, iban, now)
     _require_complete(details)
     if details == accepted.details and not number:
-        raise Malformed("nothing is changed: what stands here is accepted already")
+        raise Malformed(worded("nothing is changed: what stands here is accepted already"))
     sealed = profiles.seal_iban(gate.vault, merchant_id, number) if number else None
     async with gate.database.acquire() as connection, connection.transaction():
         proposed = await queries.propose(
@@ -139,7 +140,7 @@ async def propose_change(
             now=now,
         )
         if proposed is None:
-            raise Conflict("a change is being looked at; take it back to propose another one")
+            raise Conflict(worded("a change is being looked at; take it back to propose another one"))
         facts = {"bank_account": bool(number)}
         await record_profile(connection, session.actor, Action.profile_change_asked, merchant_id, now, facts)
         what = BANK_PROPOSED if number else CHANGE_PROPOSED
@@ -162,7 +163,7 @@ async def _another_iban(gate: Gate, session: Session, merchant_id: int, iban: st
 def _require_complete(details: Details) -> None:
     """Raises: Malformed, naming what is missing: who is live has to stay known."""
     if missing := unsaid(details):
-        raise Malformed("this can't be empty while you may take real payments", *missing)
+        raise Malformed(worded("this can't be empty while you may take real payments"), *missing)
 
 
 async def withdraw_change(gate: Gate, session: Session, *, now: datetime) -> None:
@@ -170,7 +171,7 @@ async def withdraw_change(gate: Gate, session: Session, *, now: datetime) -> Non
     merchant_id = require(session, Permission.manage_settings).merchant_id
     async with gate.database.acquire() as connection, connection.transaction():
         if await queries.withdraw(connection, merchant_id=merchant_id, now=now) is None:
-            raise Conflict("the change was answered already")
+            raise Conflict(worded("the change was answered already"))
         await record_profile(connection, session.actor, Action.profile_change_withdrawn, merchant_id, now)
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from paydesk.core.email_addresses import parse_email
 from paydesk.core.errors import Malformed
 from paydesk.core.urls import check_url
+from paydesk.core.wording import worded
 
 _PHONE = re.compile(r"\+?[0-9][0-9 ()/.-]{4,30}")
 _COUNTRY = re.compile(r"[A-Z]{2}")
@@ -107,31 +108,33 @@ def parse_details(fields: Mapping[str, str]) -> tuple[Details, dict[str, str]]:
 def _bounded(name: str, text: str) -> str:
     most = _TEXT if name in ("description", "goods") else _LINE
     if len(text) > most:
-        raise Malformed(f"this has {len(text)} characters; at most {most} are kept", name)
+        raise Malformed(
+            worded("this has %(length)s characters; at most %(most)s are kept", length=len(text), most=most), name
+        )
     return text
 
 
 def _website(text: str) -> str:
     if text and check_url(text, "website") not in ("https", "http"):
-        raise Malformed("this must be a web address, like https://shop.example", "website")
+        raise Malformed(worded("this must be a web address, like https://shop.example"), "website")
     return text
 
 
 def _secure(text: str) -> str:
     if text and check_url(text, "the address") != "https":
-        raise Malformed("this must be an https address, like https://shop.example/terms")
+        raise Malformed(worded("this must be an https address, like https://shop.example/terms"))
     return text
 
 
 def _phone(text: str) -> str:
     if text and not _PHONE.fullmatch(text):
-        raise Malformed("this must be a telephone number, like +49 30 901820", "support_phone")
+        raise Malformed(worded("this must be a telephone number, like +49 30 901820"), "support_phone")
     return text
 
 
 def _country(text: str) -> str:
     if text and not _COUNTRY.fullmatch(text):
-        raise Malformed("choose a country of the list", "country")
+        raise Malformed(worded("choose a country of the list"), "country")
     return text
 
 
@@ -158,7 +161,11 @@ def parse_despite(reason: str, missing: Sequence[str]) -> str:
     words = reason.strip()[:_TEXT]
     if not words:
         raise Malformed(
-            f"the profile lacks {', '.join(missing)}; send it back, or say why it is accepted all the same", "despite"
+            worded(
+                "the profile lacks %(missing)s; send it back, or say why it is accepted all the same",
+                missing=", ".join(missing),
+            ),
+            "despite",
         )
     return words
 
@@ -170,5 +177,5 @@ def parse_reason(reason: str) -> str:
     """
     words = reason.strip()[:_TEXT]
     if not words:
-        raise Malformed("say why, so that the merchant knows what to change", "reason")
+        raise Malformed(worded("say why, so that the merchant knows what to change"), "reason")
     return words

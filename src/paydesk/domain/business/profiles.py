@@ -12,6 +12,7 @@ from enum import StrEnum
 from paydesk.adapters.vault import Sealed, Vault
 from paydesk.core.bank_accounts import parse_iban
 from paydesk.core.errors import Conflict, Malformed, NotFound
+from paydesk.core.wording import worded
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import Connection, load_statements
@@ -152,7 +153,7 @@ async def save_profile(
             now=now,
         )
         if saved is None:
-            raise Conflict("the profile is being looked at; take it back to change it")
+            raise Conflict(worded("the profile is being looked at; take it back to change it"))
         changed = {"profile": True, "bank_account": bool(number)}
         await record_profile(connection, session.actor, Action.settings_changed, merchant_id, now, changed)
         if number:
@@ -168,13 +169,13 @@ async def submit_profile(gate: Gate, session: Session, *, now: datetime) -> None
     merchant_id = require(session, Permission.go_live).merchant_id
     profile = await find_profile(gate.database, merchant_id)
     if profile.missing or session.person.email_confirmed_at is None:
-        raise Malformed("something is still missing; see the list", *profile.missing)
+        raise Malformed(worded("something is still missing; see the list"), *profile.missing)
     async with gate.database.acquire() as connection, connection.transaction():
         submitted = await queries.submit(
             connection, merchant_id=merchant_id, changed_at=profile.changed_at, person_id=session.person.id, now=now
         )
         if submitted is None:
-            raise Conflict("the profile is with us already, or was changed just now; look at it again")
+            raise Conflict(worded("the profile is with us already, or was changed just now; look at it again"))
         await record_profile(connection, session.actor, Action.go_live_asked, merchant_id, now)
 
 
@@ -186,7 +187,7 @@ async def withdraw_profile(gate: Gate, session: Session, *, now: datetime) -> No
     merchant_id = require(session, Permission.go_live).merchant_id
     async with gate.database.acquire() as connection, connection.transaction():
         if await queries.withdraw(connection, merchant_id=merchant_id) is None:
-            raise Conflict("the profile was answered already")
+            raise Conflict(worded("the profile was answered already"))
         await record_profile(connection, session.actor, Action.settings_changed, merchant_id, now, {"withdrawn": True})
 
 

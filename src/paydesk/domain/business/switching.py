@@ -7,6 +7,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from paydesk.core.errors import Conflict
+from paydesk.core.wording import worded
 from paydesk.domain.accounts.access_needs import Gate
 from paydesk.domain.accounts.audit import Action, record
 from paydesk.domain.accounts.roles import Permission
@@ -22,7 +23,7 @@ async def switch_test_mode(gate: Gate, session: Session, *, on: bool, now: datet
     """
     merchant_id = require(session, Permission.toggle_test_mode).merchant_id
     if session.went_live_at is None:
-        raise Conflict("this merchant has not gone live yet, so its forms count as test")
+        raise Conflict(worded("this merchant has not gone live yet, so its forms count as test"))
     async with gate.database.acquire() as connection, connection.transaction():
         await change_merchant(connection, merchant_id, test_mode=on)
         details = {"test_mode": on}

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from paydesk.core.errors import Conflict
 from paydesk.core.periods import Period
+from paydesk.core.wording import worded
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.audit import Action, record
 from paydesk.domain.accounts.roles import Permission
@@ -65,5 +66,5 @@ async def start_anew(database: Database, session: Session, *, now: datetime) -> 
 def _test_side(session: Session) -> int:
     shop = require(session, Permission.move_test_clock)
     if shop.live:
-        raise Conflict("live data has no test clock; switch to test mode")
+        raise Conflict(worded("live data has no test clock; switch to test mode"))
     return shop.merchant_id

@@ -12,6 +12,7 @@ import structlog
 
 from paydesk.adapters.vault import Vault
 from paydesk.core.errors import NotFound, TooMany
+from paydesk.core.wording import worded
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any
 from paydesk.database.statements import load_statements
@@ -103,7 +104,9 @@ async def count_test_event(database: Database, merchant_id: int, *, now: datetim
     minute = now.replace(second=0, microsecond=0)
     if await queries.count_test_event(database, merchant_id=merchant_id, minute=minute) > A_MINUTE:
         raise TooMany(
-            f"at most {A_MINUTE} test events are sent in a minute; wait a little and try again",
+            worded(
+                "at most %(a_minute)s test events are sent in a minute; wait a little and try again", a_minute=A_MINUTE
+            ),
             retry_after=60 - now.second,
         )
 

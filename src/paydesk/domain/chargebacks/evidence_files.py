@@ -14,6 +14,7 @@ from paydesk.core.card_numbers import masked
 from paydesk.core.errors import Conflict, Malformed, NotFound
 from paydesk.core.pictures import Largest
 from paydesk.core.shrinking import redrawn
+from paydesk.core.wording import worded
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import Connection, load_statements
@@ -94,9 +95,16 @@ async def add_file(
     """
     await _require_takes_files(desk, shop, chargeback_id)
     if not content:
-        raise Malformed("choose a file first", FILE)
+        raise Malformed(worded("choose a file first"), FILE)
     if len(content) > LARGEST_SENT:
-        raise Malformed(f"the file has {_kb(len(content))} kB; at most {_kb(LARGEST_SENT)} kB are taken", FILE)
+        raise Malformed(
+            worded(
+                "the file has %(length)s kB; at most %(largest_sent)s kB are taken",
+                length=_kb(len(content)),
+                largest_sent=_kb(LARGEST_SENT),
+            ),
+            FILE,
+        )
     written = await _written_anew(content)
     side = {"merchant_id": shop.merchant_id, "live": shop.live}
     async with desk.database.acquire() as connection, connection.transaction():
@@ -117,7 +125,7 @@ async def add_file(
             now=now,
         )
     if added is None:
-        raise Conflict("there is a file of this kind already, and the bank takes one of each: remove it first")
+        raise Conflict(worded("there is a file of this kind already, and the bank takes one of each: remove it first"))
 
 
 async def remove_file(desk: Desk, shop: Shop, chargeback_id: int, file_id: int) -> None:
@@ -161,7 +169,7 @@ async def _require_takes_files(desk: Desk, shop: Shop, chargeback_id: int) -> No
     name, _ = await reference_of(desk.database, shop, chargeback_id)
     acquirer = desk.acquirers.get(name)
     if acquirer is None or not acquirer.capabilities.evidence_files:
-        raise Conflict(f"{name} takes no files with an answer")
+        raise Conflict(worded("%(name)s takes no files with an answer", name=name))
 
 
 async def _written_anew(content: bytes) -> _Written:
@@ -170,7 +178,7 @@ async def _written_anew(content: bytes) -> _Written:
         rewritten = await rewrite_pdf(content, FILE)
         return _Written("application/pdf", rewritten.content, rewritten.pages)
     if not content.startswith((b"\x89PNG", b"\xff\xd8\xff")):
-        raise Malformed("the file must be a PDF, or a PNG or JPEG picture", FILE)
+        raise Malformed(worded("the file must be a PDF, or a PNG or JPEG picture"), FILE)
     return _Written(*await _drawing.do(lambda: redrawn(content, _PICTURES, FILE)))
 
 
@@ -183,10 +191,24 @@ def _require_room(held: list[SeenFile], written: _Written) -> None:
     """Make sure that the bank takes all files together. Raises: Malformed."""
     size = sum(one.size for one in held) + len(written.content)
     if size > MOST_BYTES:
-        raise Malformed(f"with this file all have {_kb(size)} kB; at most {_kb(MOST_BYTES)} kB are taken", FILE)
+        raise Malformed(
+            worded(
+                "with this file all have %(size)s kB; at most %(most_bytes)s kB are taken",
+                size=_kb(size),
+                most_bytes=_kb(MOST_BYTES),
+            ),
+            FILE,
+        )
     pages = sum(one.pages for one in held) + written.pages
     if pages > MOST_PAGES:
-        raise Malformed(f"with this file all have {pages} pages; at most {MOST_PAGES} are taken", FILE)
+        raise Malformed(
+            worded(
+                "with this file all have %(pages)s pages; at most %(most_pages)s are taken",
+                pages=pages,
+                most_pages=MOST_PAGES,
+            ),
+            FILE,
+        )
 
 
 def _plain_name(name: str, media_type: str) -> str:

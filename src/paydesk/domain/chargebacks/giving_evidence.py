@@ -13,6 +13,7 @@ from functools import partial
 from paydesk.adapters.acquirers.interface import Acquirer, AcquirerRefused, OutcomeUnknown
 from paydesk.core.card_numbers import masked
 from paydesk.core.errors import Conflict, Malformed, PaydeskError, Unavailable
+from paydesk.core.wording import worded
 from paydesk.database.records import record_of
 from paydesk.database.statements import Connection, load_statements
 from paydesk.database.surely import drawn_key, surely
@@ -64,9 +65,20 @@ async def give_evidence(
     acquirer_name, reference = await reference_of(desk.database, shop, chargeback_id)
     acquirer = desk.acquirers.get(acquirer_name)
     if acquirer is None:
-        raise Unavailable(f"{acquirer_name} is not set up here, so nobody can be told; ask who runs this service")
+        raise Unavailable(
+            worded(
+                "%(acquirer_name)s is not set up here, so nobody can be told; ask who runs this service",
+                acquirer_name=acquirer_name,
+            )
+        )
     if acquirer.capabilities.answered_at:
-        raise Conflict(f"{acquirer_name} takes no evidence from here: {acquirer.capabilities.answered_at}")
+        raise Conflict(
+            worded(
+                "%(acquirer_name)s takes no evidence from here: %(answered_at)s",
+                acquirer_name=acquirer_name,
+                answered_at=acquirer.capabilities.answered_at,
+            )
+        )
     if once:
         await _look_for_unknown(desk, shop, chargeback_id, acquirer, reference)
     key = drawn_key()
@@ -86,10 +98,12 @@ async def give_evidence(
         await acquirer.submit_evidence(reference, masked(text), files)
     except AcquirerRefused as error:
         await queries.evidence_ended(desk.database, **about, state=EvidenceState.REFUSED)
-        raise Conflict(f"the bank does not take the evidence: {error}") from error
+        raise Conflict(worded("the bank does not take the evidence: %(error)s", error=error)) from error
     except OutcomeUnknown as error:
         await queries.evidence_ended(desk.database, **about, state=EvidenceState.UNKNOWN)
-        raise Unavailable("the evidence is recorded, but the bank can't be reached; send it again later") from error
+        raise Unavailable(
+            worded("the evidence is recorded, but the bank can't be reached; send it again later")
+        ) from error
     await queries.evidence_ended(desk.database, **about, state=EvidenceState.SENT)
     return await find_chargeback(desk.database, shop, chargeback_id)
 
@@ -118,12 +132,14 @@ async def _look_for_unknown(desk: Desk, shop: Shop, chargeback_id: int, acquirer
         told = await acquirer.find_dispute(reference)
     except (AcquirerRefused, OutcomeUnknown) as error:
         raise Unavailable(
-            "nobody knows yet whether the bank has the evidence, and it can't be asked just now; try again later"
+            worded(
+                "nobody knows yet whether the bank has the evidence, and it can't be asked just now; try again later"
+            )
         ) from error
     if told is not None and told.answered:
         about = {"merchant_id": shop.merchant_id, "live": shop.live, "id": chargeback_id, "key": answer.evidence_key}
         await queries.evidence_ended(desk.database, **about, state=EvidenceState.SENT)
-        raise Conflict("the bank has the evidence: it came through the last time")
+        raise Conflict(worded("the bank has the evidence: it came through the last time"))
 
 
 async def find_answer(desk: Desk, shop: Shop, chargeback_id: int) -> Answer:
@@ -153,4 +169,7 @@ async def why_not(desk: Desk, shop: Shop, chargeback_id: int) -> Conflict:
 
 def _require_text(text: str) -> None:
     if not text.strip() or len(text) > LONGEST_EVIDENCE or "\x00" in text:
-        raise Malformed(f"evidence is a text of 1 to {LONGEST_EVIDENCE} characters", "text")
+        raise Malformed(
+            worded("evidence is a text of 1 to %(longest_evidence)s characters", longest_evidence=LONGEST_EVIDENCE),
+            "text",
+        )

@@ -10,6 +10,7 @@ from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
 
 from paydesk.core.errors import Conflict, Malformed
 from paydesk.core.money import fits, minor_digits, parse_amount, parse_currency
+from paydesk.core.wording import worded
 from paydesk.domain.subscriptions.subscription_terms import MOST_PAYMENTS, Discount, Terms, sku_of
 
 LONGEST_CODE = 40
@@ -76,7 +77,14 @@ def read_code(text: str, field: str = "code") -> str:
     """
     code = text.strip().upper()
     if not _CODE.fullmatch(code):
-        raise Malformed(f"{field} is 1 to {LONGEST_CODE} letters from A to Z, digits, - and _", field)
+        raise Malformed(
+            worded(
+                "%(field)s is 1 to %(longest_code)s letters from A to Z, digits, - and _",
+                field=field,
+                longest_code=LONGEST_CODE,
+            ),
+            field,
+        )
     return code
 
 
@@ -89,15 +97,22 @@ def read_terms(
     """
     percent, amount = given.get("percent", ""), given.get("amount", "")
     if bool(percent) == bool(amount):
-        raise Malformed("give either percent or amount", "percent")
+        raise Malformed(worded("give either percent or amount"), "percent")
     stated = given.get("currency", "")
     currency = parse_currency(stated) if stated else None
     if amount and currency is None:
-        raise Malformed("currency is missing: an amount is of one", "currency")
+        raise Malformed(worded("currency is missing: an amount is of one"), "currency")
     if valid_from is not None and valid_until is not None and valid_until <= valid_from:
-        raise Malformed("valid_until must be after valid_from", "valid_until")
+        raise Malformed(worded("valid_until must be after valid_from"), "valid_until")
     if len(skus) > MOST_SKUS:
-        raise Malformed(f"sku_ids names {len(skus)} packages, at most {MOST_SKUS} are accepted", "sku_ids")
+        raise Malformed(
+            worded(
+                "sku_ids names %(length)s packages, at most %(most_skus)s are accepted",
+                length=len(skus),
+                most_skus=MOST_SKUS,
+            ),
+            "sku_ids",
+        )
     return CouponTerms(
         code=read_code(given.get("code", "")),
         percent=_percent(percent) if percent else None,
@@ -143,7 +158,8 @@ def _percent(text: str) -> Decimal:
         percent = Decimal(0)
     if not percent:
         raise Malformed(
-            f'percent "{text[:20]}" must be more than 0 and at most 100, with at most 2 decimals', "percent"
+            worded('percent "%(text)s" must be more than 0 and at most 100, with at most 2 decimals', text=text[:20]),
+            "percent",
         )
     return percent
 
@@ -153,5 +169,5 @@ def _number(given: Mapping[str, str], name: str, most: int) -> int | None:
     if not text:
         return None
     if not _WHOLE.fullmatch(text) or not 1 <= int(text) <= most:
-        raise Malformed(f"{name} must be a whole number from 1 to {most}", name)
+        raise Malformed(worded("%(field)s must be a whole number from 1 to %(most)s", field=name, most=most), name)
     return int(text)

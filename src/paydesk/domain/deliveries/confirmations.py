@@ -22,6 +22,7 @@ from paydesk.core.card_numbers import masked
 from paydesk.core.errors import Malformed
 from paydesk.core.paging import EARLIEST, LARGEST_ID, LATEST
 from paydesk.core.urls import check_url
+from paydesk.core.wording import worded
 from paydesk.domain.deliveries.carriers import tracking_link
 from paydesk.domain.deliveries.delivery_status import DeliveryStatus, GoodsType
 from paydesk_client.parameters import Parameters, Value, is_nested, text
@@ -190,14 +191,19 @@ def ignored_names(fields: Parameters) -> set[str]:
 def _require_tracking(carrier: str, tracking_id: str, tracking_url: str) -> None:
     if not tracking_id:
         raise Malformed(
-            "carrier_tracking_id is missing: order_shipped needs the parcel's number", "carrier_tracking_id"
+            worded("carrier_tracking_id is missing: order_shipped needs the parcel's number"), "carrier_tracking_id"
         )
     if not carrier:
-        raise Malformed('carrier_type is missing: order_shipped needs the carrier\'s name, like "DHL"', "carrier_type")
+        raise Malformed(
+            worded('carrier_type is missing: order_shipped needs the carrier\'s name, like "DHL"'), "carrier_type"
+        )
     if not tracking_url:
         raise Malformed(
-            f'carrier_tracking_url is missing, and for the carrier "{carrier[:40]}" it can\'t be derived from the '
-            "tracking id; send the address where the parcel can be followed",
+            worded(
+                'carrier_tracking_url is missing, and for the carrier "%(carrier)s" it can\'t be derived '
+                "from the tracking id; send the address where the parcel can be followed",
+                carrier=carrier[:40],
+            ),
             "carrier_tracking_url",
         )
 
@@ -230,9 +236,17 @@ def _lines(fields: Parameters, name: str) -> str:
 
 def _check(written: str, name: str, longest: int, forbidden: re.Pattern[str]) -> None:
     if forbidden.search(written):
-        raise Malformed(f"{name} contains a control character; send plain text", name)
+        raise Malformed(worded("%(field)s contains a control character; send plain text", field=name), name)
     if len(written) > longest:
-        raise Malformed(f"{name} has {len(written)} characters, at most {longest} are accepted", name)
+        raise Malformed(
+            worded(
+                "%(field)s has %(length)s characters, at most %(most)s are accepted",
+                field=name,
+                length=len(written),
+                most=longest,
+            ),
+            name,
+        )
 
 
 def _payment_id(written: str) -> int | None:
@@ -284,9 +298,9 @@ def _web_address(fields: Parameters, name: str) -> str:
     if not url:
         return ""
     if check_url(url, name) not in ("http", "https"):
-        raise Malformed(f"{name} must be an absolute http or https URL", name)
+        raise Malformed(worded("%(field)s must be an absolute http or https URL", field=name), name)
     if "@" in url.split("/", 3)[2]:
-        raise Malformed(f"{name} must not carry a user name or password", name)
+        raise Malformed(worded("%(field)s must not carry a user name or password", field=name), name)
     return url
 
 
@@ -303,7 +317,10 @@ def _moment(fields: Parameters, name: str) -> datetime | None:
     except (ValueError, OverflowError):
         moment = None
     if moment is None or not EARLIEST <= moment <= LATEST:
-        raise Malformed(f'{name} "{_shown(written)}" is no moment; write it like "2020-02-14 11:41:14 +0530"', name)
+        raise Malformed(
+            f'{name} "{_shown(written)}" is no moment; write it like "2020-02-14 11:41:14 +0530"',
+            name,
+        )
     return moment
 
 

@@ -16,6 +16,7 @@ import msgspec
 
 from paydesk.core.errors import Busy, Conflict, Malformed, NotFound
 from paydesk.core.money import plain_number
+from paydesk.core.wording import worded
 from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import Connection, load_statements
 from paydesk.database.surely import drawn_key, surely
@@ -113,7 +114,7 @@ async def confirm(desk: Desk, shop: Shop, order: NamedOrder, delivery: Delivery,
             await desk.gate.require()
         if await _record(desk, shop, found, delivery, takes_money=takes_money, now=now):
             return _confirmed(await _find(desk, shop, order, delivery), takes_money=takes_money)
-    raise Busy("the order is changing all the time; try again")
+    raise Busy(worded("the order is changing all the time; try again"))
 
 
 async def _record(
@@ -151,8 +152,11 @@ async def _record(
     outcome = await carry_out(desk, movement_of(row), now=now)
     if isinstance(outcome, Refused):
         raise Conflict(
-            f"the delivery is recorded, but the bank would not capture the payment: {outcome.reason}; it is still "
-            "authorized, and sending the confirmation again tries again"
+            worded(
+                "the delivery is recorded, but the bank would not capture the payment: %(reason)s; it is "
+                "still authorized, and sending the confirmation again tries again",
+                reason=outcome.reason,
+            )
         )
     return True
 
@@ -208,15 +212,22 @@ def _refuse_part(order: NamedOrder, found: _Found) -> None:
     Raises: Malformed.
     """
     only_whole = (
-        "a partial shipment can't be confirmed, since the whole payment is captured at once; confirm when all is"
+        "a partial shipment can't be confirmed, since the whole payment is captured at once; "
+        "confirm when all is shipped"
     )
     if order.amount is not None and order.amount != found.amount:
         paid = f"{plain_number(found.amount)} {found.currency}"
         if order.amount < found.amount:
-            raise Malformed(f"amount is less than the order's {paid}: {only_whole} shipped", "amount")
+            raise Malformed(
+                f"amount is less than the order's {paid}: {only_whole}",
+                "amount",
+            )
         raise Malformed(f"amount is more than the order's {paid}; leave it out or send the order's", "amount")
     if order.quantity is not None and order.quantity < _quantity(found):
-        raise Malformed(f"quantity is less than the order's {_quantity(found)}: {only_whole} shipped", "quantity")
+        raise Malformed(
+            f"quantity is less than the order's {_quantity(found)}: {only_whole}",
+            "quantity",
+        )
 
 
 def _quantity(found: _Found) -> Decimal:
@@ -233,18 +244,22 @@ def _refuse_state(found: _Found, *, takes_money: bool, now: datetime) -> None:
 
     Raises: Conflict.
     """
-    named = f'order "{found.merchant_order_id}" (payment {found.payment_id})'
+    named = worded('order "%(order)s" (payment %(payment)s)', order=found.merchant_order_id, payment=found.payment_id)
     if found.state is PaymentState.VOIDED:
-        raise Conflict(f"{named} was voided and its money released to the customer; don't ship it")
+        raise Conflict(
+            worded("%(named)s was voided and its money released to the customer; don't ship it", named=named)
+        )
     if found.state is not PaymentState.AUTHORIZED and found.state not in TAKEN:
         raise Conflict(f"{named} is not paid: it is {found.state}")
     if not takes_money or found.state is not PaymentState.AUTHORIZED:
         return
     if found.moving == MovementKind.VOID:
-        raise Conflict(f"{named} is being voided; don't ship it")
+        raise Conflict(worded("%(named)s is being voided; don't ship it", named=named))
     if found.moving is None and found.ship_by is not None and found.ship_by <= now:
         by = f"{found.ship_by.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
-        raise Conflict(f"{named} was to be shipped by {by} and will be voided; don't ship it")
+        raise Conflict(
+            worded("%(named)s was to be shipped by %(by)s and will be voided; don't ship it", named=named, by=by)
+        )
 
 
 def _confirmed(found: _Found, *, takes_money: bool) -> Confirmed:

@@ -16,6 +16,7 @@ from enum import StrEnum
 
 from paydesk.core.errors import Unavailable
 from paydesk.core.paging import LATEST, Page, Place
+from paydesk.core.wording import worded
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
@@ -177,4 +178,6 @@ async def _over(database: Database, until: datetime) -> None:
         if not await queries.still_posting(database, until=until):
             return
         await asyncio.sleep(_BETWEEN_LOOKS)
-    raise Unavailable("a payment of this period is just being recorded; ask for the statement again in a minute")
+    raise Unavailable(
+        worded("a payment of this period is just being recorded; ask for the statement again in a minute")
+    )

@@ -10,6 +10,7 @@ from decimal import Decimal
 from paydesk.core.errors import Conflict, Malformed, NotFound
 from paydesk.core.money import written
 from paydesk.core.paging import Page
+from paydesk.core.wording import worded
 from paydesk.database.durability import ConfirmedConnection
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any, records_of
@@ -23,7 +24,7 @@ queries = load_statements(__package__ or "", "balances.sql")
 LONGEST_REFERENCE = 140
 LONGEST_REASON = 500
 """Of a payout to a bank account that waits."""
-_UNLESS = "to record one all the same, say why"
+_UNLESS = worded("to record one all the same, say why")
 _UNSURE = (
     "it is not known whether the payout was recorded: the database went away over it. Record it again with the same "
     "reference and key: it counts once"
@@ -120,7 +121,11 @@ async def record_payout_on(connection: Connection, shop: Shop, sent: Sent, *, no
     """
     if not sent.reference.strip() or len(sent.reference) > LONGEST_REFERENCE or not sent.reference.isprintable():
         raise Malformed(
-            f"a payout needs the reference of its transfer, at most {LONGEST_REFERENCE} characters", "reference"
+            worded(
+                "a payout needs the reference of its transfer, at most %(longest_reference)s characters",
+                longest_reference=LONGEST_REFERENCE,
+            ),
+            "reference",
         )
     sent = replace(sent, reference=sent.reference.strip())
     side = {"merchant_id": shop.merchant_id, "live": shop.live}
@@ -150,7 +155,14 @@ async def record_payout_on(connection: Connection, shop: Shop, sent: Sent, *, no
         found = await records_of(Balance, queries.balances(connection, **side))
         known = {one.currency: one.available for one in found}
         available = known.get(sent.currency, Decimal(0))
-        raise Conflict(f"only {available} {sent.currency} are available, not {sent.amount}")
+        raise Conflict(
+            worded(
+                "only %(available)s %(currency)s are available, not %(amount)s",
+                available=available,
+                currency=sent.currency,
+                amount=sent.amount,
+            )
+        )
     return _payout(row)
 
 
@@ -158,14 +170,29 @@ def _require_free(merchant: _Merchant, sent: Sent, now: datetime) -> None:
     """Raises: Conflict, saying why nothing live is paid out to the merchant for now."""
     name = f"merchant {merchant.id}"
     if merchant.suspended_at is not None:
-        raise Conflict(f"{name} is suspended: its money stays where it is until the suspension is lifted")
+        raise Conflict(
+            worded("%(name)s is suspended: its money stays where it is until the suspension is lifted", name=name)
+        )
     if sent.despite_wait:
         return
     if merchant.unaccepted:
-        raise Conflict(f"{name} has changed its business profile, and nobody has accepted it yet: {_UNLESS}")
+        raise Conflict(
+            worded(
+                "%(name)s has changed its business profile, and nobody has accepted it yet: %(unless)s",
+                name=name,
+                unless=_UNLESS,
+            )
+        )
     if merchant.payouts_from is not None and merchant.payouts_from > now:
         until = f"{merchant.payouts_from:%Y-%m-%d %H:%M} UTC"
-        raise Conflict(f"{name} has a new bank account, to which payouts wait until {until}: {_UNLESS}")
+        raise Conflict(
+            worded(
+                "%(name)s has a new bank account, to which payouts wait until %(until)s: %(unless)s",
+                name=name,
+                until=until,
+                unless=_UNLESS,
+            )
+        )
 
 
 async def _recorded_before(connection: Connection, side: Mapping[str, object], sent: Sent) -> Payout | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from paydesk.core.errors import Malformed
 from paydesk.core.urls import WEB_SCHEMES, is_systems_own
+from paydesk.core.wording import worded
 
 MOST = 10
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]{1,63}")
@@ -21,7 +22,13 @@ def parse_app_schemes(names: Iterable[str]) -> tuple[str, ...]:
     schemes = sorted({name.strip().lower().partition(":")[0] for name in names} - {""})
     for scheme in schemes:
         if not _SCHEME.fullmatch(scheme) or scheme in WEB_SCHEMES or is_systems_own(scheme):
-            raise Malformed(f'"{scheme[:64]}" is not the scheme of an app of your own, like shopapp', "app_schemes")
+            raise Malformed(
+                worded('"%(scheme)s" is not the scheme of an app of your own, like shopapp', scheme=scheme[:64]),
+                "app_schemes",
+            )
     if len(schemes) > MOST:
-        raise Malformed(f"these are {len(schemes)} schemes, at most {MOST} are accepted", "app_schemes")
+        raise Malformed(
+            worded("these are %(length)s schemes, at most %(most)s are accepted", length=len(schemes), most=MOST),
+            "app_schemes",
+        )
     return tuple(schemes)

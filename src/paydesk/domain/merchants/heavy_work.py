@@ -15,6 +15,7 @@ from enum import StrEnum
 from prometheus_client import Counter
 
 from paydesk.core.errors import TooMany
+from paydesk.core.wording import worded
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.shop import Shop
@@ -56,8 +57,8 @@ MOST = {
 }
 
 _TOO_MANY = {
-    Work.EXPORT: "too many files of yours are still being fetched; wait until one is there, and try again",
-    Work.TEST_CLOCK: "too many test clocks of yours are being moved; wait until one has arrived, and try again",
+    Work.EXPORT: worded("too many files of yours are still being fetched; wait until one is there, and try again"),
+    Work.TEST_CLOCK: worded("too many test clocks of yours are being moved; wait until one has arrived, and try again"),
 }
 
 

@@ -15,6 +15,7 @@ import msgspec
 
 from paydesk.adapters.vault import Sealed, Vault, VaultError
 from paydesk.core.errors import Conflict, Forbidden, NotFound, Unavailable
+from paydesk.core.wording import worded
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import Connection, load_statements
@@ -191,7 +192,7 @@ async def rotate(
     """
     newest = await queries.newest_key(connection, merchant_id=merchant_id)
     if newest != replaces:
-        raise Conflict("new keys have been made meanwhile; look at them before you make others")
+        raise Conflict(worded("new keys have been made meanwhile; look at them before you make others"))
     until = now + grace
     await queries.end_keys(connection, merchant_id=merchant_id, until=until)
     public, private = random_pair()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from paydesk.core.errors import Malformed
+from paydesk.core.wording import worded
 
 MOST_NOTICE_DAYS = 90
 
@@ -16,5 +17,7 @@ def parse_notice_days(text: str, field: str) -> int | None:
     if not typed:
         return None
     if not (typed.isascii() and typed.isdecimal() and len(typed) <= 3 and int(typed) <= MOST_NOTICE_DAYS):
-        raise Malformed(f"give a number of days, at most {MOST_NOTICE_DAYS}", field)
+        raise Malformed(
+            worded("give a number of days, at most %(most_notice_days)s", most_notice_days=MOST_NOTICE_DAYS), field
+        )
     return int(typed) or None

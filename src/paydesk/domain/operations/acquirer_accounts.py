@@ -16,6 +16,7 @@ from paydesk.adapters.acquirers.interface import AcquirerRefused, OutcomeUnknown
 from paydesk.adapters.vault import Sealed
 from paydesk.core.errors import Conflict, Malformed, NotFound
 from paydesk.core.money import parse_currency
+from paydesk.core.wording import worded
 from paydesk.database.statements import Connection
 from paydesk.domain.accounts.audit import Action, Actor, record
 from paydesk.domain.acquirers.accounts import (
@@ -93,7 +94,7 @@ async def add_account(desk: Desk, actor: Actor, typed: NewAccount, *, now: datet
                 now=now,
             )
             if added is None:
-                raise Conflict(f'there is an account "{typed.name}" already, or one with this key')
+                raise Conflict(worded('there is an account "%(name)s" already, or one with this key', name=typed.name))
             await own_accounts.keep(connection, typed.name, own_id)
             whose = {"for_merchant": merchant_id} if merchant_id is not None else {}
             details: dict[str, object] = {"kind": typed.kind, "currencies": " ".join(currencies) or "all", **whose}
@@ -168,11 +169,11 @@ async def set_key(desk: Desk, actor: Actor, name: str, key: str, *, now: datetim
     """
     account = await _found(desk.database, name)
     if not account.has_key:
-        raise Conflict(f'"{name}" has no key')
+        raise Conflict(worded('"%(name)s" has no key', name=name))
     key = _checked_key(key, account.kind)
     printed = print_of(desk.vault, key)
     if printed in desk.usual_prints:
-        raise Conflict("this key is that of the settings' own account")
+        raise Conflict(worded("this key is that of the settings' own account"))
     opened = AccountToOpen(name, account.kind, account.address, account.hosts_pages, account.page_domain, key)
     own_id = await own_accounts.identify(desk, opened, now=now)
     await own_accounts.require_same(desk, name, account.kind, own_id)
@@ -185,7 +186,7 @@ async def set_key(desk: Desk, actor: Actor, name: str, key: str, *, now: datetim
         except asyncpg.UniqueViolationError:
             changed = None
         if changed is None:
-            raise Conflict("another account has this key")
+            raise Conflict(worded("another account has this key"))
         await own_accounts.keep(connection, name, own_id)
         details: dict[str, object] = {"key": "another one"}
         await record(connection, actor, Action.acquirer_changed, now=now, subject=name, details=details)
@@ -218,23 +219,26 @@ def parse_currencies(typed: str) -> tuple[str, ...]:
 def _check(typed: NewAccount) -> None:
     """Make sure that an account may be one. Raises: Malformed, naming the field."""
     if typed.kind not in KINDS:
-        raise Malformed(f"the kind is one of {', '.join(KINDS)}", "kind")
+        raise Malformed(worded("the kind is one of %(kinds)s", kinds=", ".join(KINDS)), "kind")
     if not NAME.fullmatch(typed.name) or typed.name in KINDS:
-        reason = f"a name has 3 to 32 of a-z, 0-9 and -, begins with a letter, and is none of {', '.join(KINDS)}"
+        reason = worded(
+            "a name has 3 to 32 of a-z, 0-9 and -, begins with a letter, and is none of %(kinds)s",
+            kinds=", ".join(KINDS),
+        )
         raise Malformed(reason, "name")
     if typed.kind == "simulator":
         _check_address(typed.address.strip())
         if typed.key.strip() or typed.hosts_pages or typed.page_domain or typed.webhook_secrets.strip():
-            raise Malformed("a simulated bank has an address alone, and no key", "key")
+            raise Malformed(worded("a simulated bank has an address alone, and no key"), "key")
         return
     _checked_key(typed.key, typed.kind)
     _webhook_secrets(typed.webhook_secrets, typed.kind)
     if typed.kind == "mollie" and (typed.hosts_pages or typed.page_domain):
-        raise Malformed("at Mollie customers always pay on its own page, at its own domain", "page_domain")
+        raise Malformed(worded("at Mollie customers always pay on its own page, at its own domain"), "page_domain")
     if typed.address.strip():
-        raise Malformed("this kind has no address of its own", "address")
+        raise Malformed(worded("this kind has no address of its own"), "address")
     if typed.page_domain and not (typed.hosts_pages and _DOMAIN.fullmatch(typed.page_domain)):
-        raise Malformed("this must be a domain like pay.shop.example, of an account with pages", "page_domain")
+        raise Malformed(worded("this must be a domain like pay.shop.example, of an account with pages"), "page_domain")
 
 
 def _check_address(address: str) -> None:
@@ -242,16 +246,19 @@ def _check_address(address: str) -> None:
     try:
         parts = urlsplit(address)
     except ValueError:
-        raise Malformed("a simulated bank needs its address, like http://127.0.0.1:9001", "address") from None
+        raise Malformed(worded("a simulated bank needs its address, like http://127.0.0.1:9001"), "address") from None
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query:
-        raise Malformed("a simulated bank needs its address, like http://127.0.0.1:9001", "address")
+        raise Malformed(worded("a simulated bank needs its address, like http://127.0.0.1:9001"), "address")
 
 
 def _checked_key(key: str, kind: str) -> str:
     """A secret key that may be one; nothing of it is repeated. Raises: Malformed."""
     key, begins = key.strip(), ("live_", "test_") if kind == "mollie" else ("sk_", "rk_")
     if not key.startswith(begins) or not (key.isascii() and key.isprintable()) or len(key) > _LONGEST_KEY:
-        raise Malformed(f"this must be the account's secret key, which begins with {' or '.join(begins)}", "key")
+        raise Malformed(
+            worded("this must be the account's secret key, which begins with %(begins)s", begins=" or ".join(begins)),
+            "key",
+        )
     return key
 
 
@@ -259,7 +266,7 @@ def _merchant_id(typed: str) -> int | None:
     if not typed.strip():
         return None
     if not (typed.strip().isascii() and typed.strip().isdigit() and len(typed.strip()) < 16):
-        raise Malformed("this must be the merchant's id", "for_merchant")
+        raise Malformed(worded("this must be the merchant's id"), "for_merchant")
     return int(typed)
 
 
@@ -280,9 +287,9 @@ def _webhook_secrets(typed: str, kind: str) -> tuple[str, ...]:
     """
     named = tuple(typed.replace(",", " ").split())
     if named and kind != "stripe":
-        raise Malformed("only Stripe signs notifications", "webhook_secrets")
+        raise Malformed(worded("only Stripe signs notifications"), "webhook_secrets")
     if len(named) > _MOST_SECRETS or not all(_SECRET.fullmatch(one) for one in named):
-        raise Malformed("these must be signing secrets, which begin with whsec_", "webhook_secrets")
+        raise Malformed(worded("these must be signing secrets, which begin with whsec_"), "webhook_secrets")
     return named
 
 
@@ -292,7 +299,7 @@ async def _require_another(desk: Desk, credential: str) -> None:
     """
     printed = print_of(desk.vault, credential)
     if printed in desk.usual_prints or await queries.key_is_taken(desk.database, key_print=printed):
-        raise Conflict("this account is there already, under this very key or address")
+        raise Conflict(worded("this account is there already, under this very key or address"))
 
 
 async def _found(connection: Connection, name: str) -> AcquirerAccount:

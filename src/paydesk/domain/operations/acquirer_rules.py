@@ -14,6 +14,7 @@ import asyncpg
 from paydesk.core.cards import Brand
 from paydesk.core.errors import Malformed, NotFound
 from paydesk.core.money import parse_currency
+from paydesk.core.wording import worded
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.audit import Action, Actor, record
 from paydesk.domain.acquirers.accounts import queries
@@ -68,7 +69,7 @@ def parse_bound(text: str, name: str) -> Decimal:
     except InvalidOperation:
         amount = Decimal("NaN")
     if not amount.is_finite():
-        raise Malformed(f"{name} is not a number: {text[:20]!r}", name)
+        raise Malformed(worded("%(name)s is not a number: %(text)s", name=name, text=f"{text[:20]!r}"), name)
     return amount
 
 
@@ -91,13 +92,13 @@ def _check(rule: Rule) -> None:
     if rule.currency:
         parse_currency(rule.currency, "currency")
     if rule.country and not re.fullmatch("[A-Z]{2}", rule.country):
-        raise Malformed("a country is two letters, like CH", "country")
+        raise Malformed(worded("a country is two letters, like CH"), "country")
     if rule.brand and rule.brand not in list(Brand):
-        raise Malformed(f"a brand is one of {', '.join(Brand)}", "brand")
+        raise Malformed(worded("a brand is one of %(brand)s", brand=", ".join(Brand)), "brand")
     for name, amount in (("least", rule.least), ("most", rule.most)):
         if amount is not None and not (amount.is_finite() and Decimal(0) <= amount <= Decimal(10**12)):
-            raise Malformed("an amount is a number that is not negative", name)
+            raise Malformed(worded("an amount is a number that is not negative"), name)
     if (rule.least is not None or rule.most is not None) and not rule.currency:
-        raise Malformed("a rule about amounts names their currency", "currency")
+        raise Malformed(worded("a rule about amounts names their currency"), "currency")
     if not 1 <= rule.share <= 100:
-        raise Malformed("a share is from 1 to 100 per cent", "share")
+        raise Malformed(worded("a share is from 1 to 100 per cent"), "share")

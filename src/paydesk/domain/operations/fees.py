@@ -76,7 +76,10 @@ async def set_fee_amounts(
     for name, amount in (("fixed", fixed), ("chargeback_fee", chargeback_fee)):
         if not 0 <= amount <= in_currency(MOST, currency) or amount != round(amount, 4):
             most = in_currency(MOST, currency)
-            raise Malformed(f"a fee in {currency} is from 0 to {most:f}, with at most 4 decimals", name)
+            raise Malformed(
+                f"a fee in {currency} is from 0 to {f'{most:f}'}, with at most 4 decimals",
+                name,
+            )
     async with database.acquire() as connection, connection.transaction():
         before = await _locked(connection, merchant_id, currency)
         await queries.set_amounts(

@@ -13,6 +13,7 @@ from enum import StrEnum
 
 from paydesk.core.errors import Conflict, Malformed, NotFound
 from paydesk.core.paging import LARGEST_ID
+from paydesk.core.wording import worded
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import load_statements
@@ -210,11 +211,17 @@ async def suspend_merchant(database: Database, actor: Actor, merchant_id: int, *
     """
     words = reason.strip().replace("\x00", "")
     if not words or len(words) > LONGEST_REASON:
-        raise Malformed(f"say why in at most {LONGEST_REASON} characters; the merchant's team reads it", "reason")
+        raise Malformed(
+            worded(
+                "say why in at most %(longest_reason)s characters; the merchant's team reads it",
+                longest_reason=LONGEST_REASON,
+            ),
+            "reason",
+        )
     async with database.acquire() as connection, connection.transaction():
         if await queries.suspend(connection, merchant_id=merchant_id, reason=words, now=now) is None:
             await _require(database, merchant_id)
-            raise Conflict(f"merchant {merchant_id} is suspended already")
+            raise Conflict(worded("merchant %(merchant_id)s is suspended already", merchant_id=merchant_id))
         await queries.hurry_pages(connection, merchant_id=merchant_id, now=now)
         subject, why = f"merchant {merchant_id}", {"reason": words}
         await record(
@@ -237,7 +244,12 @@ async def resume_merchant(database: Database, actor: Actor, merchant_id: int, *,
     async with database.acquire() as connection, connection.transaction():
         if await queries.resume(connection, merchant_id=merchant_id) is None:
             await _require(database, merchant_id)
-            raise Conflict(f"merchant {merchant_id} is not suspended, or this is a copy, where all stay so")
+            raise Conflict(
+                worded(
+                    "merchant %(merchant_id)s is not suspended, or this is a copy, where all stay so",
+                    merchant_id=merchant_id,
+                )
+            )
         subject = f"merchant {merchant_id}"
         await record(connection, actor, Action.merchant_resumed, now=now, merchant_id=merchant_id, subject=subject)
         await tell_owners(connection, merchant_id, MailKind.merchant_restored, now=now)
@@ -283,13 +295,13 @@ async def own_terms(database: Database, *, before_id: int | None, most: int) -> 
 def _check(terms: TradeTerms) -> None:
     for name in ("rate", "reserve_rate"):
         if not 0 <= getattr(terms, name) < 1 or -getattr(terms, name).as_tuple().exponent > 6:
-            raise Malformed("a share is from 0 % to less than 100 %, with at most 4 decimals", name)
+            raise Malformed(worded("a share is from 0 %% to less than 100 %%, with at most 4 decimals"), name)
     for name in ("fixed", "chargeback_fee"):
         if not 0 <= getattr(terms, name) <= 1000 or -getattr(terms, name).as_tuple().exponent > 4:
-            raise Malformed("a fee is from 0 to 1000, with at most 4 decimals", name)
+            raise Malformed(worded("a fee is from 0 to 1000, with at most 4 decimals"), name)
     for name, most in (("settlement_days", 365), ("reserve_days", 3650)):
         if not 0 <= getattr(terms, name) <= most:
-            raise Malformed(f"this is a number of days, at most {most}", name)
+            raise Malformed(worded("this is a number of days, at most %(most)s", most=most), name)
 
 
 def _difference(before: TradeTerms, after: TradeTerms) -> dict[str, object]:

@@ -16,6 +16,7 @@ from paydesk.adapters.vault import Sealed, Vault
 from paydesk.core.bank_accounts import BankAccount
 from paydesk.core.errors import Conflict, NotFound, PaydeskError
 from paydesk.core.money import minor_digits
+from paydesk.core.wording import worded
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
@@ -150,7 +151,7 @@ async def make_file(database: Database, actor: Actor, currency: str, request_key
             now=now,
         )
         if made is None:
-            raise Conflict(f"nothing in {currency} can be sent that is in no file yet")
+            raise Conflict(worded("nothing in %(currency)s can be sent that is in no file yet", currency=currency))
         details: dict[str, object] = {"what": "file made", "currency": currency, "transfers": len(lines)}
         await record(connection, actor, Action.payout_changed, now=now, subject=f"payout file {made}", details=details)
     return int(made)
@@ -199,8 +200,12 @@ async def read_transfers(
     if len(transfers) < len(lines):
         others = ", ".join(f"{one.merchant_name} ({one.merchant_id})" for one in lines if one.account is None)
         raise Conflict(
-            f"the bank account of {others} is not the one any more that file {file.id} was made for: drop the file, "
-            "unless the bank has it, and make another"
+            worded(
+                "the bank account of %(others)s is not the one any more that file %(id)s was made for: "
+                "drop the file, unless the bank has it, and make another",
+                others=others,
+                id=file.id,
+            )
         )
     # Nobody reads them unless the logs say so.
     await queries.note_reading(
@@ -222,7 +227,9 @@ async def record_file(database: Database, vault: Vault, actor: Actor, file: Payo
     Each merchant's row is held for itself, as by any payout. Raises: Conflict if it was dropped.
     """
     if file.state is FileState.DROPPED:
-        raise Conflict(f"payout file {file.id} was dropped: record what was sent all the same one by one")
+        raise Conflict(
+            worded("payout file %(id)s was dropped: record what was sent all the same one by one", id=file.id)
+        )
     problems = []
     for line in await lines_of(database, vault, file.id):
         if line.open:
@@ -260,7 +267,7 @@ async def drop_file(database: Database, actor: Actor, file_id: int, *, now: date
             found = await find_file(connection, file_id)
             if found.state is FileState.DROPPED:
                 return
-            raise Conflict(f"transfers of payout file {file_id} are recorded, so it was sent")
+            raise Conflict(worded("transfers of payout file %(file_id)s are recorded, so it was sent", file_id=file_id))
         await record(
             connection,
             actor,

@@ -12,6 +12,7 @@ from decimal import Decimal
 from paydesk.adapters.vault import Vault
 from paydesk.core.errors import Conflict
 from paydesk.core.paging import EARLIEST, LARGEST_ID, LATEST, Page, Place
+from paydesk.core.wording import worded
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import Connection, load_statements
@@ -140,8 +141,13 @@ async def _require_no_other_file(connection: Connection, shop: Shop, currency: s
     file_id = await files.open_file_of(connection, merchant_id=shop.merchant_id, currency=currency)
     if shop.live and file_id is not None and file_id != by_file:
         raise Conflict(
-            f"money of merchant {shop.merchant_id} in {currency} is in payout file {file_id}: record that file, or "
-            "drop it if it was not sent, at /operator/payouts/files"
+            worded(
+                "money of merchant %(merchant_id)s in %(currency)s is in payout file %(file_id)s: record "
+                "that file, or drop it if it was not sent, at /operator/payouts/files",
+                merchant_id=shop.merchant_id,
+                currency=currency,
+                file_id=file_id,
+            )
         )
 
 

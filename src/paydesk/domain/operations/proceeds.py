@@ -11,6 +11,7 @@ from typing import Final
 
 from paydesk.core.errors import Malformed, NotFound
 from paydesk.core.money import parse_known_currency, plain_number
+from paydesk.core.wording import worded
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import Connection, load_statements
@@ -133,14 +134,18 @@ async def _write_down(
 def _check_amount(amount: Decimal) -> None:
     """Make sure that an amount may be posted. Raises: Malformed."""
     if not amount.is_finite() or not 0 < abs(amount) <= _MOST_FIXED or amount != round(amount, _DECIMALS):
-        raise Malformed(f"a correction is not zero, and has at most {_DECIMALS} decimals", "amount")
+        raise Malformed(
+            worded("a correction is not zero, and has at most %(decimals)s decimals", decimals=_DECIMALS), "amount"
+        )
 
 
 def _checked_note(note: str) -> str:
     """An operator's reason. Raises: Malformed."""
     why = note.strip()
     if not why or len(why) > LONGEST_NOTE or not why.isprintable():
-        raise Malformed(f"say why in a note of at most {LONGEST_NOTE} characters", "note")
+        raise Malformed(
+            worded("say why in a note of at most %(longest_note)s characters", longest_note=LONGEST_NOTE), "note"
+        )
     return why
 
 

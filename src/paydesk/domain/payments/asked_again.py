@@ -16,6 +16,7 @@ from datetime import timedelta
 from decimal import Decimal
 
 from paydesk.core.errors import Busy
+from paydesk.core.wording import worded
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
@@ -60,7 +61,12 @@ async def find_unanswered(database: Database, shop: Shop, payment_id: int, amoun
         if same.age >= AT_WORK and await _take(database, shop, same.id):
             return same.id
         if time.monotonic() > until:
-            raise Busy(f"equal refunds of payment {payment_id} are being made; ask anew in a moment")
+            raise Busy(
+                worded(
+                    "equal refunds of payment %(payment_id)s are being made; ask anew in a moment",
+                    payment_id=payment_id,
+                )
+            )
         await asyncio.sleep(_SOON)
     return None
 

@@ -9,6 +9,7 @@ from decimal import Decimal
 from paydesk.core.errors import Busy, Conflict, Malformed
 from paydesk.core.money import fits, minor_digits, plain_number, written
 from paydesk.core.units import in_currency
+from paydesk.core.wording import worded
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any
 from paydesk.database.statements import load_statements
@@ -18,14 +19,21 @@ from paydesk.domain.payments.states import MovementKind, PaymentState
 
 queries = load_statements(__package__ or "", "refundable.sql")
 
-INVALID_AMOUNT = "Invalid requested amount"
-NOTHING_LEFT = "This transaction was already refunded"
+INVALID_AMOUNT = worded("Invalid requested amount")
+NOTHING_LEFT = worded("This transaction was already refunded")
 """What clients in the field look for (interface.md §8.2)."""
 
 REFUNDABLE = frozenset({PaymentState.CAPTURED, PaymentState.PARTIALLY_REFUNDED, PaymentState.CHARGED_BACK})
 """Where something may be left to give back; of a chargeback over a part, the rest."""
 GIVEN_BACK = frozenset({PaymentState.REFUNDED, PaymentState.VOIDED})
 _MOST_SHOWN = 40
+_CAPTURING = "payment %(payment_id)s is just being captured; ask anew in a moment"
+_VOIDING = "payment %(payment_id)s is just being voided; ask anew in a moment"
+_TOO_MUCH = "%(invalid)s: %(asked)s %(currency)s is too much, %(most)s %(currency)s are left"
+_TOO_MUCH_BESIDE = (
+    "%(invalid)s: %(asked)s %(currency)s is too much, %(most)s %(currency)s are left, "
+    "and %(returning)s %(currency)s on their way back"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,14 +112,24 @@ def what_to_do(row: Refundable, payment_id: int, amount: Decimal | None) -> Move
     if state in GIVEN_BACK:
         raise Malformed(NOTHING_LEFT)
     if state not in REFUNDABLE and state is not PaymentState.AUTHORIZED:
-        raise Conflict(f"payment {payment_id} is {state}: it is not paid, there is nothing to give back")
+        raise Conflict(
+            worded(
+                "payment %(payment_id)s is %(state)s: it is not paid, there is nothing to give back",
+                payment_id=payment_id,
+                state=state,
+            )
+        )
     if row.amount == 0:
-        raise Conflict(f"payment {payment_id} cost nothing, there is nothing to give back")
+        raise Conflict(
+            worded("payment %(payment_id)s cost nothing, there is nothing to give back", payment_id=payment_id)
+        )
     left = row.amount - row.refunded - row.refunding - max(row.charged_back, Decimal(0))
     # What refunds on their way have reserved is free again if the acquirer refuses them.
     reserved = row.refunding > 0
     if left <= 0 and state is PaymentState.CHARGED_BACK and not reserved:
-        raise Conflict(f"payment {payment_id} was charged back: the customer has the money already")
+        raise Conflict(
+            worded("payment %(payment_id)s was charged back: the customer has the money already", payment_id=payment_id)
+        )
     if left <= 0:
         raise Malformed(NOTHING_LEFT, passing=reserved)
     if amount is not None:
@@ -119,12 +137,15 @@ def what_to_do(row: Refundable, payment_id: int, amount: Decimal | None) -> Move
     if state in REFUNDABLE:
         return MovementKind.REFUND
     if row.moving is not None:
-        under_way = "captured" if row.moving == MovementKind.CAPTURE else "voided"
-        raise Busy(f"payment {payment_id} is just being {under_way}; ask anew in a moment")
+        raise Busy(worded(_CAPTURING if row.moving == MovementKind.CAPTURE else _VOIDING, payment_id=payment_id))
     if amount not in (None, left):
         raise Malformed(
-            f"{INVALID_AMOUNT}: payment {payment_id} is authorized and not captured yet: only all of it can be given "
-            "back; leave the amount out, or wait until its shipment is confirmed",
+            worded(
+                "%(invalid)s: payment %(payment_id)s is authorized and not captured yet: only all "
+                "of it can be given back; leave the amount out, or wait until its shipment is confirmed",
+                invalid=INVALID_AMOUNT,
+                payment_id=payment_id,
+            ),
             "amount",
             passing=True,
         )
@@ -138,18 +159,35 @@ def _refuse_amount(amount: Decimal, currency: str, left: Decimal, refunding: Dec
     Raises: Malformed, saying which it was.
     """
     if not amount.is_finite() or amount <= 0:
-        raise Malformed(f"{INVALID_AMOUNT}: {amount} is not above 0", "amount")
-    if amount > left:
-        under_way = f", and {written(refunding, currency)} {currency} on their way back" if refunding else ""
-        asked, most = f"{plain_number(amount):f}"[:_MOST_SHOWN], written(left, currency)
         raise Malformed(
-            f"{INVALID_AMOUNT}: {asked} {currency} is too much, {most} {currency} are left{under_way}",
+            worded("%(invalid)s: %(amount)s is not above 0", invalid=INVALID_AMOUNT, amount=amount),
+            "amount",
+        )
+    if amount > left:
+        asked, most = f"{plain_number(amount):f}"[:_MOST_SHOWN], written(left, currency)
+        returning = {"returning": written(refunding, currency)} if refunding else {}
+        raise Malformed(
+            worded(
+                _TOO_MUCH_BESIDE if refunding else _TOO_MUCH,
+                invalid=INVALID_AMOUNT,
+                asked=asked,
+                currency=currency,
+                most=most,
+                **returning,
+            ),
             "amount",
             passing=amount <= left + refunding,
         )
     if not fits(amount, currency):
         raise Malformed(
-            f"{INVALID_AMOUNT}: {amount} has more decimals than {currency} allows ({minor_digits(currency)})", "amount"
+            worded(
+                "%(invalid)s: %(amount)s has more decimals than %(currency)s allows (%(digits)s)",
+                invalid=INVALID_AMOUNT,
+                amount=amount,
+                currency=currency,
+                digits=minor_digits(currency),
+            ),
+            "amount",
         )
 
 
@@ -164,7 +202,13 @@ async def refuse_over(database: Database, row: Refundable, asked: Asked, limits:
     amount = row.amount - before - max(row.charged_back, Decimal(0)) if asked.amount is None else asked.amount
     most = in_currency(limits.of_payment, currency)
     if before + amount > most:
-        raise OverLimit(f"more than {written(most, currency)} {currency} of one payment needs your password")
+        raise OverLimit(
+            worded(
+                "more than %(most)s %(currency)s of one payment needs your password",
+                most=written(most, currency),
+                currency=currency,
+            )
+        )
     today = await queries.given_back_in_day(
         database,
         merchant_id=asked.shop.merchant_id,
@@ -174,4 +218,10 @@ async def refuse_over(database: Database, row: Refundable, asked: Asked, limits:
     )
     if (today or 0) + amount / in_currency(Decimal(1), currency) > limits.of_day:
         most = in_currency(limits.of_day, currency)
-        raise OverLimit(f"more than {written(most, currency)} {currency} in a day needs your password")
+        raise OverLimit(
+            worded(
+                "more than %(most)s %(currency)s in a day needs your password",
+                most=written(most, currency),
+                currency=currency,
+            )
+        )

@@ -12,6 +12,7 @@ from enum import StrEnum
 import asyncpg
 
 from paydesk.core.errors import Conflict, NotFound, Unavailable
+from paydesk.core.wording import worded
 from paydesk.database.durability import make_durable
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.records import record_if_any, record_of, records_of
@@ -153,7 +154,12 @@ async def refund(
             if isinstance(outcome, Unsettled) and request_key is None:
                 await asked_again.mark_answered(desk.database, shop, begun.id)
             return await _shown_or_begun(desk.database, shop, row, begun)
-    raise Unavailable(f"payment {payment_id} is being changed by many at once; nothing was begun, try again")
+    raise Unavailable(
+        worded(
+            "payment %(payment_id)s is being changed by many at once; nothing was begun, try again",
+            payment_id=payment_id,
+        )
+    )
 
 
 async def _begin(
@@ -255,9 +261,14 @@ async def _shown(database: Database, shop: Shop, reference_id: int) -> Refund:
     )
     state = row.state
     if state is MovementState.REFUSED:
-        raise Conflict(f"the bank refused the refund: {row.refusal}")
+        raise Conflict(worded("the bank refused the refund: %(refusal)s", refusal=row.refusal))
     if state is MovementState.FAILED:
-        raise Conflict(f"the refund was made and came back: {row.refusal}; the customer has not got the money")
+        raise Conflict(
+            worded(
+                "the refund was made and came back: %(refusal)s; the customer has not got the money",
+                refusal=row.refusal,
+            )
+        )
     done = state is MovementState.DONE
     total = row.paid if done and row.kind == MovementKind.VOID else row.refunded
     status = RefundStatus.WHOLE if total == row.paid else RefundStatus.PART

@@ -10,6 +10,7 @@ import msgspec
 
 from paydesk.core.errors import Malformed
 from paydesk.core.urls import WEB_SCHEMES, check_url
+from paydesk.core.wording import worded
 
 LONGEST_URL = 2048
 """Characters."""
@@ -33,15 +34,23 @@ def parse_pingback_url(url: str, called: str, field: str) -> str:
     if not url:
         return url
     if len(url) > LONGEST_URL:
-        raise Malformed(f"{called} has {len(url)} characters, at most {LONGEST_URL} are accepted", field)
+        raise Malformed(
+            worded(
+                "%(field)s has %(length)s characters, at most %(most)s are accepted",
+                field=called,
+                length=len(url),
+                most=LONGEST_URL,
+            ),
+            field,
+        )
     try:
         scheme = check_url(url, called)
     except Malformed as error:
         raise Malformed(error.message, field) from None
     if scheme not in WEB_SCHEMES:
-        raise Malformed(f"{called} must be an absolute http or https URL", field)
+        raise Malformed(worded("%(field)s must be an absolute http or https URL", field=called), field)
     if "@" in urlsplit(url).netloc:
-        raise Malformed(f"{called} must not carry a user name or password", field)
+        raise Malformed(worded("%(field)s must not carry a user name or password", field=called), field)
     return url
 
 

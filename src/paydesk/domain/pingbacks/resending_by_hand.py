@@ -12,6 +12,7 @@ import msgspec
 
 from paydesk.core.errors import Conflict, NotFound
 from paydesk.core.paging import EARLIEST, LATEST
+from paydesk.core.wording import worded
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import Connection, load_statements
@@ -181,11 +182,19 @@ async def resend(
         await _find(database, shop, pingback_id)
         if url is not None:
             raise Conflict(
-                "test pingbacks of a live account are as validly signed as live ones, so they go to its test pingback "
-                "URL and nowhere else"
+                worded(
+                    "test pingbacks of a live account are as validly signed as live ones, so they go to "
+                    "its test pingback URL and nowhere else"
+                )
             )
         kind = "pingback URL" if shop.live else "test pingback URL"
-        raise Conflict(f"pingback {pingback_id} has no URL to go to; set the account's {kind} first")
+        raise Conflict(
+            worded(
+                "pingback %(pingback_id)s has no URL to go to; set the account's %(field)s first",
+                pingback_id=pingback_id,
+                field=kind,
+            )
+        )
     waking.told()
     return sent
 

@@ -11,6 +11,7 @@ from decimal import Decimal
 import msgspec
 
 from paydesk.core.errors import Conflict
+from paydesk.core.wording import worded
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any
 from paydesk.database.statements import load_statements
@@ -55,7 +56,12 @@ async def find_paid_period(database: Database, shop: Shop, subscription_id: int)
     asked = queries.period_paid(database, merchant_id=shop.merchant_id, live=shop.live, id=subscription_id)
     found = record_if_any(PaidPeriod, await asked)
     if found is None:
-        raise Conflict(f"no period of subscription {subscription_id} that runs was paid, so nothing can be prorated")
+        raise Conflict(
+            worded(
+                "no period of subscription %(subscription_id)s that runs was paid, so nothing can be prorated",
+                subscription_id=subscription_id,
+            )
+        )
     return found
 
 
@@ -84,11 +90,14 @@ def _until_now(current: Subscription, paid: PaidPeriod, *, now: datetime) -> Pro
     """The period that runs as it was paid, without what comes now. Raises: Conflict."""
     if paid.given_back_since:
         raise Conflict(
-            f"of what an earlier change of subscription {current.id} charged in this period some was given back, so "
-            "its rest has no price: change it with the period, or without proration"
+            worded(
+                "of what an earlier change of subscription %(id)s charged in this period some was given "
+                "back, so its rest has no price: change it with the period, or without proration",
+                id=current.id,
+            )
         )
     if paid.revision != current.revision:
-        raise Conflict(f"subscription {current.id} has changed just now; try again")
+        raise Conflict(worded("subscription %(id)s has changed just now; try again", id=current.id))
     earlier = paid.prorations
     price = earlier[-1].new_price if earlier else paid.price
     return Proration(

@@ -16,6 +16,7 @@ import msgspec
 
 from paydesk.core.errors import Busy, Conflict, Malformed
 from paydesk.core.money import minor_digits
+from paydesk.core.wording import worded
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
@@ -119,12 +120,18 @@ async def cancel_later(
             return None
         if current.paused:
             raise Conflict(
-                f"subscription {current.id} is paused, so that no period runs: cancel it at once, or resume it first"
+                worded(
+                    "subscription %(id)s is paused, so that no period runs: cancel it at once, or resume it first",
+                    id=current.id,
+                )
             )
         if current.date_end is not None:
             raise Conflict(
-                f"subscription {current.id} is not charged again and ends at {current.date_end:%Y-%m-%d %H:%M:%S} UTC "
-                "by itself"
+                worded(
+                    "subscription %(id)s is not charged again and ends at %(date_end)s UTC by itself",
+                    id=current.id,
+                    date_end=f"{current.date_end:%Y-%m-%d %H:%M:%S}",
+                )
             )
         version = ending_later(current, by=by, at=now)
         return Step(version, ChangeState.REPLACED, None if version.running else CANCELLED_EVENT)
@@ -160,11 +167,13 @@ async def undo(
     def choose(current: Subscription) -> Step | None:
         require_running(current)
         if current.paused:
-            raise Conflict(f"subscription {current.id} is paused: resume it")
+            raise Conflict(worded("subscription %(id)s is paused: resume it", id=current.id))
         if current.change is None:
             return None
         if current.change.by == NO_CARD:
-            raise Conflict(f"subscription {current.id} has no card yet: it goes on once its customer gives one")
+            raise Conflict(
+                worded("subscription %(id)s has no card yet: it goes on once its customer gives one", id=current.id)
+            )
         _require_to_come(current, now)
         return Step(kept(current), ChangeState.UNDONE)
 
@@ -189,7 +198,7 @@ async def pause(
         ended or is about to; Busy while it is charged.
     """
     if until is not None and not now < until <= now + LONGEST_PAUSE:
-        raise Malformed(f"until is not between now and {LONGEST_PAUSE.days} days from now", "until")
+        raise Malformed(worded("until is not between now and %(days)s days from now", days=LONGEST_PAUSE.days), "until")
 
     def choose(current: Subscription) -> Step | None:
         require_running(current)
@@ -236,15 +245,16 @@ def _resuming(current: Subscription, at: datetime) -> Step:
 def require_running(current: Subscription) -> None:
     """Raises: Conflict if it has ended."""
     if not current.running:
-        raise Conflict(f"subscription {current.id} has ended")
+        raise Conflict(worded("subscription %(id)s has ended", id=current.id))
 
 
 def _require_to_come(current: Subscription, now: datetime) -> None:
     """Raises: Conflict if what is to come is being carried out."""
     change = current.change
     if change is not None and change.due_at is not None and change.due_at <= now:
-        what = "its next period, of another plan" if change.type is ChangeType.PLAN else "its end"
-        raise Conflict(f"subscription {current.id} has come to {what}")
+        if change.type is ChangeType.PLAN:
+            raise Conflict(worded("subscription %(id)s has come to its next period, of another plan", id=current.id))
+        raise Conflict(worded("subscription %(id)s has come to its end", id=current.id))
 
 
 async def change(
@@ -266,7 +276,7 @@ async def change(
         account = Account(told.account_url, told.test_pingback_url, told.went_live_at)
         if await _write(database, [_as_row(row, step, account, told.pingback_format, now)]):
             return changed
-    raise Busy("the subscription is changing all the time; try again")
+    raise Busy(worded("the subscription is changing all the time; try again"))
 
 
 async def require_uncharged(database: Database, row: SubscriptionRow) -> None:
@@ -280,10 +290,12 @@ async def _why_busy(database: Database, row: SubscriptionRow) -> str:
     names = {"merchant_id": row.merchant_id, "live": row.live, "attempt_id": row.charging_attempt_id}
     sure_by = await queries.on_its_way_until(database, **names)
     if sure_by is None:
-        return f"subscription {row.id} is being charged just now; try again once that is decided"
-    return (
-        f"the payment of subscription {row.id} is on its way, and its bank says by {sure_by.astimezone(UTC):%Y-%m-%d} "
-        "whether it pays: try again then; cancelling it at once is possible"
+        return worded("subscription %(id)s is being charged just now; try again once that is decided", id=row.id)
+    return worded(
+        "the payment of subscription %(id)s is on its way, and its bank says by %(day)s "
+        "whether it pays: try again then; cancelling it at once is possible",
+        id=row.id,
+        day=f"{sure_by.astimezone(UTC):%Y-%m-%d}",
     )
 
 

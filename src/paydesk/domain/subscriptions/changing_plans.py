@@ -11,16 +11,18 @@ from functools import partial
 from paydesk.core.errors import Conflict, Malformed
 from paydesk.core.money import parse_amount
 from paydesk.core.periods import parse_period
+from paydesk.core.wording import worded
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.subscriptions.balances import PaidPeriod, find_paid_period, given_up, prorated
 from paydesk.domain.subscriptions.changes import Change, ChangeState, ChangeType
-from paydesk.domain.subscriptions.changing import Changed, Step, change, require_running, require_uncharged
+from paydesk.domain.subscriptions.changing import Changed, Step, change, require_uncharged
 from paydesk.domain.subscriptions.ending import find_row
 from paydesk.domain.subscriptions.lifecycle import Canceller, Subscription, begun_anew, changing_plan, on_plan
 from paydesk.domain.subscriptions.packages import agree_package, find_version
+from paydesk.domain.subscriptions.plan_requirements import require_plan_possible, require_unpaused
 from paydesk.domain.subscriptions.prorating import Proration, charge_for
 from paydesk.domain.subscriptions.rows import PackageRow, SubscriptionRow, package_of, subscription_of
 from paydesk.domain.subscriptions.states import SubscriptionState
@@ -29,7 +31,7 @@ from paydesk.domain.subscriptions.subscription_terms import SHORTEST_FOR_SLOW, P
 queries = load_statements(__package__ or "")
 changes = load_statements(__package__ or "", "changing.sql")
 
-TOO_MANY = "subscription {id} has had too many payments for a calendar in such periods; begin another one"
+TOO_MANY = "subscription %(id)s has had too many payments for a calendar in such periods; begin another one"
 NEW = 0
 """The ids of a package version that does not exist yet."""
 
@@ -157,8 +159,12 @@ async def plan_at_once(
     terms = await _terms(database, shop, current, plan)
     if await changes.is_charged_slowly(database, merchant_id=shop.merchant_id, live=shop.live, id=subscription_id):
         raise Conflict(
-            f"subscription {subscription_id} is paid by direct debit, which takes some days, so nothing can be charged "
-            f"at once: leave it to the next charge ({Prorating.NEXT_CHARGE})"
+            worded(
+                "subscription %(subscription_id)s is paid by direct debit, which takes some days, so "
+                "nothing can be charged at once: leave it to the next charge (%(option)s)",
+                subscription_id=subscription_id,
+                option=Prorating.NEXT_CHARGE,
+            )
         )
     paid = await find_paid_period(database, shop, current.id) if current.running else None
     known = await find_version(database, shop, terms)
@@ -222,18 +228,18 @@ def _choose(package: Package, version_id: int, current: Subscription, *, by: Can
 
     Raises: Conflict, also if it is no longer of the version that the terms were made from.
     """
-    _require_unpaused(current)
+    require_unpaused(current)
     coming = current.change.package if current.change is not None else None
     goes_on = current.change is None or coming is not None
     if goes_on and package.terms == (coming or current.package).terms:
         return None
     if package.terms == current.package.terms:
-        raise Conflict(f"subscription {current.id} is on that plan: undo what is to come")
-    _require_possible(current, package, version_id, now)
+        raise Conflict(worded("subscription %(id)s is on that plan: undo what is to come", id=current.id))
+    require_plan_possible(current, package, version_id, now)
     try:
         version = changing_plan(current, package, by=by, at=now)
     except (OverflowError, ValueError) as error:
-        raise Conflict(TOO_MANY.format(id=current.id)) from error
+        raise Conflict(worded(TOO_MANY, id=current.id)) from error
     return Step(version, ChangeState.REPLACED)
 
 
@@ -251,21 +257,27 @@ def _choose_now(
 
     Raises: Conflict, also if it is no longer of the version that the terms were made from.
     """
-    _require_unpaused(current)
+    require_unpaused(current)
     if package.terms == current.package.terms:
         if current.change is None:
             return None
-        raise Conflict(f"subscription {current.id} is on that plan: undo what is to come")
-    _require_possible(current, package, version_id, now)
+        raise Conflict(worded("subscription %(id)s is on that plan: undo what is to come", id=current.id))
+    require_plan_possible(current, package, version_id, now)
     if current.state is SubscriptionState.TRIAL:
         raise Conflict(
-            f"subscription {current.id} is in its trial, which runs to its end: change it with its period, or have the "
-            "first period begin and be charged now"
+            worded(
+                "subscription %(id)s is in its trial, which runs to its end: change it with its period, "
+                "or have the first period begin and be charged now",
+                id=current.id,
+            )
         )
     if package.terms.period != current.package.terms.period:
         raise Conflict(
-            f"periods of subscription {current.id} would be of another length, and the one that is paid is not over: "
-            "change it with its period, or have another period begin and be charged now"
+            worded(
+                "periods of subscription %(id)s would be of another length, and the one that is paid is "
+                "not over: change it with its period, or have another period begin and be charged now",
+                id=current.id,
+            )
         )
     change = Change(ChangeType.PLAN, now, now, by, package)
     proration = prorated(current, paid, package.terms.price, now=now) if paid is not None else None
@@ -287,42 +299,16 @@ def _choose_charged(
     """
     if not current.running or not _begins(current, package.terms):
         return _choose_now(paid, package, version_id, current, by=by, now=now)
-    _require_unpaused(current)
-    _require_possible(current, package, version_id, now)
+    require_unpaused(current)
+    require_plan_possible(current, package, version_id, now)
     assert paid is not None, "what runs was paid"
     change = Change(ChangeType.PLAN, now, now, by, package)
     proration = given_up(current, paid, credited=credited, now=now)
     try:
         version = begun_anew(current, package, at=now)
     except (OverflowError, ValueError) as error:
-        raise Conflict(TOO_MANY.format(id=current.id)) from error
+        raise Conflict(worded(TOO_MANY, id=current.id)) from error
     return Step(version, ChangeState.REPLACED, carried_out=change, proration=proration)
-
-
-def _require_unpaused(current: Subscription) -> None:
-    """Raises: Conflict if it has ended, is paused, or has no card yet."""
-    require_running(current)
-    if not current.has_card:
-        raise Conflict(f"subscription {current.id} has no card yet: change its plan once its customer has given one")
-    if current.paused:
-        raise Conflict(f"subscription {current.id} is paused: resume it first")
-
-
-def _require_possible(current: Subscription, package: Package, version_id: int, now: datetime) -> None:
-    """Raises: Conflict."""
-    if current.package.version_id != version_id:
-        raise Conflict(f"the plan of subscription {current.id} has changed just now; try again")
-    if current.date_end is not None:
-        raise Conflict(f"subscription {current.id} is not charged again, so no period is left to be of another plan")
-    if current.paid_until <= now or current.failures:
-        raise Conflict(
-            f"the charge of subscription {current.id} for the period that has begun is not paid yet; change it then"
-        )
-    limit = package.terms.limit
-    if limit and current.next_period > limit:
-        raise Conflict(
-            f"subscription {current.id} has had {current.counter} payments, and that plan has {limit} in all"
-        )
 
 
 async def _require_time(database: Database, shop: Shop, subscription_id: int, terms: Terms) -> None:
@@ -333,8 +319,13 @@ async def _require_time(database: Database, shop: Shop, subscription_id: int, te
         return
     if await changes.is_charged_slowly(database, merchant_id=shop.merchant_id, live=shop.live, id=subscription_id):
         raise Conflict(
-            f"subscription {subscription_id} is paid by direct debit, which takes some days: its periods need "
-            f"{SHORTEST_FOR_SLOW} days or more, unless its customer replaces that by a card"
+            worded(
+                "subscription %(subscription_id)s is paid by direct debit, which takes some days: its "
+                "periods need %(shortest_for_slow)s days or more, unless its customer replaces that by a "
+                "card",
+                subscription_id=subscription_id,
+                shortest_for_slow=SHORTEST_FOR_SLOW,
+            )
         )
 
 
@@ -355,8 +346,13 @@ async def _terms(database: Database, shop: Shop, current: Subscription, plan: Pl
     base = (own if plan.version_id is None else await _version(database, shop, plan.version_id)).undiscounted
     if base.currency != own.currency:
         raise Malformed(
-            f"package version {plan.version_id} is in {base.currency}, the subscription in {own.currency}; "
-            "a subscription keeps its currency",
+            worded(
+                "package version %(version_id)s is in %(currency)s, the subscription in %(own)s; a "
+                "subscription keeps its currency",
+                version_id=plan.version_id,
+                currency=base.currency,
+                own=own.currency,
+            ),
             "package_version_id",
         )
     if plan.sku_id is not None and (plan.name is None or plan.price is None):

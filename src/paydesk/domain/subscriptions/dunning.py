@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 
 from paydesk.adapters.acquirers.interface import DeclineReason
 from paydesk.core.errors import Malformed
+from paydesk.core.wording import worded
 from paydesk.domain.merchants.dunning_end import DunningEnd
 from paydesk.domain.subscriptions.retry_times import MOST_RETRIES, RETRY_AFTER
 
@@ -108,10 +109,26 @@ def parse_delays(text: str, field: str) -> tuple[int, ...] | None:
     if not words:
         return None
     if len(words) > MOST_TRIES:
-        raise Malformed(f"{field} has {len(words)} delays, {MOST_TRIES} at most are allowed", field)
+        raise Malformed(
+            worded(
+                "%(field)s has %(length)s delays, %(most_tries)s at most are allowed",
+                field=field,
+                length=len(words),
+                most_tries=MOST_TRIES,
+            ),
+            field,
+        )
     hours = tuple(_hours(word, field) for word in words)
     if sum(hours) > LONGEST_PLAN:
-        raise Malformed(f"{field} are {sum(hours)} hours in all, {LONGEST_PLAN} at most are allowed", field)
+        raise Malformed(
+            worded(
+                "%(field)s are %(hours)s hours in all, %(longest_plan)s at most are allowed",
+                field=field,
+                hours=sum(hours),
+                longest_plan=LONGEST_PLAN,
+            ),
+            field,
+        )
     return hours
 
 
@@ -120,6 +137,12 @@ def _hours(word: str, field: str) -> int:
     hours = int(found[1]) * (24 if found[2] == "d" else 1) if found else 0
     if not 1 <= hours <= LONGEST_DELAY:
         raise Malformed(
-            f'{field}: "{word[:20]}" is no delay; write hours, from 1 to {LONGEST_DELAY}, or days, as in 3d', field
+            worded(
+                '%(field)s: "%(word)s" is no delay; write hours, from 1 to %(longest_delay)s, or days, as in 3d',
+                field=field,
+                word=word[:20],
+                longest_delay=LONGEST_DELAY,
+            ),
+            field,
         )
     return hours

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from paydesk.core.errors import Busy, NotFound
+from paydesk.core.wording import worded
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any, record_of, records_of
 from paydesk.database.statements import load_statements
@@ -88,7 +89,7 @@ async def cancel(database: Database, shop: Shop, subscription_id: int, *, by: Ca
         event = "subscription_cancelled"
         if await _end(database, row, account, found.pingback_format, version, event=event, now=now):
             return version
-    raise Busy("the subscription is changing all the time; try again")
+    raise Busy(worded("the subscription is changing all the time; try again"))
 
 
 async def expire_due(

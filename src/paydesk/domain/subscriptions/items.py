@@ -16,6 +16,7 @@ import asyncpg
 
 from paydesk.core.errors import Busy, Conflict, NotFound
 from paydesk.core.money import minor_digits
+from paydesk.core.wording import worded
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
@@ -170,7 +171,7 @@ async def add_item(
             continue
         if added_id is not None:
             return await _done(database, shop, subscription_id, added_id)
-    raise Busy("the subscription is changing all the time; try again")
+    raise Busy(worded("the subscription is changing all the time; try again"))
 
 
 async def take_back_item(
@@ -193,9 +194,17 @@ async def take_back_item(
         await require_uncharged(database, row)
         if not item.may_be_taken_back:
             raise Conflict(
-                f"item {item_id} was charged with payment {item.payment_id}; refund what shall not stay paid"
+                worded(
+                    "item %(item_id)s was charged with payment %(payment_id)s; refund what shall not stay paid",
+                    item_id=item_id,
+                    payment_id=item.payment_id,
+                )
                 if item.paid
-                else f"payment {item.payment_id} was tried with item {item_id} in it; it stays open until it is paid"
+                else worded(
+                    "payment %(payment_id)s was tried with item %(item_id)s in it; it stays open until it is paid",
+                    payment_id=item.payment_id,
+                    item_id=item_id,
+                )
             )
         if preview:
             return ItemDone(current, balance - item.amount, item, moved=False)
@@ -210,7 +219,7 @@ async def take_back_item(
         )
         if moved is not None:
             return await _done(database, shop, subscription_id, item_id)
-    raise Busy("the subscription is changing all the time; try again")
+    raise Busy(worded("the subscription is changing all the time; try again"))
 
 
 async def list_items(database: Database, shop: Shop, subscription_id: int, *, most: int = MOST_SHOWN) -> list[Item]:
@@ -274,7 +283,13 @@ async def _require_room(database: Database, shop: Shop, subscription_id: int) ->
     """Raises: Conflict if as many items wait as may."""
     newest = await _items(database, shop, subscription_id, most=MOST_WAITING)
     if len(newest) == MOST_WAITING and all(item.state is ItemState.WAITING for item in newest):
-        raise Conflict(f"{MOST_WAITING} items of subscription {subscription_id} wait already; put them together")
+        raise Conflict(
+            worded(
+                "%(most_waiting)s items of subscription %(subscription_id)s wait already; put them together",
+                most_waiting=MOST_WAITING,
+                subscription_id=subscription_id,
+            )
+        )
 
 
 def takes_items(current: Subscription) -> bool:
@@ -287,6 +302,14 @@ def _require_charge_to_come(current: Subscription) -> None:
     """Raises: Conflict if nothing is charged any more that an item could come with."""
     require_running(current)
     if not current.has_card:
-        raise Conflict(f"subscription {current.id} has no card yet; nothing is charged before its customer gives one")
+        raise Conflict(
+            worded(
+                "subscription %(id)s has no card yet; nothing is charged before its customer gives one", id=current.id
+            )
+        )
     if not takes_items(current):
-        raise Conflict(f"subscription {current.id} is not charged any more, so nothing can come with its next charge")
+        raise Conflict(
+            worded(
+                "subscription %(id)s is not charged any more, so nothing can come with its next charge", id=current.id
+            )
+        )

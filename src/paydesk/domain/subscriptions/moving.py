@@ -20,6 +20,7 @@ import structlog
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Busy, Conflict, Malformed, NotFound
 from paydesk.core.paging import LARGEST_ID
+from paydesk.core.wording import worded
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import Connection, load_statements
@@ -202,11 +203,11 @@ async def begin_move(
         )
         begun = record_if_any(_Begun, row)
     if begun is None:
-        raise Busy("another move from this version was under way a moment ago; try again")
+        raise Busy(worded("another move from this version was under way a moment ago; try again"))
     if begun.to_version_id != made.version_id:
-        raise Conflict(f"move {begun.id} from this version is under way; wait until it is over")
+        raise Conflict(worded("move %(id)s from this version is under way; wait until it is over", id=begun.id))
     if begun.fresh and not seen.subscriptions:
-        raise Conflict("there is no subscription to move")
+        raise Conflict(worded("there is no subscription to move"))
     return Begun(begun.id, begun.fresh)
 
 
@@ -354,11 +355,14 @@ def _terms(before: Terms, wanted: Terms) -> Terms:
     """
     if wanted.currency != before.currency:
         raise Malformed(
-            f"the other version is in {wanted.currency}, this one in {before.currency}; a subscription keeps its "
-            "currency",
+            worded(
+                "the other version is in %(currency)s, this one in %(before)s; a subscription keeps its currency",
+                currency=wanted.currency,
+                before=before.currency,
+            ),
             "to",
         )
     after = replace(wanted, trial=before.trial)
     if after == before:
-        raise Malformed("this is the version that they are on; choose another one", "to")
+        raise Malformed(worded("this is the version that they are on; choose another one"), "to")
     return after

@@ -10,6 +10,7 @@ from datetime import datetime
 import msgspec
 
 from paydesk.core.errors import Conflict, NotFound
+from paydesk.core.wording import worded
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import Connection, load_statements
@@ -60,7 +61,12 @@ async def make_package(connection: Connection, shop: Shop, terms: Terms, *, now:
     if known is None:
         side = {"merchant_id": shop.merchant_id, "live": shop.live}
         if await queries.find_package_id(connection, **side, sku_id=terms.sku_id) is not None:
-            raise Conflict(f"there is a package {terms.sku_id} already; make a version of that, or take another SKU")
+            raise Conflict(
+                worded(
+                    "there is a package %(sku_id)s already; make a version of that, or take another SKU",
+                    sku_id=terms.sku_id,
+                )
+            )
     return await make_version(connection, shop, terms, now=now)
 
 
@@ -112,7 +118,13 @@ async def offer(connection: Connection, shop: Shop, package_id: int, version_id:
     if found is None:
         raise NotFound(f"there is no version {version_id} of package {package_id}")
     if offered and found.count > MOST_OFFERED:
-        raise Conflict(f"{MOST_OFFERED} plans in {found.currency} are offered already; take another one back first")
+        raise Conflict(
+            worded(
+                "%(most_offered)s plans in %(currency)s are offered already; take another one back first",
+                most_offered=MOST_OFFERED,
+                currency=found.currency,
+            )
+        )
 
 
 def _named(shop: Shop, terms: Terms) -> dict[str, object]:

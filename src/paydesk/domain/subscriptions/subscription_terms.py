@@ -13,6 +13,7 @@ from paydesk.core.errors import Malformed
 from paydesk.core.money import LARGEST, parse_exact, plain_number
 from paydesk.core.periods import Period, parse_period, whole_number_of
 from paydesk.core.storable import refuse_card_number
+from paydesk.core.wording import worded
 
 REQUIRED = ("recurring_name", "recurring_sku_id", "recurring_period")
 OPTIONAL = ("recurring_trial_amount", "recurring_trial_period", "recurring_duration")
@@ -128,7 +129,10 @@ def read_terms(given: RecurringFields, price: Decimal, currency: str) -> Terms |
     texts = (given.recurring_name, given.recurring_sku_id, given.recurring_period)
     for name, text in zip(REQUIRED, texts, strict=True):
         if not text.strip():
-            raise Malformed(f"{name} is missing; a subscription needs {', '.join(REQUIRED)}", name)
+            raise Malformed(
+                f"{name} is missing; a subscription needs {', '.join(REQUIRED)}",
+                name,
+            )
     sku_id = sku_of(given.recurring_sku_id, "recurring_sku_id")
     period = parse_period(given.recurring_period, "recurring_period")
     return Terms(
@@ -170,27 +174,43 @@ def several(terms: Terms, text: str, field: str) -> Terms:
     Raises: Malformed, naming the field.
     """
     if not _COUNT.fullmatch(text) or not 1 <= int(text) <= MOST_UNITS:
-        raise Malformed(f'{field} "{text[:40]}" is not a whole number from 1 to {MOST_UNITS}', field)
+        raise Malformed(
+            worded(
+                '%(field)s "%(text)s" is not a whole number from 1 to %(most_units)s',
+                field=field,
+                text=text[:40],
+                most_units=MOST_UNITS,
+            ),
+            field,
+        )
     quantity, trial = int(text), terms.trial
     if trial is not None:
         trial = replace(trial, price=trial.price * quantity)
     whole = replace(terms, price=terms.price * quantity, trial=trial, quantity=quantity)
     if max(whole.price, whole.first_amount) > LARGEST:
-        raise Malformed(f"{field}: {quantity} times the price is larger than {LARGEST}", field)
+        raise Malformed(
+            worded(
+                "%(field)s: %(quantity)s times the price is larger than %(largest)s",
+                field=field,
+                quantity=quantity,
+                largest=LARGEST,
+            ),
+            field,
+        )
     return whole
 
 
 def named(text: str, field: str) -> str:
     """The name of a package. Raises: Malformed."""
     if not text.strip():
-        raise Malformed(f"{field} is empty; say what the subscription is to", field)
+        raise Malformed(worded("%(field)s is empty; say what the subscription is to", field=field), field)
     return masked(_text(" ".join(text.split()), field))
 
 
 def sku_of(text: str, field: str) -> str:
     """What the shop calls a package, to the character: pingbacks echo it. Raises: Malformed."""
     if not text.strip():
-        raise Malformed(f"{field} is empty; say what your shop calls the package", field)
+        raise Malformed(worded("%(field)s is empty; say what your shop calls the package", field=field), field)
     refuse_card_number(text, field)
     return _text(text, field)
 
@@ -200,9 +220,17 @@ def _text(text: str, field: str) -> str:
     no line breaks, nothing that turns the direction.
     """
     if not _JOINERS.sub("", text).isprintable():
-        raise Malformed(f"{field} contains a control character; send plain text", field)
+        raise Malformed(worded("%(field)s contains a control character; send plain text", field=field), field)
     if len(text) > LONGEST_TEXT:
-        raise Malformed(f"{field} has {len(text)} characters, at most {LONGEST_TEXT} are accepted", field)
+        raise Malformed(
+            worded(
+                "%(field)s has %(length)s characters, at most %(most)s are accepted",
+                field=field,
+                length=len(text),
+                most=LONGEST_TEXT,
+            ),
+            field,
+        )
     return text
 
 
@@ -224,7 +252,7 @@ def _trial_price(text: str, currency: str) -> Decimal:
     """
     if not text:
         return Decimal(0)
-    return parse_exact(text, currency, "recurring_trial_amount", like='"1.00", or 0 for free')
+    return parse_exact(text, currency, "recurring_trial_amount", like=worded('"1.00", or 0 for free'))
 
 
 def _limit(duration: str, period: Period) -> int:
@@ -234,9 +262,15 @@ def _limit(duration: str, period: Period) -> int:
     field = "recurring_duration"
     limit = int(duration) if _COUNT.fullmatch(duration) else whole_number_of(period, _duration(duration))
     if limit is None:
-        raise Malformed(f'{field} "{duration}" is not a whole number of periods (recurring_period)', field)
+        raise Malformed(
+            f'{field} "{duration}" is not a whole number of periods (recurring_period)',
+            field,
+        )
     if limit > MOST_PAYMENTS:
-        raise Malformed(f'{field} "{duration}" is more than {MOST_PAYMENTS} payments', field)
+        raise Malformed(
+            f'{field} "{duration}" is more than {MOST_PAYMENTS} payments',
+            field,
+        )
     return limit
 
 
@@ -246,5 +280,6 @@ def _duration(text: str) -> Period:
         return parse_period(text, "recurring_duration")
     except Malformed as error:
         raise Malformed(
-            f"{error.message}; or a number of payments, like 12, or 0 for no limit", "recurring_duration"
+            f"{error.message}; or a number of payments, like 12, or 0 for no limit",
+            "recurring_duration",
         ) from error

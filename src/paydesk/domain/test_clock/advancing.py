@@ -15,6 +15,7 @@ from enum import StrEnum
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Held, Malformed, TooMany, Unavailable
 from paydesk.core.periods import Period, occurrence
+from paydesk.core.wording import worded
 from paydesk.database.records import record_of, records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.billing.charging import BillingRun, Pace
@@ -253,7 +254,9 @@ def _target(clock: HeldClock, by: Period) -> datetime:
     except (ValueError, OverflowError):
         target = None
     if target is None or target > utc_now() + FURTHEST:
-        raise Malformed("a test clock can run 50 years ahead at most; start anew: paydesk clock reset", "advance")
+        raise Malformed(
+            worded("a test clock can run 50 years ahead at most; start anew: paydesk clock reset"), "advance"
+        )
     return target
 
 
@@ -340,7 +343,9 @@ class _Journey:
     async def _wait_for_others(self, at: datetime) -> None:
         """Something is due, and somebody else was faster or holds its row: give them a moment."""
         if self._patience <= 0:
-            raise Unavailable(f"what is due at {at:%Y-%m-%d %H:%M:%S} is kept locked by somebody else; try again")
+            raise Unavailable(
+                worded("what is due at %(at)s is kept locked by somebody else; try again", at=f"{at:%Y-%m-%d %H:%M:%S}")
+            )
         await self._pause(_SOON)
 
     async def _settle(self, at: datetime) -> None:

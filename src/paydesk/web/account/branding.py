@@ -19,6 +19,7 @@ from paydesk.web.account.face import FACE
 from paydesk.web.brands import brand_address
 from paydesk.web.console.forms import read_upload
 from paydesk.web.console.guards import Section, field_errors
+from paydesk.web.console.problems import error_words
 from paydesk.web.console.visit import Visit
 
 section = Section(FACE)
@@ -68,7 +69,7 @@ async def save(visit: Visit) -> Response:
             now=visit.now,
         )
     except Malformed as error:
-        return await _page(visit, field_errors(error, "accent", "logo", "dark_logo"), accent, error.status)
+        return await _page(visit, field_errors(visit, error, "accent", "logo", "dark_logo"), accent, error.status)
     return visit.go(visit.url("settings/branding"), visit.texts.get("Saved. Your checkout page has it at once."))
 
 
@@ -83,7 +84,7 @@ async def show_shades(visit: Visit) -> Response:
     try:
         style = _shades(parse_accent(accent)) if accent else ""
     except Malformed as error:
-        return PlainTextResponse(error.message, error.status, headers=_AS_IT_IS)
+        return PlainTextResponse(error_words(visit.texts, error), error.status, headers=_AS_IT_IS)
     return Response(style, media_type="text/css", headers=_AS_IT_IS)
 
 

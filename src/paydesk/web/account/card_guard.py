@@ -7,6 +7,7 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from paydesk.core.errors import Malformed
+from paydesk.core.wording import worded
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.business.card_guard import OwnLimits, find_card_guard, forget_test_tries, tighten
 from paydesk.domain.payments.card_guard import OUT_OF_THE_WAY, PAUSE_FOR, RATE_WINDOW, Counted
@@ -80,7 +81,7 @@ async def save(visit: Visit) -> Response:
         wanted = OwnLimits(_parsed(typed), visit.form.has("always_authenticate"))
         await tighten(visit.database, visit.session.actor, visit.shop, wanted, limits, now=visit.now)
     except Malformed as error:
-        return await _page(visit, typed, field_errors(error, *LIMITS), error.status)
+        return await _page(visit, typed, field_errors(visit, error, *LIMITS), error.status)
     return visit.go(visit.url("settings/cards"), visit.texts.get("Saved."))
 
 
@@ -91,7 +92,7 @@ def _parsed(typed: dict[Counted, str]) -> dict[Counted, int]:
     """
     for kind, text in typed.items():
         if text and not (text.isascii() and text.isdigit() and len(text) < 8):
-            raise Malformed("this must be a whole number, or empty", kind)
+            raise Malformed(worded("this must be a whole number, or empty"), kind)
     return {kind: int(text) for kind, text in typed.items() if text}
 
 

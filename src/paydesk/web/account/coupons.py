@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from paydesk.core.errors import Conflict, Malformed
 from paydesk.core.paging import LARGEST_ID, LATEST, Page, Place
+from paydesk.core.wording import worded
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.business.coupons_for_team import (
     CouponSettings,
@@ -21,6 +22,7 @@ from paydesk.domain.coupons.keeping import find_coupon, list_coupons
 from paydesk.web.account.face import FACE
 from paydesk.web.console.guards import Section, field_errors
 from paydesk.web.console.list_parameters import ROWS, list_address
+from paydesk.web.console.problems import error_words
 from paydesk.web.console.visit import Visit
 
 section = Section(FACE)
@@ -71,7 +73,11 @@ async def make(visit: Visit) -> Response:
     try:
         await make_coupon(visit.gate, visit.session, visit.shop, _terms(visit, typed), now=visit.now)
     except (Malformed, Conflict) as error:
-        errors = {"code": error.message} if isinstance(error, Conflict) else field_errors(error, *_FIELDS)
+        errors = (
+            {"code": error_words(visit.texts, error)}
+            if isinstance(error, Conflict)
+            else field_errors(visit, error, *_FIELDS)
+        )
         return visit.page("coupon_new.html", status=error.status, typed=typed, errors=errors)
     return visit.go(visit.url("coupons"), visit.texts.get("The coupon is made."))
 
@@ -106,7 +112,7 @@ def _day(visit: Visit, typed: dict[str, str], name: str, at: time) -> datetime |
     try:
         return datetime.combine(datetime.fromisoformat(typed[name]).date(), at, visit.zone)
     except (ValueError, OverflowError) as error:
-        raise Malformed("this is no date; write it like 2026-12-31", name) from error
+        raise Malformed(worded("this is no date; write it like 2026-12-31"), name) from error
 
 
 def _off(visit: Visit, coupon: Coupon) -> str:

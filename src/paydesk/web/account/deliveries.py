@@ -27,7 +27,7 @@ from paydesk.web.account.face import FACE
 from paydesk.web.console import payment_words
 from paydesk.web.console.guards import Section
 from paydesk.web.console.list_parameters import ROWS, list_address, mark_of, place_in
-from paydesk.web.console.problems import sentence, with_retry
+from paydesk.web.console.problems import sentence, told, with_retry
 from paydesk.web.console.visit import Visit
 from paydesk.web.texts import mark
 
@@ -158,7 +158,7 @@ async def confirm(visit: Visit) -> Response:
 
 def _errors(visit: Visit, errors: Sequence[PaydeskError]) -> dict[str, str]:
     """The messages at their fields, in the words that stand on the page in place of the API's."""
-    return {_field_of(error): sentence(_in_words(visit, error.message)) for error in errors}
+    return {_field_of(error): sentence(visit.texts, _in_words(visit, told(visit.texts, error))) for error in errors}
 
 
 def _field_of(error: PaydeskError) -> str:

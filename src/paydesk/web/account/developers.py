@@ -13,6 +13,7 @@ from starlette.responses import Response
 from paydesk.adapters.outbound import refusal
 from paydesk.core.errors import Malformed, PaydeskError, Unavailable
 from paydesk.core.periods import parse_period
+from paydesk.core.wording import worded
 from paydesk.domain.accounts.access_needs import ConfirmationNeeded
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.business import key_pairs, pingback_settings, test_clock
@@ -129,7 +130,7 @@ async def save(visit: Visit) -> Response:
     try:
         sent = await pingback_settings.save_pingback_settings(visit.gate, visit.session, wanted, now=visit.now)
     except Malformed as error:
-        return await _integration(visit, wanted, field_errors(error, *_FIELDS), error.status)
+        return await _integration(visit, wanted, field_errors(visit, error, *_FIELDS), error.status)
     said = visit.texts.get("Saved. Pingbacks that waited for the URL are sent now.")
     private = sorted(filter(None, (_private(visit, url) for url in (wanted.pingback_url, wanted.test_pingback_url))))
     said = said if sent else visit.texts.get("Saved.")
@@ -204,7 +205,7 @@ async def make_keys(visit: Visit) -> Response:
     """Make them, and show the private key this once: the answer is kept nowhere."""
     hours = visit.form.number("grace")
     if hours is None:
-        raise Malformed("choose how long the old keys may go on", "grace")
+        raise Malformed(worded("choose how long the old keys may go on"), "grace")
     pair = await key_pairs.rotate_keys(
         visit.gate,
         visit.session,
@@ -297,7 +298,7 @@ async def move_clock(visit: Visit) -> Response:
     except (ConfirmationNeeded, Unavailable):
         raise
     except PaydeskError as error:
-        page = await _clock(visit, errors=field_errors(error, "by"), status=error.status)
+        page = await _clock(visit, errors=field_errors(visit, error, "by"), status=error.status)
         return with_retry(page, error)
     return await _clock(visit, summary)
 

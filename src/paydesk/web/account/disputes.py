@@ -11,6 +11,7 @@ from starlette.responses import Response
 from paydesk.adapters.acquirers.disputes import EvidenceKind
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Malformed, PaydeskError, Unavailable
+from paydesk.core.wording import worded
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.business import acting
 from paydesk.domain.business.chargebacks_for_team import (
@@ -106,7 +107,7 @@ async def _change_files(visit: Visit, chargeback_id: int) -> bool:
     if content or name:
         kind = visit.form.text("kind", 40)
         if kind not in set(EvidenceKind):
-            raise Malformed("say what the file shows", "kind")
+            raise Malformed(worded("say what the file shows"), "kind")
         await add_file(desk, visit.shop, chargeback_id, EvidenceKind(kind), name, content, now=visit.now)
     return False
 
@@ -141,7 +142,7 @@ async def _dispute_page(visit: Visit, typed: str = "", error: PaydeskError | Non
         text=written or ready_to_send(visit, one, facts),
         longest=LONGEST_EVIDENCE,
         **await _files_of(visit, one),
-        errors=field_errors(error, "text", "file", "kind") if error is not None else {},
+        errors=field_errors(visit, error, "text", "file", "kind") if error is not None else {},
     )
 
 

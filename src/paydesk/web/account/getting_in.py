@@ -14,7 +14,7 @@ from paydesk.domain.accounts.sessions import LoggedIn, Stage, end_session, find_
 from paydesk.web.account.face import FACE
 from paydesk.web.console.cookies import new_device
 from paydesk.web.console.guards import ENROLMENT, SECOND_FACTOR, Access, Section, field_errors
-from paydesk.web.console.problems import sentence
+from paydesk.web.console.problems import error_words
 from paydesk.web.console.return_paths import HOME, own_path, with_next
 from paydesk.web.console.visit import Visit
 
@@ -49,7 +49,7 @@ async def sign_up(visit: Visit) -> Response:
             now=visit.now,
         )
     except PaydeskError as error:
-        errors = field_errors(error, "shop_name", "name", "email", "password")
+        errors = field_errors(visit, error, "shop_name", "name", "email", "password")
         return visit.page("signup.html", status=error.status, errors=errors, entered=entered)
     return await _begin(visit, logged_in, f"/account/{logged_in.session.merchant_id}/developers/keys/first")
 
@@ -79,7 +79,7 @@ async def log_in(visit: Visit) -> Response:
             now=visit.now,
         )
     except PaydeskError as error:
-        words = sentence(error.message)
+        words = error_words(visit.texts, error)
         return visit.page("login.html", status=error.status, error=words, email=email, goal=goal)
     if visit.entered:
         await end_session(visit.gate, visit.entered, visit.entered.id, now=visit.now)
@@ -122,7 +122,7 @@ async def give_second_factor(visit: Visit) -> Response:
     try:
         token = await pass_second_factor(visit.gate, visit.session, visit.form.text("code", 100), now=visit.now)
     except PaydeskError as error:
-        return visit.page("second_factor.html", status=error.status, error=sentence(error.message), goal=goal)
+        return visit.page("second_factor.html", status=error.status, error=error_words(visit.texts, error), goal=goal)
     response = visit.go(goal)
     visit.cookies.begin_session(response, token)
     await remember_device(visit, response, token)
@@ -156,7 +156,7 @@ async def forgotten(visit: Visit) -> Response:
     try:
         await changing.ask_for_reset(visit.gate, email=email, client=visit.client, now=visit.now)
     except PaydeskError as error:
-        return visit.page("forgotten.html", status=error.status, error=sentence(error.message), sent_to="")
+        return visit.page("forgotten.html", status=error.status, error=error_words(visit.texts, error), sent_to="")
     return visit.page("forgotten.html", error="", sent_to=email)
 
 
@@ -177,7 +177,7 @@ async def choose_password(visit: Visit) -> Response:
     except PaydeskError as error:
         if error.status == 410:
             raise
-        errors = field_errors(error, "password")
+        errors = field_errors(visit, error, "password")
         return visit.page("password.html", status=error.status, errors=errors, holder=holder)
     response = visit.go("/account/login", visit.texts.get("Your password is changed. Log in with the new one."))
     visit.cookies.end_session(response)
@@ -207,7 +207,7 @@ async def confirm(visit: Visit) -> Response:
             goal=goal,
             fields=fields,
             back=own_path(visit.form.text("_back")),
-            error=sentence(error.message),
+            error=error_words(visit.texts, error),
         )
     response = visit.go(goal)
     if again:

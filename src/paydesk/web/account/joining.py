@@ -67,7 +67,7 @@ async def accept(visit: Visit) -> Response:
     except PaydeskError as error:
         if error.status == 410:
             raise
-        errors = field_errors(error, "name", "password")
+        errors = field_errors(visit, error, "name", "password")
         return visit.page("invitation.html", status=error.status, invitation=invitation, errors=errors, name=name)
     response = visit.go(f"/account/{invitation.merchant_id}", visit.texts.get("Welcome to the team."))
     visit.cookies.begin_session(response, logged_in.token)

@@ -76,7 +76,7 @@ async def _page(
         sum_of=lambda terms, amount: sum_words(visit, terms, amount),
         price_of=lambda terms: price_words(visit, terms),
         stays=STAYS,
-        errors=field_errors(error, "from", "to") if error else {},
+        errors=field_errors(visit, error, "from", "to") if error else {},
     )
 
 

@@ -12,6 +12,7 @@ from paydesk.domain.business.subscriptions_for_team import list_package_versions
 from paydesk.domain.subscriptions.packages import MadeVersion
 from paydesk.web.account.face import FACE
 from paydesk.web.console.guards import Section, field_errors
+from paydesk.web.console.problems import error_words
 from paydesk.web.console.visit import Visit
 from paydesk.web.texts import mark
 
@@ -34,7 +35,11 @@ async def make(visit: Visit) -> Response:
     try:
         made = await add_package(visit.gate, visit.session, visit.shop, typed, now=visit.now)
     except (Malformed, Conflict) as error:
-        errors = {"sku_id": error.message} if isinstance(error, Conflict) else field_errors(error, *FIELDS)
+        errors = (
+            {"sku_id": error_words(visit.texts, error)}
+            if isinstance(error, Conflict)
+            else field_errors(visit, error, *FIELDS)
+        )
         return await _form(visit, typed, errors, error.status)
     return _shown(visit, made, visit.texts.get("The package is made. Your form sells it with these terms."))
 
@@ -56,7 +61,7 @@ async def make_version(visit: Visit) -> Response:
             visit.gate, visit.session, visit.shop, package_id, typed, on_pages=on_pages, now=visit.now
         )
     except Malformed as error:
-        return await _form(visit, typed, field_errors(error, *FIELDS), error.status)
+        return await _form(visit, typed, field_errors(visit, error, *FIELDS), error.status)
     said = visit.texts.get("Version %(version)s is made. What runs stays on the version that it is on.")
     return _shown(visit, made, said % {"version": made.version_id})
 

@@ -128,7 +128,7 @@ async def _make(visit: Visit, typed: Typed) -> Response:
     try:
         made = await make_link(visit.gate, visit.session, visit.shop, typed, now=visit.now)
     except Malformed as error:
-        return await _new(visit, typed, field_errors(error, *FIELDS), error.status)
+        return await _new(visit, typed, field_errors(visit, error, *FIELDS), error.status)
     return visit.go(visit.url(f"links/{made}"), visit.texts.get("The link is made. Share it, or print its QR code."))
 
 
@@ -147,7 +147,7 @@ async def save(visit: Visit) -> Response:
     except Malformed as error:
         link = await find_own_link(visit.database, visit.shop, link_id)
         typed = replace(typed, sells_packages=link.offer.plans is not None)
-        return await _page(visit, link, typed, field_errors(error, *FIELDS), error.status)
+        return await _page(visit, link, typed, field_errors(visit, error, *FIELDS), error.status)
     return visit.go(visit.url(f"links/{link_id}"), visit.texts.get("Saved."))
 
 

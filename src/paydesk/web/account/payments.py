@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from paydesk.core.errors import Malformed, PaydeskError, Unavailable, Unsure
 from paydesk.core.money import minor_digits, parse_typed
+from paydesk.core.wording import worded
 from paydesk.domain.accounts.access_needs import ConfirmationNeeded
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.business import acting
@@ -46,7 +47,7 @@ from paydesk.web.console.list_parameters import (
     page_asked,
     searched,
 )
-from paydesk.web.console.problems import sentence
+from paydesk.web.console.problems import error_words
 from paydesk.web.console.visit import Visit
 from paydesk.web.texts import mark
 
@@ -230,7 +231,7 @@ async def refund(visit: Visit) -> Response:
         raise
     except PaydeskError as error:
         payment = await find_payment_for_team(visit.database, visit.shop, payment.seen.id)
-        return await _payment(visit, payment, sentence(error.message), error.status)
+        return await _payment(visit, payment, error_words(visit.texts, error), error.status)
     return visit.go(visit.url(f"payments/{payment.seen.id}"), *_given(visit, given))
 
 
@@ -242,7 +243,7 @@ def _amount(visit: Visit, payment: PaymentForTeam) -> Decimal:
         return payment.refundable
     typed = visit.form.text("amount", 40)
     if not typed:
-        raise Malformed("type how much to give back", "amount")
+        raise Malformed(worded("type how much to give back"), "amount")
     return parse_typed(typed, payment.seen.currency)
 
 
@@ -277,7 +278,7 @@ def _known_key(key: str) -> str:
     Raises: Malformed, since without one a second click would give the money back twice.
     """
     if len(key) < _REQUEST_KEY or not key.isascii() or not key.isprintable():
-        raise Malformed("this form is incomplete; open the payment again")
+        raise Malformed(worded("this form is incomplete; open the payment again"))
     return key
 
 

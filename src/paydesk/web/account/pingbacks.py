@@ -177,7 +177,7 @@ async def _pingback_page(visit: Visit, typed: str = "", error: PaydeskError | No
         **asked,
         goes_to=await goes_to(visit.database, visit.shop, pingback.id),
         typed=typed,
-        errors=field_errors(error, "url") if error is not None else {},
+        errors=field_errors(visit, error, "url") if error is not None else {},
         pingback=pingback,
         subscription_id=pingback.subscription_id,
         state=_state(pingback, now),

@@ -16,7 +16,7 @@ from paydesk.domain.business.profile_details import REQUIRED, STEPS, Details, pa
 from paydesk.domain.business.profiles import Profile, ProfileStatus
 from paydesk.web.account.face import FACE
 from paydesk.web.console.guards import Section
-from paydesk.web.console.problems import sentence
+from paydesk.web.console.problems import error_words, sentence
 from paydesk.web.console.profile_names import NAMES
 from paydesk.web.console.visit import Visit
 from paydesk.web.texts import mark
@@ -116,14 +116,14 @@ async def save(visit: Visit) -> Response:
     if details.country and details.country not in dict(_countries("en")):
         errors["country"] = "choose a country of the list"
     if errors:
-        return await _page(visit, details, {name: sentence(text) for name, text in errors.items()}, 400)
+        return await _page(visit, details, {name: sentence(visit.texts, text) for name, text in errors.items()}, 400)
     said = {name: text for name, text in asdict(details).items() if name in typed}
     try:
         proposed = await profile_changes.keep_profile(visit.gate, visit.session, said, iban=iban, now=visit.now)
     except ConfirmationNeeded:
         raise
     except Malformed as error:
-        wrong = dict.fromkeys(error.fields or ("",), sentence(error.message))
+        wrong = dict.fromkeys(error.fields or ("",), error_words(visit.texts, error))
         return await _page(visit, details, wrong, error.status)
     return visit.go(visit.url("settings/profile"), visit.texts.get(_PROPOSED if proposed else _SAVED))
 
@@ -134,7 +134,7 @@ async def submit(visit: Visit) -> Response:
     try:
         await profiles.submit_profile(visit.gate, visit.session, now=visit.now)
     except PaydeskError as error:
-        return await _page(visit, errors={"": sentence(error.message)}, status=error.status)
+        return await _page(visit, errors={"": error_words(visit.texts, error)}, status=error.status)
     return visit.go(
         visit.url("settings/profile"), visit.texts.get("Your request is with us. The answer will stand here.")
     )

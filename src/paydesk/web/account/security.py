@@ -27,7 +27,7 @@ from paydesk.web.account.getting_in import remember_device
 from paydesk.web.browsers import browser_of
 from paydesk.web.console.action_names import action_name
 from paydesk.web.console.guards import ENROLMENT, Access, Section, field_errors
-from paydesk.web.console.problems import sentence
+from paydesk.web.console.problems import error_words
 from paydesk.web.console.return_paths import HOME
 from paydesk.web.console.shell import texts_for
 from paydesk.web.console.visit import Visit
@@ -72,7 +72,9 @@ async def change_profile(visit: Visit) -> Response:
             time_zone=visit.form.text("time_zone", 60),
         )
     except PaydeskError as error:
-        return await _security(visit, "profile", field_errors(error, "name", "language", "time_zone"), error.status)
+        return await _security(
+            visit, "profile", field_errors(visit, error, "name", "language", "time_zone"), error.status
+        )
     return visit.go(SECURITY, _texts_from_now_on(visit).get("Saved."))
 
 
@@ -90,7 +92,11 @@ async def change_password(visit: Visit) -> Response:
     try:
         token = await changing.change_password(visit.gate, visit.session, current=current, new=new, now=visit.now)
     except PaydeskError as error:
-        errors = field_errors(error, "password") if error.status == 400 else {"current": sentence(error.message)}
+        errors = (
+            field_errors(visit, error, "password")
+            if error.status == 400
+            else {"current": error_words(visit.texts, error)}
+        )
         return await _security(visit, "password", errors, error.status)
     response = visit.go(SECURITY, visit.texts.get("Your password is changed; your other sessions have ended."))
     visit.cookies.begin_session(response, token)
@@ -104,7 +110,7 @@ async def change_email(visit: Visit) -> Response:
     try:
         await changing.ask_for_email_change(visit.gate, visit.session, email=email, now=visit.now)
     except PaydeskError as error:
-        return await _security(visit, "email", field_errors(error, "email"), error.status)
+        return await _security(visit, "email", field_errors(visit, error, "email"), error.status)
     said = visit.texts.get("We have sent a link to %(email)s. Your address changes when you follow it.")
     return visit.go(SECURITY, said % {"email": email}, "info")
 
@@ -145,7 +151,7 @@ async def confirm_enrolment(visit: Visit) -> Response:
     try:
         enrolled = await second_factor.confirm_enrolment(visit.gate, visit.session, code, now=visit.now)
     except PaydeskError as error:
-        return await _enrolment(visit, sentence(error.message), error.status)
+        return await _enrolment(visit, error_words(visit.texts, error), error.status)
     response = _codes(replace(visit, csrf=form_token(visit.gate, enrolled.token)), enrolled.codes)
     visit.cookies.begin_session(response, enrolled.token)
     await remember_device(visit, response, enrolled.token)

@@ -93,7 +93,9 @@ async def save(visit: Visit) -> Response:
         typed = replace(typed, charge_notice_days=parse_notice_days(notice, "charge_notice_days"))
         await save_shop_settings(visit.gate, visit.session, typed, sides, now=visit.now)
     except Malformed as error:
-        return await _page(visit, typed, field_errors(error, *ShopSettings.__slots__), error.status, delays, notice)
+        return await _page(
+            visit, typed, field_errors(visit, error, *ShopSettings.__slots__), error.status, delays, notice
+        )
     return visit.go(visit.url("settings/shop"), visit.texts.get("Saved."))
 
 

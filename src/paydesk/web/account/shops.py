@@ -40,7 +40,7 @@ async def new_shop(visit: Visit) -> Response:
     try:
         merchant_id = await open_another_shop(visit.gate, visit.session, shop_name=name, now=visit.now)
     except PaydeskError as error:
-        errors = field_errors(error, "shop_name")
+        errors = field_errors(visit, error, "shop_name")
         return visit.page("shop_new.html", status=error.status, errors=errors, shop_name=name)
     return visit.go(f"/account/{merchant_id}", visit.texts.get("%(shop)s is open, in test mode.") % {"shop": name})
 

@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 from starlette.responses import Response
 
 from paydesk.core.errors import Malformed
+from paydesk.core.wording import worded
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.billing.charging_differences import AtOnce, ChangedAtOnce, change_and_charge
 from paydesk.domain.billing.charging_saved import NotCharged
@@ -31,7 +32,7 @@ from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.web.account.face import FACE
 from paydesk.web.account.subscription_words import price_words
 from paydesk.web.console.guards import Section, field_errors
-from paydesk.web.console.problems import sentence
+from paydesk.web.console.problems import error_words
 from paydesk.web.console.visit import Visit
 
 section = Section(FACE)
@@ -207,7 +208,7 @@ async def change_its_plan(visit: Visit) -> Response:
             return await _to_agree(visit, seen, ChangedAtOnce(await _previewed(visit, wish)))
         await _carried_out(visit, wish)
     except Malformed as error:
-        named = field_errors(error, "version", "price", "quantity", "period")
+        named = field_errors(visit, error, "version", "price", "quantity", "period")
         return await _plan_page(visit, seen, None, named, error.status)
     get = visit.texts.get
     said = get("It is of the other plan now.") if when else get("Its next period is of the other plan.")
@@ -233,7 +234,7 @@ async def _charge_difference(visit: Visit, seen: SubscriptionForTeam, plan: Plan
     try:
         done = await acting.charge_difference(desk, visit.session, wish, now=visit.now)
     except NotCharged as error:
-        return await _plan_page(visit, seen, None, {"": sentence(error.message)}, error.status)
+        return await _plan_page(visit, seen, None, {"": error_words(visit.texts, error)}, error.status)
     said = get("It is of the other plan now.")
     if done.difference.is_open:
         said = get("The bank has not answered yet. The plan changes once it is paid.")
@@ -286,7 +287,7 @@ async def pause_it(visit: Visit) -> Response:
         until = _beginning(visit.form.text("until", 10), seen.subscription.time_zone)
         await _carried_out(visit, partial(pause, until=until, by="merchant"))
     except Malformed as error:
-        return _pause_page(visit, seen, field_errors(error, "until"), error.status)
+        return _pause_page(visit, seen, field_errors(visit, error, "until"), error.status)
     return visit.go(_page(visit), visit.texts.get("The subscription is paused; nothing is charged."))
 
 
@@ -298,7 +299,7 @@ def _beginning(text: str, time_zone: str) -> datetime | None:
         day = date.fromisoformat(text)
         return datetime.combine(day, time(), ZoneInfo(time_zone)).astimezone(UTC)
     except (ValueError, OverflowError) as error:
-        raise Malformed("until is no day; write it like 2027-03-01", "until") from error
+        raise Malformed(worded("until is no day; write it like 2027-03-01"), "until") from error
 
 
 @section.page(f"{_ONE}/resume", needs=_NEEDS)

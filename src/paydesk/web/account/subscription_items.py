@@ -113,7 +113,7 @@ async def add_it(visit: Visit) -> Response:
             visit.database, visit.session, subscription_id, wish, shop_now=shop_now, now=visit.now
         )
     except Malformed as error:
-        return _form_page(visit, seen, None, field_errors(error, "amount", "description"), error.status)
+        return _form_page(visit, seen, None, field_errors(visit, error, "amount", "description"), error.status)
     return visit.go(_page(visit), visit.texts.get("It comes with the next charge."))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from paydesk.core.errors import Malformed, NotFound, PaydeskError
+from paydesk.core.wording import worded
 from paydesk.domain.accounts import team
 from paydesk.domain.accounts.roles import Permission, Role
 from paydesk.web.account import wording
@@ -40,7 +41,7 @@ async def invite(visit: Visit) -> Response:
     try:
         await team.invite(visit.gate, visit.session, email=email, role=_role(visit), now=visit.now)
     except PaydeskError as error:
-        return await _team(visit, field_errors(error, "email"), error.status)
+        return await _team(visit, field_errors(visit, error, "email"), error.status)
     said = visit.texts.get("An invitation is on its way to %(email)s.") % {"email": email}
     return visit.go(visit.url("settings/team"), said)
 
@@ -88,4 +89,4 @@ def _role(visit: Visit) -> Role:
     try:
         return Role(visit.form.text("role"))
     except ValueError:
-        raise Malformed("choose a role of the list", "role") from None
+        raise Malformed(worded("choose a role of the list"), "role") from None

@@ -37,7 +37,7 @@ async def send(visit: Visit) -> Response:
     except ConfirmationNeeded:
         raise
     except PaydeskError as error:
-        return await _form(visit, wanted, errors=field_errors(error, *_FIELDS), status=error.status)
+        return await _form(visit, wanted, errors=field_errors(visit, error, *_FIELDS), status=error.status)
     return await _form(visit, wanted, sent)
 
 

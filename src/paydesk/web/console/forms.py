@@ -11,6 +11,7 @@ from starlette.requests import Request
 
 from paydesk.core.card_numbers import masked
 from paydesk.core.errors import Malformed
+from paydesk.core.wording import worded
 from paydesk.web.connections.limits import LARGEST_BODY
 from paydesk.web.visits import read_body, read_form_body
 
@@ -63,9 +64,11 @@ class Form:
             if name.startswith("_") or name in _FRAME:
                 continue
             if name not in names:
-                raise Malformed(f'there is no field "{name[:40]}" in this form; open its page again', name)
+                raise Malformed(
+                    worded('there is no field "%(name)s" in this form; open its page again', name=name[:40]), name
+                )
             if name in seen:
-                raise Malformed(f'the field "{name}" was sent twice; open the page again', name)
+                raise Malformed(worded('the field "%(name)s" was sent twice; open the page again', name=name), name)
             seen.add(name)
 
     def but(self, *names: str) -> Iterator[tuple[str, str]]:

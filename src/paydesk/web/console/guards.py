@@ -21,6 +21,7 @@ from starlette.routing import Route
 
 from paydesk.core.errors import Forbidden, Malformed, NotFound, PaydeskError, Unsure
 from paydesk.core.paging import LARGEST_ID
+from paydesk.core.wording import worded
 from paydesk.database.pool import AWAY
 from paydesk.database.waiting import may_wait_only_briefly
 from paydesk.domain.accounts.access_needs import Client, ConfirmationNeeded, NotLoggedIn, SecondFactorNeeded
@@ -41,7 +42,7 @@ from paydesk.domain.accounts.team import memberships_of
 from paydesk.web.console import shell
 from paydesk.web.console.cookies import Cookies, new_form_secret
 from paydesk.web.console.forms import TOKEN_FIELD, Form, parse_fields, read_posted
-from paydesk.web.console.problems import problem, sentence
+from paydesk.web.console.problems import error_words, problem
 from paydesk.web.console.return_paths import own_path, path_of, with_next
 from paydesk.web.console.services import ConsoleServices, client_of
 from paydesk.web.console.shell import Face
@@ -213,7 +214,7 @@ class _Door:
     def require_form_token(self) -> None:
         """Make sure that a form came from a page of this very session. Raises: Forbidden."""
         if self.posted and not form_token_fits(self.services.gate, self.secret, self.form.raw(TOKEN_FIELD)):
-            raise Forbidden("this form is out of date, or the browser keeps no cookies; open its page again")
+            raise Forbidden(worded("this form is out of date, or the browser keeps no cookies; open its page again"))
 
     async def let_in(self, needs: Needs) -> None:
         """Make sure that this person may come here, before anything that they send is read.
@@ -308,10 +309,10 @@ class _Door:
         )
 
 
-def field_errors(error: PaydeskError, *known: str) -> dict[str, str]:
+def field_errors(visit: Visit, error: PaydeskError, *known: str) -> dict[str, str]:
     """The message of an error at its field, if the form has it, else at the form itself
     (the key is empty).
     """
     fields = error.fields if isinstance(error, Malformed) else ()
     name = next((one for one in fields if one in known), "")
-    return {name: sentence(error.message)}
+    return {name: error_words(visit.texts, error)}

@@ -6,15 +6,33 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from paydesk.core.errors import NotFound, PaydeskError, Unsure
+from paydesk.core.errors import Held, NotFound, PaydeskError, Unsure
 from paydesk.domain.accounts.roles import ALLOWED, Permission, allows
 from paydesk.web.console.visit import Visit
+from paydesk.web.texts import SOURCE_LANGUAGE, Texts, mark
+
+_HELD = mark("Payments are held for the moment: nothing was begun, and nobody was charged. Try again in a minute.")
+_FULL_STOPS = {"ja": "。", "zh": "。"}
+_ENDS = (".", "!", "?", "。", "؟")
 
 
-def sentence(message: str) -> str:
-    """A message of an error as a sentence on a page."""
-    text = message[:1].upper() + message[1:]
-    return text if text.endswith((".", "!", "?")) else f"{text}."
+def told(texts: Texts, error: PaydeskError) -> str:
+    """What went wrong in the reader's language; English alone says why payments are held."""
+    if isinstance(error, Held) and texts.language != SOURCE_LANGUAGE:
+        return texts.get(_HELD)
+    return texts.get(error.message)
+
+
+def error_words(texts: Texts, error: PaydeskError) -> str:
+    """What went wrong, as a sentence."""
+    return sentence(texts, told(texts, error))
+
+
+def sentence(texts: Texts, message: str) -> str:
+    """A message of an error as a sentence on a page, in the reader's language."""
+    text = texts.get(message)
+    text = text[:1].upper() + text[1:]
+    return text if text.endswith(_ENDS) else f"{text}{_FULL_STOPS.get(texts.language, '.')}"
 
 
 def problem(visit: Visit, error: PaydeskError, needs: object) -> Response:
@@ -27,7 +45,7 @@ def problem(visit: Visit, error: PaydeskError, needs: object) -> Response:
         "problem.html",
         status=error.status,
         kind="role" if missing and not isinstance(error, NotFound) else _kind(error),
-        message=sentence(error.message),
+        message=error_words(visit.texts, error),
         roles=roles,
     )
     return with_retry(response, error)

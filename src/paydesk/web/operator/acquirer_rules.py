@@ -11,6 +11,7 @@ from starlette.responses import Response
 from paydesk.core.cards import Brand
 from paydesk.core.errors import Malformed, NotFound
 from paydesk.core.money import parse_currency
+from paydesk.core.wording import worded
 from paydesk.domain.accounts.second_factor import ask_again
 from paydesk.domain.acquirers.routing import Order, Rule, Step, list_rules
 from paydesk.domain.merchants.merchant import find_merchant
@@ -44,7 +45,7 @@ async def add(visit: Visit) -> Response:
         await ask_again(visit.gate, visit.session, visit.form.text("code", 40), now=visit.now)
         await add_rule(visit.database, visit.session.operator, rule, known, now=visit.now)
     except (Malformed, NotFound) as error:
-        return _new(visit, _errors(error), error.status)
+        return _new(visit, _errors(visit, error), error.status)
     return visit.go(_ACQUIRERS, visit.texts.get("Added. New orders follow it at once."))
 
 
@@ -61,7 +62,7 @@ async def remove(visit: Visit) -> Response:
         await ask_again(visit.gate, visit.session, visit.form.text("code", 40), now=visit.now)
         await remove_rule(visit.database, visit.session.operator, visit.form.number("rule") or 0, now=visit.now)
     except (Malformed, NotFound) as error:
-        return await _removal(visit, _errors(error), error.status)
+        return await _removal(visit, _errors(visit, error), error.status)
     return visit.go(_ACQUIRERS, visit.texts.get("The rule is gone. Orders that were tried stay where they are."))
 
 
@@ -74,7 +75,7 @@ async def try_rules(visit: Visit) -> Response:
         try:
             steps = await visit.services.desk.preview(await _order(visit))
         except (Malformed, NotFound) as error:
-            errors = _errors(error)
+            errors = _errors(visit, error)
             errors = {"merchant" if isinstance(error, NotFound) else name: said for name, said in errors.items()}
     typed = {name: visit.form.text(name, 60) for name in _OF_AN_ORDER}
     sides = [("live", visit.texts.get("Live")), ("test", visit.texts.get("Test"))]
@@ -112,10 +113,10 @@ def _typed(visit: Visit) -> Rule:
     form = visit.form
     share = form.text("share", 5) or "100"
     if not (share.isascii() and share.isdigit()):
-        raise Malformed("a share is from 1 to 100 per cent", "share")
+        raise Malformed(worded("a share is from 1 to 100 per cent"), "share")
     merchant_id = form.number("merchant")
     if form.text("merchant", 20) and merchant_id is None:
-        raise Malformed("this must be the merchant's id", "merchant")
+        raise Malformed(worded("this must be the merchant's id"), "merchant")
     bounds = [parse_bound(text, name) if (text := form.text(name, 20)) else None for name in ("least", "most")]
     brand, country = form.text("brand", 20), form.text("country", 2).upper()
     currency = form.text("currency", 3).upper()
@@ -134,8 +135,8 @@ async def _order(visit: Visit) -> Order:
     )
 
 
-def _errors(error: Malformed | NotFound) -> dict[str, str]:
-    return field_errors(error, *_FIELDS, *_OF_AN_ORDER)
+def _errors(visit: Visit, error: Malformed | NotFound) -> dict[str, str]:
+    return field_errors(visit, error, *_FIELDS, *_OF_AN_ORDER)
 
 
 def _brands() -> list[tuple[str, str]]:

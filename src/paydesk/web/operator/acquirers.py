@@ -25,6 +25,7 @@ from paydesk.domain.operations.acquirer_accounts import (
 from paydesk.domain.operations.acquirer_rules import in_words
 from paydesk.domain.operations.machinery import acquirer_health
 from paydesk.web.console.guards import Access, Section, field_errors
+from paydesk.web.console.problems import error_words
 from paydesk.web.console.visit import Visit
 from paydesk.web.operator.face import FACE
 
@@ -90,7 +91,11 @@ async def add(visit: Visit) -> Response:
         await ask_again(visit.gate, visit.session, form.text("code", 40), now=visit.now)
         await add_account(visit.services.desk, visit.session.operator, typed, now=visit.now)
     except (Malformed, Conflict, NotFound) as error:
-        errors = field_errors(error, *_FIELDS) if isinstance(error, Malformed) else {"": error.message}
+        errors = (
+            field_errors(visit, error, *_FIELDS)
+            if isinstance(error, Malformed)
+            else {"": error_words(visit.texts, error)}
+        )
         return _form(visit, errors, typed, error.status)
     return visit.go(_ACQUIRERS, visit.texts.get("Added. It takes payments within a minute."))
 
@@ -125,7 +130,11 @@ async def change(visit: Visit) -> Response:
         await set_currencies(desk, actor, name, visit.form.text("currencies", 2000), now=visit.now)
         await set_enabled(desk, actor, name, enabled=visit.form.has("enabled"), now=visit.now)
     except (Malformed, Conflict) as error:
-        errors = field_errors(error, *_FIELDS) if isinstance(error, Malformed) else {"": error.message}
+        errors = (
+            field_errors(visit, error, *_FIELDS)
+            if isinstance(error, Malformed)
+            else {"": error_words(visit.texts, error)}
+        )
         return await _account(visit, errors, error.status)
     return visit.go(_ACQUIRERS, visit.texts.get("Saved."))
 

@@ -10,6 +10,7 @@ from datetime import datetime
 from starlette.responses import Response
 
 from paydesk.core.errors import Malformed, NotFound
+from paydesk.core.wording import worded
 from paydesk.domain.alarms.kinds import MEANINGS, AlarmKind
 from paydesk.domain.operations.alarms import ListedAlarm, list_alarms, settle_alarm
 from paydesk.domain.operations.machinery import people_by_words
@@ -67,7 +68,7 @@ async def settle(visit: Visit) -> Response:
     """Settle one, because its cause was looked after."""
     alarm_id = visit.form.number("id")
     if alarm_id is None:
-        raise Malformed("the form is incomplete; open its page again")
+        raise Malformed(worded("the form is incomplete; open its page again"))
     try:
         await settle_alarm(visit.database, visit.session.operator, alarm_id, now=visit.now)
     except NotFound:

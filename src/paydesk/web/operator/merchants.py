@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from paydesk.core.errors import Malformed
 from paydesk.core.paging import LARGEST_ID
+from paydesk.core.wording import worded
 from paydesk.domain.business.card_guard import CardGuard, find_card_guard, lift_pause
 from paydesk.domain.ledger.balances import balances
 from paydesk.domain.ledger.figures import Span, period_of, sales
@@ -144,7 +145,7 @@ async def suspend(visit: Visit) -> Response:
     try:
         await suspend_merchant(visit.database, visit.session.operator, merchant_id, reason=reason, now=visit.now)
     except Malformed as error:
-        return await _page(visit, field_errors(error, "reason"), error.status)
+        return await _page(visit, field_errors(visit, error, "reason"), error.status)
     return visit.go(f"{_MERCHANTS}/{merchant_id}", visit.texts.get("Suspended: no live payment begins any more."))
 
 
@@ -167,7 +168,7 @@ async def save_terms(visit: Visit) -> Response:
     try:
         await change_terms(visit.database, visit.session.operator, merchant_id, _parsed(typed), now=visit.now)
     except Malformed as error:
-        return await _page(visit, field_errors(error, *typed), error.status, typed)
+        return await _page(visit, field_errors(visit, error, *typed), error.status, typed)
     return visit.go(f"{_MERCHANTS}/{merchant_id}", visit.texts.get("Saved. New payments follow these terms."))
 
 
@@ -184,7 +185,7 @@ async def save_amounts(visit: Visit) -> Response:
             amounts = {name: _number(typed, name) for name in ("fixed", "chargeback_fee")}
             await set_fee_amounts(visit.database, actor, merchant_id, currency, **amounts, now=visit.now)
     except Malformed as error:
-        found = {f"own_{name}" if name else name: text for name, text in field_errors(error, *typed).items()}
+        found = {f"own_{name}" if name else name: text for name, text in field_errors(visit, error, *typed).items()}
         return await _page(visit, found, error.status, fields)
     return visit.go(f"{_MERCHANTS}/{merchant_id}", visit.texts.get("Saved. New payments follow these terms."))
 
@@ -205,7 +206,7 @@ def _parsed(typed: dict[str, str]) -> TradeTerms:
 def _days(typed: dict[str, str], name: str) -> int:
     text = typed[name]
     if not (text.isascii() and text.isdigit() and len(text) < 6):
-        raise Malformed("this must be a whole number of days", name)
+        raise Malformed(worded("this must be a whole number of days"), name)
     return int(text)
 
 
@@ -216,7 +217,7 @@ def _number(typed: dict[str, str], name: str) -> Decimal:
     except InvalidOperation:
         number = Decimal("NaN")
     if not number.is_finite():
-        raise Malformed("this must be a number, like 2.9", name)
+        raise Malformed(worded("this must be a number, like 2.9"), name)
     return number
 
 

@@ -9,6 +9,7 @@ from datetime import timedelta
 from starlette.responses import Response
 
 from paydesk.core.errors import Malformed, NotFound
+from paydesk.core.wording import worded
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.operations.open_outcomes import OpenKind, ask_now, open_outcomes
 from paydesk.domain.payments.lookups import ALERT_AFTER
@@ -64,7 +65,7 @@ async def ask(visit: Visit) -> Response:
     """Make one due at once: the janitor asks by its key, and sends no purchase again."""
     kind, row_id, merchant_id = visit.form.text("kind", 20), visit.form.number("id"), visit.form.number("merchant")
     if kind not in set(OpenKind) or row_id is None or merchant_id is None:
-        raise Malformed("the form is incomplete; open its page again")
+        raise Malformed(worded("the form is incomplete; open its page again"))
     shop = Shop(merchant_id, visit.form.text("live", 1) == "1")
     try:
         await ask_now(visit.database, visit.session.operator, shop, OpenKind(kind), row_id, now=visit.now)

@@ -14,6 +14,7 @@ from paydesk.core.errors import Conflict, Malformed
 from paydesk.core.money import parse_known_currency, written
 from paydesk.core.paging import LARGEST_ID
 from paydesk.core.spreadsheets import csv_line
+from paydesk.core.wording import worded
 from paydesk.domain.operations.machinery import people_by_words
 from paydesk.domain.operations.payout_files import (
     FileState,
@@ -71,7 +72,7 @@ async def make(visit: Visit) -> Response:
     visit.form.require_only("request", "currency")
     request_key = visit.form.text("request", 64)
     if not request_key:
-        raise Malformed("the form is incomplete; open its page again")
+        raise Malformed(worded("the form is incomplete; open its page again"))
     currency = parse_known_currency(visit.form.text("currency", 3))
     made = await make_file(visit.database, visit.session.operator, currency, request_key, now=visit.now)
     return visit.go(f"{_FILES}/{made}")
@@ -105,7 +106,7 @@ async def take_sepa(visit: Visit) -> Response:
     if file.currency != _SEPA:
         raise Conflict(f"SEPA carries {_SEPA} alone; take the list as CSV")
     if payer is None:
-        raise Conflict("your own account is not set: PAYDESK_PAYOUT_NAME and PAYDESK_PAYOUT_IBAN")
+        raise Conflict(worded("your own account is not set: PAYDESK_PAYOUT_NAME and PAYDESK_PAYOUT_IBAN"))
     transfers = await read_transfers(visit.database, visit.gate.vault, visit.session.operator, file, now=visit.now)
     content = transfers_file(file.name, payer, transfers, made_at=file.made_at, execute_on=file.made_at.date())
     return _download(content, f"{file.name.lower()}.xml", "application/xml")

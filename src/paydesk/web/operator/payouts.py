@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from paydesk.core.errors import Malformed, NotFound, PaydeskError, Unsure
 from paydesk.core.money import minor_digits, parse_known_currency, parse_typed, plain_number
+from paydesk.core.wording import worded
 from paydesk.domain.accounts.audit import Action, record
 from paydesk.domain.business.profiles import find_profile
 from paydesk.domain.ledger.payouts import LONGEST_REASON, Sent
@@ -181,7 +182,7 @@ async def record_one(visit: Visit) -> Response:
     try:
         visit.form.require_only("request", "currency", "side", "amount", "reference", "despite_wait")
         if not request_key:
-            raise Malformed("the form is incomplete; open its page again")
+            raise Malformed(worded("the form is incomplete; open its page again"))
         currency = parse_known_currency(visit.form.text("currency", 3))
         sent = Sent(
             parse_typed(amount, currency),
@@ -201,7 +202,7 @@ async def record_one(visit: Visit) -> Response:
             available,
             amount,
             request_key,
-            field_errors(error, "amount", "reference", "despite_wait"),
+            field_errors(visit, error, "amount", "reference", "despite_wait"),
             error.status,
         )
     words = visit.texts.get(_KNOWN if payout.again else _RECORDED) % {

@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from paydesk.adapters.acquirers.balance import PayoutState
 from paydesk.core.errors import Malformed, NotFound
+from paydesk.core.wording import worded
 from paydesk.domain.acquirers.accounts import list_accounts
 from paydesk.domain.operations.proceeds import LONGEST_NOTE, accept_finding, list_fees
 from paydesk.domain.proceeds.for_operator import (
@@ -25,6 +26,7 @@ from paydesk.domain.proceeds.for_operator import (
 from paydesk.web.console.amounts import exact
 from paydesk.web.console.guards import Access, Section
 from paydesk.web.console.list_parameters import ROWS, days_asked, list_address, page_asked
+from paydesk.web.console.problems import error_words
 from paydesk.web.console.visit import Visit
 from paydesk.web.operator.face import FACE
 from paydesk.web.operator.kind_names import FINDINGS
@@ -87,13 +89,13 @@ async def accept(visit: Visit) -> Response:
     """Take a finding as it is, with the reason."""
     finding_id, why = visit.form.number("id"), visit.form.text("note", LONGEST_NOTE + 1)
     if finding_id is None:
-        raise Malformed("the form is incomplete; open its page again")
+        raise Malformed(worded("the form is incomplete; open its page again"))
     try:
         await accept_finding(visit.database, visit.session.operator, finding_id, why, now=visit.now)
     except NotFound:
         return visit.go(_PROCEEDS, visit.texts.get("This is settled by now."), "info")
     except Malformed as error:
-        return await _proceeds(visit, error.message, error.status)
+        return await _proceeds(visit, error_words(visit.texts, error), error.status)
     return visit.go(_PROCEEDS, visit.texts.get("Accepted; it stays quiet while it says the same."))
 
 

@@ -9,6 +9,7 @@ from datetime import datetime
 from starlette.responses import Response
 
 from paydesk.core.errors import Malformed
+from paydesk.core.wording import worded
 from paydesk.domain.business import profile_changes
 from paydesk.domain.business.profiles import ProfileStatus, find_profile, waiting_profiles
 from paydesk.web.console.guards import Access, Section, field_errors
@@ -73,7 +74,7 @@ async def accept(visit: Visit) -> Response:
             now=visit.now,
         )
     except Malformed as error:
-        return await _page(visit, field_errors(error, "despite"), error.status)
+        return await _page(visit, field_errors(visit, error, "despite"), error.status)
     return visit.go(_PROFILES, visit.texts.get("Accepted. The merchant's owners are told."))
 
 
@@ -85,7 +86,7 @@ async def refuse(visit: Visit) -> Response:
     try:
         await profile_changes.refuse(visit.database, actor, merchant_id, seen=seen, reason=reason, now=visit.now)
     except Malformed as error:
-        return await _page(visit, field_errors(error, "reason"), error.status)
+        return await _page(visit, field_errors(visit, error, "reason"), error.status)
     return visit.go(_PROFILES, visit.texts.get("Sent back. The merchant reads the reason."))
 
 
@@ -99,5 +100,5 @@ def _seen(visit: Visit) -> datetime:
     except ValueError:
         seen = None
     if seen is None or seen.tzinfo is None:
-        raise Malformed("the form is incomplete; open its page again")
+        raise Malformed(worded("the form is incomplete; open its page again"))
     return seen

@@ -42,6 +42,7 @@ from paydesk.adapters.acquirers.notices import Notice, NoticeRefused
 from paydesk.adapters.acquirers.purchases import Purchase
 from paydesk.adapters.acquirers.reaching import one_call
 from paydesk.core.clock import utc_now
+from paydesk.core.wording import worded
 
 _PAGE_ORIGINS: Final = ("https://www.mollie.com", "https://*.mollie.com")
 
@@ -72,7 +73,10 @@ class MollieAcquirer:
         elsewhere = urlsplit(api_base)
         own = (f"{elsewhere.scheme}://{elsewhere.netloc}",) if api_base else ()
         self.capabilities: Capabilities = Capabilities(
-            cards=False, pages=True, stored=True, answered_at="Mollie takes a merchant's side in its dashboard only"
+            cards=False,
+            pages=True,
+            stored=True,
+            answered_at=worded("Mollie takes a merchant's side in its dashboard only"),
         )
         self.challenge_origins: tuple[str, ...] = (*_PAGE_ORIGINS, *own)
         api_key, _, token = key.strip().partition(" ")
