@@ -17,6 +17,7 @@ from tests.shopfront import open_page, press_pay
 from tests.till import Till
 from tests.web.api.test_checkouts import picture
 
+from paydesk.domain.merchants.ignored_fields import ignored_fields
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
 from paydesk_client.signature import Version, canonical_string, encode_form
@@ -152,6 +153,22 @@ async def test_a_picture_that_can_not_be_had_stops_no_sale_and_private_networks_
     assert "<img" not in (await web.get(page)).text
     assert await count_rows("item_picture") == 0
     assert (await press_pay(web, page)).status_code == 303
+    told = {one.name.partition(": ")[0]: one.name for one in await ignored_fields(till.database, till.shop)}
+    assert told["line_items[0].picture_url"].endswith("address not allowed: 127.0.0.1 (loopback)")
+    assert "address not allowed: 10.0.0.1" in told["line_items[1].picture_url"]
+
+
+async def test_why_a_picture_was_left_out_is_told_to_the_shop(
+    open_web: OpenWeb, till: Till, signed_form: SignedForm
+) -> None:
+    web = await open_web(outbound_allow="127.0.0.0/8")
+    with answering(404) as (gone, _), answering(body=b"no picture") as (odd, _):
+        items = [{**MUG, "picture_url": f"{gone}/mug.png"}, {**TEA, "picture_url": f"{odd}/tea.png"}]
+        await open_page(web, signed_form(line_items=json.dumps(items)))
+    told = {one.name for one in await ignored_fields(till.database, till.shop)}
+    assert "line_items[0].picture_url: the server answered 404, not 200" in told
+    assert any(one.startswith("line_items[1].picture_url: ") for one in told)
+    assert not any("mug.png" in one for one in told)
 
 
 async def test_a_coupon_stands_between_what_they_cost_and_what_is_paid(

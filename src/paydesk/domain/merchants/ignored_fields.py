@@ -2,7 +2,8 @@
 for the shop's programmer.
 
 Plugins send fields of their own, so they are not refused; but one that is ignored may be one that
-was mistyped. Names alone are kept: what they hold may be anybody's.
+was mistyped. Names alone are kept: what they hold may be anybody's. A picture that was left out
+stands here as its field, with the reason.
 """
 
 from __future__ import annotations

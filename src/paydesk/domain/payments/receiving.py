@@ -6,7 +6,7 @@ Source: interface.md §2.1 and §3.1. Moves no money.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -34,7 +34,9 @@ from paydesk.domain.merchants.sellers import Selling
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.merchants.verifying import is_genuine
 from paydesk.domain.payments.diagnosis import diagnose, hashed_string
+from paydesk.domain.payments.fetching_pictures import Fetched
 from paydesk.domain.payments.line_items import FIELD as LINE_ITEMS
+from paydesk.domain.payments.line_items import AskedItem
 from paydesk.domain.payments.picturing import Pictures, pictured
 from paydesk.domain.payments.requests import (
     COUPON,
@@ -128,9 +130,10 @@ async def receive_form(desk: Reception, body: bytes, *, client_address: str, san
     except PaydeskError as error:
         await log_rejected_form(desk.database, shop, error, form, now, secret=signer.private_key)
         raise
-    await note_ignored(desk.database, shop, SentWith.FORM, form.keys() - _known(signer), now=now)
     shop_now = now if shop.live else now + signer.test_clock
-    items, _ = await pictured(desk.database, desk.pictures, shop, asked, now=now)
+    items, fetched = await pictured(desk.database, desk.pictures, shop, asked, now=now)
+    ignored = form.keys() - _known(signer) | _left_out(asked, fetched)
+    await note_ignored(desk.database, shop, SentWith.FORM, ignored, now=now)
     link = await open_checkout(desk.database, shop, request, form=form, key_id=signer.key_id, now=shop_now, items=items)
     reduced: Link | None = link
     if coupon and desk.reduced is not None:
@@ -141,6 +144,17 @@ async def receive_form(desk: Reception, body: bytes, *, client_address: str, san
             raise
     link = reduced or link
     return Received(link, link.token(desk.vault), request, coupon_over=reduced is None)
+
+
+def _left_out(asked: Sequence[AskedItem], fetched: Mapping[str, Fetched]) -> set[str]:
+    """Which pictures could not be had and why, for the shop's programmer: who sends a form is
+    answered with a page.
+    """
+    return {
+        f"{LINE_ITEMS}[{place}].picture_url: {fetched[one.picture_url].problem}"
+        for place, one in enumerate(asked)
+        if one.picture_url in fetched and fetched[one.picture_url].problem
+    }
 
 
 def _known(signer: Signer) -> frozenset[str]:
