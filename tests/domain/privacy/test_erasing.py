@@ -8,6 +8,7 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import replace
+from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -25,13 +26,18 @@ from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.adapters.vault import Vault, generate_secret
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Malformed, NotFound, SetupError
+from paydesk.core.periods import Period
 from paydesk.database.pool import Database
 from paydesk.domain.billing.charging_saved import Wanted, charge_saved
+from paydesk.domain.mail.asking_cards import ask_for_cards
 from paydesk.domain.mail.telling import tell_events
 from paydesk.domain.merchants.customer_links import Link
+from paydesk.domain.merchants.merchant import change_merchant
 from paydesk.domain.merchants.refused_forms import log_rejected_form
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
+from paydesk.domain.payments.free_trials import begin_free_trial
+from paydesk.domain.payments.hosting import Guest
 from paydesk.domain.payments.refunding import refund
 from paydesk.domain.payments.results import Paid, Refused
 from paydesk.domain.pingbacks.resending_by_hand import resend
@@ -41,7 +47,7 @@ from paydesk.domain.privacy.erasures import ErasureList, still_there
 from paydesk.domain.privacy.exporting import export
 from paydesk.domain.subscriptions.changing import pause
 from paydesk.domain.subscriptions.ending import cancel
-from paydesk.domain.subscriptions.subscription_terms import Terms
+from paydesk.domain.subscriptions.subscription_terms import Terms, Trial
 
 __all__ = ["database", "database_url"]
 
@@ -324,6 +330,29 @@ async def test_an_export_holds_what_a_customer_wanted_of_a_subscription(scene: T
         await pause(scene.database, Shop(scene.shop.merchant_id, row["live"]), row["id"], by="customer", now=utc_now())
     exported = (await export(scene.database, subject_of(scene), now=utc_now()))["subscriptions"]
     assert [(one["type"], one["asked_by"]) for of in exported for one in of["changes"]] == [("resume", "customer")]  # type: ignore[attr-defined]
+
+
+async def test_a_trial_without_a_card_is_handed_out_and_erased(scene: Till, database_url: str) -> None:
+    await change_merchant(scene.database, scene.shop.merchant_id, trials_without_card=True)
+    terms = replace(MONTHLY, trial=Trial(Decimal(0), Period(14, "day")))
+    checkout = await scene.find(await open_order(scene, "z-trial", EMAIL, NAME, terms))
+    guest = Guest(EMAIL, "198.51.100.177", agreed="ok")
+    assert await begin_free_trial(scene.desk, checkout, guest, now=checkout.now) == Paid()
+    await ask_for_cards(scene.database, real_now=checkout.now + timedelta(days=13), keep_test=True)
+    rows = await export(scene.database, subject_of(scene), now=utc_now())
+    (trial,) = [one for one in rows["subscriptions"] if one["state"] == "Trial"]
+    assert [one["asked_by"] for one in trial["changes"]] == ["no_card"]  # type: ignore[attr-defined]
+    (card,) = [one for one in rows["cards"] if one["id"] == trial["card_id"]]
+    assert (card["number_is_kept"], card["last4"]) == (False, "")
+    assert "card_wanted" in {one["kind"] for one in rows["mails"]}
+    assert {one["merchant_order_id"] for one in rows["payments"]} >= {"z-trial"}
+    await end_club(scene)
+    with pytest.raises(Conflict, match="still running: subscription"):
+        await erase_subject(scene)
+    await end_club(scene, "z-trial")
+    await erase_subject(scene)
+    assert await found_in(database_url) == []
+    assert await scene.problems() == []
 
 
 async def test_the_audit_log_keeps_who_was_handed_out_and_erased_as_ids(scene: Till) -> None:

@@ -13,16 +13,19 @@ from tests import breaking
 from tests.domain.coupons.test_coupons import coupon
 from tests.domain.selling.test_buying import left, opened, standing, tried
 from tests.lengths import at_length, longer
-from tests.shopfront import MONTHLY, choose, offer_link, offer_packages, pay, subscription_of
+from tests.shopfront import MONTHLY, choose, find_subscription, offer_link, offer_packages, pay, subscription_of
 from tests.till import Till
 
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Malformed
 from paydesk.core.periods import Period
 from paydesk.domain.coupons.applying import apply_coupon
+from paydesk.domain.merchants.merchant import change_merchant
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.payments.checkouts import Standing, find_checkout
+from paydesk.domain.payments.checkouts import Checkout, Standing, find_checkout
 from paydesk.domain.payments.desk import Desk
+from paydesk.domain.payments.free_trials import begin_free_trial
+from paydesk.domain.payments.hosting import Guest
 from paydesk.domain.payments.results import Paid
 from paydesk.domain.selling.buying import SoldOut
 from paydesk.domain.selling.payment_links import Rhythm, link_selling
@@ -171,6 +174,48 @@ async def test_renewals_are_not_sales(till: Till) -> None:
     await till.charge_due(await subscription_of(till.database, till.shop, reference))
     assert len(await till.payments()) == 2
     assert await left(till, link) == 2
+
+
+FREE_AT_FIRST = replace(SEATS, trial=Trial(Decimal(0), Period(3, "day")))
+
+
+@pytest.mark.parametrize("card", [True, False], ids=["with a card", "without a card"])
+async def test_a_free_trial_is_a_sale_like_any(till: Till, card: bool) -> None:
+    await change_merchant(till.database, till.shop.merchant_id, trials_without_card=not card)
+    link = await offer_packages(till.database, till.shop, [FREE_AT_FIRST], most_sales=1)
+    first, late = await choose(till.desk, link), await choose(till.desk, link)
+    shown = await till.find(first)
+    assert (shown.needs_card, shown.amount) == (card, Decimal(0))
+    if card:
+        assert await pay(till.desk, first) == Paid()
+    else:
+        guest = Guest("ada@example.com", "192.0.2.1", agreed="ok")
+        assert await begin_free_trial(till.desk, shown, guest, now=shown.now) == Paid()
+    assert (await left(till, link), await standing(till, late)) == (0, Standing.SOLD_OUT)
+    (row,) = await till.rows("subscription")
+    trial = await find_subscription(till.database, till.shop, row["id"])
+    assert (trial.state, trial.has_card) == ("Trial", card)
+    assert [(one["state"], one["amount"], one["fees"]) for one in await till.payments()] == [("captured", 0, 0)]
+    assert await till.rows("ledger_entry") == []
+    assert await till.problems() == []
+
+
+async def test_who_comes_late_for_a_trial_without_a_card_gets_none(till: Till) -> None:
+    await change_merchant(till.database, till.shop.merchant_id, trials_without_card=True)
+    link = await offer_packages(till.database, till.shop, [FREE_AT_FIRST], most_sales=1)
+    crowd = [await till.find(await choose(till.desk, link)) for _ in range(8)]
+
+    async def begin(checkout: Checkout, number: int) -> bool:
+        guest = Guest(f"ada{number}@b.example", f"192.0.2.{number}", agreed="ok")
+        try:
+            return await begin_free_trial(till.desk, checkout, guest, now=checkout.now) == Paid()
+        except Conflict:
+            return False
+
+    begun = await asyncio.gather(*(begin(one, number) for number, one in enumerate(crowd)))
+    assert begun.count(True) == 1
+    assert len(await till.rows("subscription")) == 1
+    assert await till.problems() == []
 
 
 async def test_one_that_is_off_sells_nothing_and_code_of_before_takes_it_for_off(till: Till) -> None:

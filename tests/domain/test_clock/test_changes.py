@@ -10,6 +10,8 @@ from ipaddress import ip_network
 from typing import Any
 
 import pytest
+from tests.domain.payments.test_free_trials import begun as begun_without_card
+from tests.domain.payments.test_free_trials import end_of, give_card
 from tests.lengths import at_length, long, longer
 from tests.shopfront import MONTHLY
 from tests.till import Till
@@ -20,10 +22,14 @@ from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.core.periods import Period
 from paydesk.database.pool import Database
+from paydesk.domain.billing.card_changes import Replaced
+from paydesk.domain.merchants.merchant import change_merchant
 from paydesk.domain.merchants.test_clock import shop_time
 from paydesk.domain.pingbacks.sending import PingbackSender
 from paydesk.domain.subscriptions.changing import cancel_later, pause, resume, undo
 from paydesk.domain.subscriptions.changing_plans import Plan, change_plan
+from paydesk.domain.subscriptions.lifecycle import Subscription
+from paydesk.domain.subscriptions.states import SubscriptionState
 from paydesk.domain.subscriptions.subscription_terms import Trial
 from paydesk.domain.test_clock.advancing import Summary, What, advance
 from paydesk.domain.test_clock.resetting import reset_test_side
@@ -128,6 +134,63 @@ async def test_undone_again_and_again_nothing_is_lost(subscriber: Till, run: Adv
         await run(1)
     # Five times a month and five days.
     assert (await subscriber.now(begun)).paid_number_counter == 1 + 5
+    assert await subscriber.problems() == []
+
+
+@pytest.fixture
+async def trial(subscriber: Till) -> Subscription:
+    """A free trial of 14 days that has begun without a card."""
+    await change_merchant(subscriber.database, subscriber.shop.merchant_id, trials_without_card=True)
+    return await begun_without_card(subscriber)
+
+
+async def test_a_trial_without_a_card_ends_on_its_day_and_nothing_is_charged(
+    subscriber: Till, run: Advance, trial: Subscription, charges: Callable[[], list[Standing]]
+) -> None:
+    await run(13, "day")
+    assert (await subscriber.now(trial)).state is SubscriptionState.TRIAL
+    done = await run(2, "day")
+    ended = await subscriber.now(trial)
+    assert (ended.state, ended.date_cancelled) == (SubscriptionState.CANCELLED, end_of(trial))
+    assert done.counts.get(What.PAYMENT, 0) == 0
+    await run(3)
+    assert charges() == []
+    assert await subscriber.events() == ["payment", "subscription_cancelled"]
+    assert await subscriber.problems() == []
+
+
+async def test_a_trial_that_is_given_a_card_is_charged_on_its_day(
+    subscriber: Till, run: Advance, trial: Subscription, charges: Callable[[], list[Standing]]
+) -> None:
+    await run(13, "day")
+    assert isinstance(await give_card(subscriber, trial), Replaced)
+    assert (await run(1)).counts[What.PAYMENT] == 1
+    now = await subscriber.now(trial)
+    assert (now.state, now.date_active) == (SubscriptionState.ACTIVE, end_of(trial))
+    assert len(charges()) == 1
+    assert await subscriber.problems() == []
+
+
+async def test_a_trial_without_a_card_that_was_paused_ends_so_much_later(
+    subscriber: Till, run: Advance, trial: Subscription
+) -> None:
+    await run(4, "day")
+    at = await now_of(subscriber)
+    until = at + timedelta(days=30)
+    await pause(subscriber.database, subscriber.shop, trial.id, until=until, by="customer", now=at)
+    await run(39, "day")
+    assert (await subscriber.now(trial)).state is SubscriptionState.TRIAL
+    await run(2, "day")
+    ended = await subscriber.now(trial)
+    assert (ended.state, ended.date_cancelled) == (SubscriptionState.CANCELLED, end_of(trial) + timedelta(days=30))
+    assert await subscriber.problems() == []
+
+
+@pytest.mark.usefixtures("trial")
+async def test_a_test_side_that_starts_anew_has_no_trial_without_a_card_left(subscriber: Till) -> None:
+    await reset_test_side(subscriber.database, subscriber.shop.merchant_id)
+    for table in ("subscription", "subscription_change", "payment", "payment_attempt", "checkout"):
+        assert await subscriber.rows(table) == []
     assert await subscriber.problems() == []
 
 

@@ -74,6 +74,21 @@ async def test_a_team_switches_on_payments_that_take_days(owner: Visitor, databa
     assert not (await row_of(database, owner))["slow_methods"]
 
 
+async def test_a_team_lets_free_trials_begin_without_a_card(owner: Visitor, database: Database, desk: Desk) -> None:
+    box = re.compile(r'<input[^>]*name="trials_without_card"[^>]*>')
+    shown = box.search((await owner.see(page_of(owner))).text)
+    assert shown is not None
+    assert "checked" not in shown[0]
+    await owner.send(page_of(owner), page_of(owner), **fields(owner, trials_without_card="1"))
+    assert (await row_of(database, owner))["trials_without_card"]
+    chosen = box.search((await owner.see(page_of(owner))).text)
+    assert chosen is not None
+    assert "checked" in chosen[0]
+    await owner.send(page_of(owner), page_of(owner), **fields(owner))
+    assert not (await row_of(database, owner))["trials_without_card"]
+    assert await seller_of(desk, owner).audited("settings_changed") == ["shop", "shop"]
+
+
 @pytest.fixture
 def short_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SimulatedAcquirer, "hold_period", timedelta(days=5))
