@@ -21,8 +21,8 @@ from paydesk.domain.subscriptions.changing import cancel_later, pause
 
 MEMBERS = 60
 CHARGE = "before bank.charge_stored"
-CARRY_OUT = "before changing.change_subscriptions"
-POINTS = ("before changing.due_to_change", CARRY_OUT, "after changing.change_subscriptions")
+CARRY_OUT, CARRIED_OUT = "before changing.change_subscriptions", "after changing.change_subscriptions"
+POINTS = ("before changing.due_to_change", CARRY_OUT)
 
 
 async def leave_and_pause(club: Club, database: Database) -> tuple[set[int], set[int]]:
@@ -43,7 +43,9 @@ async def leave_and_pause(club: Club, database: Database) -> tuple[set[int], set
 
 
 async def carry_out(club: Club) -> None:
-    """Let workers do all that is due, killed at each point, and the database once."""
+    """Let workers do all that is due, which is one statement, killed at each point,
+    and the database once.
+    """
     async with supervised(club.postgres), club.worker.running():
         for point in POINTS:
             club.points.arm(point)
@@ -52,9 +54,12 @@ async def carry_out(club: Club) -> None:
         stop = await club.points.stopped(CARRY_OUT)
         kill(club.postgres)
         await answering(club.postgres)
+        club.points.arm(CARRIED_OUT)
+        stop.go_on()
+        stop = await club.points.stopped(CARRIED_OUT)
         # What was paused is charged once the changes are done: who comes to that is killed, too.
         club.points.arm(CHARGE)
-        stop.go_on()
+        stop.kill()
         (await club.points.stopped(CHARGE)).kill()
         await until_nothing_is_due(club)
         await stop_workers([club.worker], club.points, 1)
