@@ -21,7 +21,13 @@ from tests.e2e.test_live_journey import THEIRS as AT_MOLLIE
 from tests.e2e.test_live_journey import at_mollie, mollie
 from tests.e2e.test_stripe_journey import THEIRS as AT_STRIPE
 from tests.e2e.test_stripe_journey import at_stripe, pay
-from tests.e2e.test_subscription_journey import advance, to_replace, to_the_portal, to_their_page_for_later
+from tests.e2e.test_subscription_journey import (
+    advance,
+    ask_trials_for_cards,
+    to_replace,
+    to_the_portal,
+    to_their_page_for_later,
+)
 from tests.lengths import long
 from tests.standins.account import Account
 
@@ -107,6 +113,7 @@ async def test_one_that_fails_later_is_mended_on_the_customers_page(open_page: O
     """A free trial begins at once, its first debit comes to nothing, and another way to pay is
     found. Some 15 seconds.
     """
+    ask_trials_for_cards(running)
     page = await to_their_page_for_later(open_page, running, "Tea letter", AT_THE_BANK)
     await press(page, "Keep direct debit that fails later (two days, each time)")
     await to_the_portal(page, running)

@@ -15,7 +15,12 @@ from playwright.async_api import Page, expect
 from tests.conftest import accept_waiting, submit_profile
 from tests.e2e.running import OpenPage, Running, run_paydesk
 from tests.e2e.test_journey import expect_thanks, to_the_page
-from tests.e2e.test_subscription_journey import to_replace, to_the_portal, to_their_page_for_later
+from tests.e2e.test_subscription_journey import (
+    ask_trials_for_cards,
+    to_replace,
+    to_the_portal,
+    to_their_page_for_later,
+)
 from tests.lengths import long, one_of
 from tests.standins.account import Account
 from tests.standins.account import running as standin
@@ -134,6 +139,7 @@ async def test_two_tabs_and_the_back_button_lead_to_one_page_which_is_paid_once(
 async def test_a_subscription_begins_on_their_page_and_is_charged_otherwise_later(
     open_page: OpenPage, live: Running, mollie: Account, article: str, javascript: bool
 ) -> None:
+    ask_trials_for_cards(live)
     page = await to_their_page_for_later(open_page, live, article, THEIRS, java_script_enabled=javascript)
     await page.get_by_role("button", name="Pay by card", exact=True).click()
     await to_the_portal(page, live)

@@ -19,7 +19,12 @@ from playwright.async_api import Page, expect
 from tests.conftest import accept_waiting, submit_profile
 from tests.e2e.running import OpenPage, Running, run_paydesk
 from tests.e2e.test_journey import expect_thanks, to_the_page
-from tests.e2e.test_subscription_journey import to_replace, to_the_portal, to_their_page_for_later
+from tests.e2e.test_subscription_journey import (
+    ask_trials_for_cards,
+    to_replace,
+    to_the_portal,
+    to_their_page_for_later,
+)
 from tests.lengths import long
 from tests.processes import free_port
 
@@ -194,6 +199,7 @@ async def test_a_subscription_begins_on_their_page_and_is_charged_to_another_car
     open_page: OpenPage, live: tuple[Running, Stripe], article: str, button: str, javascript: bool
 ) -> None:
     running, _ = live
+    ask_trials_for_cards(running)
     page = await to_their_page_for_later(open_page, running, article, THEIRS, java_script_enabled=javascript)
     await page.get_by_label("Card number").fill(VISA)
     await page.get_by_role("button", name=button).click()

@@ -68,6 +68,12 @@ async def to_replace(page: Page, theirs: str) -> None:
     await page.wait_for_url(theirs)
 
 
+def ask_trials_for_cards(running: Running) -> None:
+    """Have the sample merchant ask for a card in free trials, too."""
+    merchant, _ = running.command("merchant", "list")
+    running.command("merchant", "set", str(merchant["id"]), "--trials-with-card")
+
+
 def advance(running: Running, length: str) -> Any:
     """Move the sample merchant's test clock."""
     merchant, _ = running.command("merchant", "list")
@@ -101,7 +107,71 @@ async def test_three_months_pass_and_the_customer_cancels(open_page: OpenPage, r
 
 
 @long
+async def test_the_shops_own_page_changes_pauses_resumes_ends_and_keeps(open_page: OpenPage, running: Running) -> None:
+    page = await subscribe(open_page, running, "Coffee club", "Pay 5.00 USD", version="v2")
+    thanks = page.url
+    await page.get_by_role("link", name="Change the plan or pause").click()
+    state, agree = page.get_by_role("status"), page.get_by_role("button", name="Yes, do that")
+    await expect(state).to_contain_text("Trial. The next payment is on")
+    assert await flaws(page) == []
+    await page.get_by_label("Plan").select_option("double")
+    await page.get_by_label("From when").select_option("now")
+    await page.get_by_role("button", name="See what it costs").click()
+    await expect(page.get_by_text("You pay now")).to_be_visible()
+    await expect(page.get_by_label("What comes of it")).to_contain_text("24.00 USD")
+    assert await flaws(page) == []
+    await page.get_by_role("link", name="No, leave it").click()
+    await expect(state).to_contain_text("Trial.")
+    await page.get_by_label("Plan").select_option("double")
+    await page.get_by_role("button", name="See what it costs").click()
+    await agree.click()
+    await expect(state).to_contain_text("Its plan changes with the next payment")
+    for button, said in (
+        ("Keep it as it is", "Trial. The next payment is on"),
+        ("Pause it", "Paused."),
+        ("Resume it", "The next payment is on"),
+        ("Let it end with what is paid", "It ends with what is paid"),
+        ("Keep it as it is", "The next payment is on"),
+    ):
+        await page.get_by_role("button", name=button).click()
+        await agree.click()
+        await expect(state).to_contain_text(said)
+    await page.get_by_label("Plan").select_option("double")
+    await page.get_by_role("button", name="See what it costs").click()
+    await agree.click()
+    advance(running, MORE_THAN_A_MONTH)
+    await page.goto(thanks)
+    await expect(page.get_by_text("Genuine, a renewal at the agreed price")).to_have_count(1, timeout=PATIENCE_MS)
+    await expect(page.locator("body")).to_contain_text('"paid_amount": 24')
+
+
+@long
+async def test_the_shops_coupon_is_typed_at_the_checkout_and_runs_out(open_page: OpenPage, running: Running) -> None:
+    page = await open_page(running.shop)
+    page.set_default_timeout(PATIENCE_MS)
+    await expect(page.get_by_text("takes 20 % off the first 3 regular")).to_be_visible()
+    await page.get_by_role("button", name="Subscribe to Coffee club").click()
+    await page.get_by_role("button", name="Continue to payment").click()
+    await page.wait_for_url("**/checkout/**")
+    await page.get_by_label("Coupon").fill("welcome")
+    await page.get_by_role("button", name="Apply").click()
+    await expect(page.locator(".terms").first).to_contain_text("9.60 USD")
+    assert await violations(page) == []
+    await fill_in(page, "4242424242424242")
+    await page.locator("#agree").check()
+    await page.get_by_role("button", name="Pay 5.00 USD").click()
+    await page.wait_for_url(f"{running.shop}/thanks?order=*")
+    await expect(page.get_by_role("status")).to_contain_text("Subscribed.", timeout=PATIENCE_MS)
+    advance(running, "4m")
+    renewed = page.get_by_text("Genuine, a renewal at the agreed price")
+    await expect(renewed).to_have_count(4, timeout=PATIENCE_MS)
+    body = await page.locator("body").text_content() or ""
+    assert (body.count('"paid_amount": 9.6'), body.count('"paid_amount": 12')) == (3, 1)
+
+
+@long
 async def test_a_free_trial_begins_on_their_page_and_is_changed_there(open_page: OpenPage, running: Running) -> None:
+    ask_trials_for_cards(running)
     page = await to_their_page_for_later(open_page, running, "Tea letter", "**/simulator/pay/**")
     await expect(page.get_by_role("heading")).to_contain_text("charges later")
     assert await violations(page) == []

@@ -12,7 +12,14 @@ import typer
 from paydesk.adapters.vault import VaultError
 from paydesk.commands import card_guard, shop_forms, suspending
 from paydesk.commands.connecting import Deployment, command, deployment
-from paydesk.commands.options import MerchantId, SavesCards, SignedLineItems, SignedQuantities, TypedCoupons
+from paydesk.commands.options import (
+    MerchantId,
+    SavesCards,
+    SignedCoupons,
+    SignedLineItems,
+    SignedQuantities,
+    TypedCoupons,
+)
 from paydesk.commands.printing import AsJson, counted, note, show_facts, show_json, show_table
 from paydesk.commands.reconciling import acquirers_of
 from paydesk.core.clock import utc_now
@@ -228,6 +235,7 @@ async def set_(
     signed_quantities: SignedQuantities = None,
     signed_line_items: SignedLineItems = None,
     typed_coupons: TypedCoupons = None,
+    signed_coupons: SignedCoupons = None,
     as_json: AsJson = False,
 ) -> None:
     """Change settings of an account; setting a URL also sends the pingbacks that waited for one."""
@@ -235,9 +243,10 @@ async def set_(
     urls = {name: _web_url(url, f"--{name.replace('_', '-')}") for name, url in names.items()}
     muted, unmuted = mute_event or [], unmute_event or []
     flags = (test_mode, shipped_goods, slow_methods, fees_returned, saves_cards, portal_pauses, dunning_by_reason)
-    read = (signed_quantities, signed_line_items, typed_coupons, trials_without_card, app_scheme or None)
+    read = (signed_quantities, signed_line_items, typed_coupons, signed_coupons, trials_without_card)
     chosen = (
         charge_notice_days,
+        app_scheme or None,
         pingback_format,
         portal_cancels,
         portal_plans,
@@ -269,6 +278,7 @@ async def set_(
                 signs_quantities=signed_quantities,
                 signs_line_items=signed_line_items,
                 types_coupons=typed_coupons,
+                signs_coupons=signed_coupons,
                 portal_cancels=portal_cancels,
                 portal_pauses=portal_pauses,
                 portal_plans=portal_plans,

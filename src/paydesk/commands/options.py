@@ -22,6 +22,9 @@ SignedQuantities = Annotated[
 SignedLineItems = Annotated[
     bool | None, typer.Option("--signed-line-items/--no-signed-line-items", help="Whether forms may bring line_items.")
 ]
+SignedCoupons = Annotated[
+    bool | None, typer.Option("--signed-coupons/--no-signed-coupons", help="Whether recurring_coupon is read.")
+]
 TypedCoupons = Annotated[
     bool | None, typer.Option("--typed-coupons/--no-typed-coupons", help="Whether customers may type coupons.")
 ]

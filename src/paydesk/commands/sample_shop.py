@@ -26,7 +26,7 @@ from paydesk.domain.merchants.keys import pairs_of
 from paydesk.domain.merchants.merchant import change_merchant, create_merchant, find_merchant, shop_of
 from paydesk.equipment import gate_of
 from paydesk.settings import Settings
-from paydesk.web.demo.articles import COUPON_CODE
+from paydesk.web.demo.articles import COUPON_CODE, COUPON_PERCENT, COUPON_PERIODS
 from paydesk.web.demo.routes import SHIPPING_PINGBACKS
 
 KeyPair: TypeAlias = tuple[str, str]
@@ -39,10 +39,10 @@ LOGO = "shop-mark.png"
 
 COUPON = CouponTerms(
     code=COUPON_CODE,
-    percent=Decimal(20),
+    percent=Decimal(COUPON_PERCENT),
     amount=None,
     currency=None,
-    periods=3,
+    periods=COUPON_PERIODS,
     valid_from=None,
     valid_until=None,
     most_uses=None,
@@ -122,6 +122,7 @@ async def _account(
             portal_plans=PortalPlans.BOTH,
             slow_methods=True,
             types_coupons=not shipped_goods,
+            trials_without_card=True,
         )
         if not shipped_goods:
             await make_coupon(database, shop_of(merchant, live=False), COUPON, now=utc_now())

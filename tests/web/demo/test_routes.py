@@ -60,7 +60,7 @@ async def visitor(tmp_path: Path) -> AsyncIterator[Visitor]:
 class TestShelf:
     async def test_prices_are_written_with_each_currencys_digits(self, visitor: Visitor) -> None:
         page = (await visitor.get("/", headers={"Accept-Language": "en-US"})).text
-        club = "5.00\u00a0USD for the first month, then 12.00\u00a0USD a month<"
+        club = "5.00\u00a0USD for the first month, then 12.00\u00a0USD a month"
         for price in ("10.00\u00a0USD<", "€24.90<", "1,500\u00a0JPY<", "12.500", club):
             assert price in page
 
@@ -344,6 +344,13 @@ class TestSubscription:
         assert page.count("the next parcel goes out") == 3
         assert page.count("this renewal was known before") == 1
         assert "Renewed 3 times since" in page
+
+    @pytest.mark.parametrize("paid", ["9.60", "24.00", "19.20"], ids=["coupon", "twice as much", "both"])
+    async def test_a_renewal_at_what_the_shop_offers_sends_a_parcel(self, visitor: Visitor, paid: str) -> None:
+        fields = await visitor.buy("club")
+        await visitor.pingback(told(fields, 1, paid="5.00"))
+        await visitor.pingback(told(fields, 2, paid=paid))
+        assert "Renewed 1 time since" in await visitor.thanks(fields)
 
     async def test_a_renewal_at_another_price_sends_nothing_out(self, visitor: Visitor) -> None:
         fields = await visitor.buy("club")

@@ -264,6 +264,7 @@ async def change_merchant(
     charge_notice_days: int | None = None,
     trials_without_card: bool | None = None,
     types_coupons: bool | None = None,
+    signs_coupons: bool | None = None,
 ) -> Merchant:
     """Change settings of an account: None leaves one as it is, an empty URL clears it.
 
@@ -271,7 +272,8 @@ async def change_merchant(
     `portal_pauses`: what customers may do with a subscription on its page.
     `dunning_hours` and `dunning_by_reason`: when a failed charge is tried again; no hours: as
     usual. `dunning_end`: what becomes of it then. `charge_notice_days`: 0 clears them.
-    `types_coupons`: whether customers may type one at the checkout.
+    `types_coupons` and `signs_coupons`: whether customers may type one at the checkout, and forms
+    bring one.
     `muted` and `unmuted` are events (MUTABLE_EVENTS) that are not sent from now on, or are again.
     Raises: NotFound; Malformed for an event that can't be muted, or that is to be both, or a scheme
         that is no app's.
@@ -305,6 +307,7 @@ async def change_merchant(
             charge_notice_days=charge_notice_days,
             trials_without_card=trials_without_card,
             types_coupons=types_coupons,
+            signs_coupons=signs_coupons,
         ),
     )
     if row is None:

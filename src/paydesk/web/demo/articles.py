@@ -11,7 +11,14 @@ from typing import Final
 import msgspec
 
 COUPON_CODE: Final = "WELCOME"
-"""What a subscriber may type at the checkout for something off the first parcels."""
+"""What a subscriber may type at the checkout: `COUPON_PERCENT` off the first `COUPON_PERIODS`
+regular payments.
+"""
+COUPON_PERCENT: Final = 20
+COUPON_PERIODS: Final = 3
+
+_MONTHS_OF_A_YEAR: Final = 10
+"""For so many months' price the shop sells a year."""
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -19,7 +26,8 @@ class Plan(msgspec.Struct, frozen=True):
     `price` every `period`.
 
     The first payment is `trial_price` (0 is a free trial) and lasts `trial_period`. `offer` says so
-    in the shop's words, with `{first}` and `{price}` where the amounts go.
+    in the shop's words, with `{first}` and `{price}` where the amounts go, and `hint` what else
+    there is to know before the checkout.
     """
 
     sku: str
@@ -28,6 +36,34 @@ class Plan(msgspec.Struct, frozen=True):
     trial_price: Decimal
     trial_period: str
     offer: str
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A plan that a subscriber may change to, with what it costs how often."""
+
+    wish: str
+    title: str
+    price: Decimal
+    period: str
+
+
+def offers_of(plan: Plan) -> list[Offer]:
+    """What a subscriber of an article may choose from."""
+    return [
+        Offer("usual", "The usual parcel", plan.price, plan.period),
+        Offer("double", "Twice as much in each parcel", 2 * plan.price, plan.period),
+        Offer("yearly", "A year at the price of ten months", _MONTHS_OF_A_YEAR * plan.price, "1y"),
+    ]
+
+
+def prices_of(plan: Plan) -> set[Decimal]:
+    """What a regular payment of an article may be: of any offer, with the shop's coupon or
+    without.
+    """
+    prices = {offer.price for offer in offers_of(plan)}
+    return prices | {price * (100 - COUPON_PERCENT) / 100 for price in prices}
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +160,7 @@ ARTICLES: Final = {
                 trial_price=Decimal("0.00"),
                 trial_period="14d",
                 offer="Free for 14 days, then {price} a month",
+                hint="No card is asked for until you stay.",
             ),
         ),
     )

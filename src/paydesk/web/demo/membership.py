@@ -17,25 +17,13 @@ from typing import Any, Final
 import msgspec
 from starlette.exceptions import HTTPException
 
-from paydesk.web.demo.articles import Plan
+from paydesk.web.demo.articles import offers_of
 from paydesk.web.demo.orders import Sheet
 from paydesk_client import ApiError, Gateway
 
 PLANS: Final = ("usual", "double", "yearly")
 DEEDS: Final = ("pause", "resume", "end", "undo")
-_MONTHS_OF_A_YEAR: Final = 10
-"""For so many months' price the shop sells a year."""
 _LONGEST_KEY: Final = 64
-
-
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """A plan that a subscriber may change to, with what it costs how often."""
-
-    wish: str
-    title: str
-    price: Decimal
-    period: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +50,6 @@ class _Answer(msgspec.Struct):
     next_charge_at: int
     change_request: _Change | None
     charge: _Charge | None
-
-
-def offers_of(plan: Plan) -> list[Offer]:
-    """What a subscriber of an article may choose from."""
-    return [
-        Offer("usual", "The usual parcel", plan.price, plan.period),
-        Offer("double", "Twice as much in each parcel", 2 * plan.price, plan.period),
-        Offer("yearly", "A year at the price of ten months", _MONTHS_OF_A_YEAR * plan.price, "1y"),
-    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from paydesk.web.demo.articles import Article, Plan
+from paydesk.web.demo.articles import Article, Plan, prices_of
 from paydesk.web.demo.reversals import ToldReversal, amount_of, read_reversal, verdict_on
 from paydesk_client.signature import Version
 
@@ -286,8 +286,9 @@ def judge(payload: Mapping[str, object], sheet: Sheet | None) -> Judgement:
 
 
 def _judge_renewal(told: Mapping[str, object], sheet: Sheet, plan: Plan) -> Judgement:
-    """A later payment of a subscription: the plan's price, and each payment counts once."""
-    if told.get("paid_currency") != sheet.order.currency or amount_of(told.get("paid_amount")) != plan.price:
+    """A later payment of a subscription: a price of the shop's, and each payment counts once."""
+    paid = amount_of(told.get("paid_amount"))
+    if told.get("paid_currency") != sheet.order.currency or paid not in prices_of(plan):
         return Judgement("Genuine, but the amount or currency is not that of the subscription: nothing sent out.")
     if any(one.renews and one.payment == str(told.get("id")) for one in sheet.pingbacks):
         return Judgement("Genuine, and this renewal was known before: nothing more to do.")

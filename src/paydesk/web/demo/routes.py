@@ -19,11 +19,11 @@ from starlette.routing import Mount, Route
 from paydesk.core.clock import utc_now
 from paydesk.core.urls import source_of
 from paydesk.web.assets import static_app
-from paydesk.web.demo.articles import ARTICLES, COUPON_CODE, Plan
+from paydesk.web.demo.articles import ARTICLES, COUPON_CODE, COUPON_PERCENT, COUPON_PERIODS, Plan, offers_of
 from paydesk.web.demo.counter import CARRIERS, EXAMPLE_TRACKING_ID, Counter, refund_key
 from paydesk.web.demo.explaining import explain, readable
 from paydesk.web.demo.managing import Subscribed, Unreachable, find_subscription
-from paydesk.web.demo.membership import DEEDS, PLANS, Membership, fresh_key, offers_of
+from paydesk.web.demo.membership import DEEDS, PLANS, Membership, fresh_key
 from paydesk.web.demo.memory import Records
 from paydesk.web.demo.orders import Order, Sheet, new_order
 from paydesk.web.demo.pingback_receiver import Receiver
@@ -121,6 +121,8 @@ class _Shop:
             version=_version(request),
             time_to_ship=self.time_to_ship,
             coupon=COUPON_CODE,
+            percent=COUPON_PERCENT,
+            periods=COUPON_PERIODS,
         )
 
     async def buy(self, request: Request) -> Response:
