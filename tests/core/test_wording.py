@@ -5,8 +5,11 @@ from __future__ import annotations
 import copy
 import pickle
 
+import pytest
+
 from paydesk.core.errors import Malformed
-from paydesk.core.wording import Worded, worded
+from paydesk.core.storable import storable_json
+from paydesk.core.wording import Worded, plain, worded
 
 GERMAN = {
     '%(field)s "%(text)s" must be greater than 0': "%(field)s: „%(text)s“ muss größer als 0 sein",
@@ -57,3 +60,10 @@ def test_a_text_is_copied_with_what_it_was_made_from() -> None:
     for other in (copy.deepcopy(text), pickle.loads(pickle.dumps(text))):
         assert other == text
         assert other.said(german) == text.said(german)
+
+
+def test_json_has_it_as_the_text_that_it_is() -> None:
+    said = worded("%(field)s is blank", field="name")
+    assert storable_json({"why": said}) == '{"why":"name is blank"}'
+    with pytest.raises(TypeError):
+        plain(object())

@@ -17,6 +17,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from paydesk.core.wording import plain
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result alone, as JSON.")]
 
 
@@ -28,7 +30,7 @@ class Advance(Protocol):
 
 
 _WIDTH_OF_A_FILE = 200
-_encoder = msgspec.json.Encoder(decimal_format="number")
+_encoder = msgspec.json.Encoder(decimal_format="number", enc_hook=plain)
 
 
 def show_json(result: object) -> None:

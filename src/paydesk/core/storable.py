@@ -8,14 +8,14 @@ import msgspec
 
 from paydesk.core.card_numbers import holds_card_number, masked, masked_values
 from paydesk.core.errors import Malformed
-from paydesk.core.wording import worded
+from paydesk.core.wording import plain, worded
 
 
 def storable_json(values: Mapping[str, object]) -> str:
     """Values as JSON that PostgreSQL stores: it takes no NUL,
     which becomes a replacement character.
     """
-    return msgspec.json.encode(values).decode().replace("\\u0000", "\\ufffd")
+    return msgspec.json.encode(values, enc_hook=plain).decode().replace("\\u0000", "\\ufffd")
 
 
 def storable_text(text: str, *, longest: int) -> str:
@@ -27,8 +27,10 @@ def masked_json(values: Mapping[str, object]) -> str:
     """Values as JSON without what looks like a card number, in names,
     texts and numbers of any depth.
     """
-    written = msgspec.json.encode(values).decode()
-    return msgspec.json.encode(masked_values(values)).decode() if holds_card_number(written) else written
+    written = msgspec.json.encode(values, enc_hook=plain).decode()
+    return (
+        msgspec.json.encode(masked_values(values), enc_hook=plain).decode() if holds_card_number(written) else written
+    )
 
 
 def refuse_card_number(text: str, name: str) -> None:

@@ -40,6 +40,13 @@ def worded(pattern: str, /, **values: object) -> Worded:
     return Worded(pattern, values)
 
 
+def plain(value: object) -> object:
+    """A text as JSON has it: for encoders, which know no kinds of texts. Raises: TypeError."""
+    if isinstance(value, str):
+        return str(value)
+    raise TypeError(f"{type(value).__name__} has no form in JSON")
+
+
 def without(text: str, hide: Callable[[str], str]) -> str:
     """A text after `hide` has taken out what nobody may read; still one for every language if what
     it hides stands in the values alone.

@@ -90,7 +90,7 @@ async def fetch_pictures(
         try:
             small = await _drawing.do(lambda: shrunk(answer.body_start, SIDE, "picture"))
         except Malformed as error:
-            return Fetched(problem=error.message)
+            return Fetched(problem=str(error.message))
         name = hashlib.sha256(small).digest()
         await queries.store_picture(database, **side, digest=name, content=small, url_digest=digest, now=now)
         return Fetched(name.hex())

@@ -9,9 +9,10 @@ from typing import Any
 import msgspec
 from starlette.responses import Response
 
+from paydesk.core.wording import plain
 from paydesk.web.api.shapes import Error
 
-_encoder = msgspec.json.Encoder(decimal_format="number")
+_encoder = msgspec.json.Encoder(decimal_format="number", enc_hook=plain)
 
 REFERENCE = "#/components/schemas/{name}"
 

@@ -19,6 +19,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from paydesk.adapters.vault import Vault
+from paydesk.core.wording import plain
 from paydesk.domain.accounts.sessions import LIFETIME
 
 _SESSION, _FORM, _SAID, _THEME = "paydesk", "paydesk-form", "paydesk-said", "paydesk-theme"
@@ -67,7 +68,7 @@ class Cookies:
 
     def say(self, response: Response, said: Said) -> None:
         """Say something on the next page; nobody else can put words there."""
-        packed = base64.urlsafe_b64encode(msgspec.json.encode(said)).decode()
+        packed = base64.urlsafe_b64encode(msgspec.json.encode(said, enc_hook=plain)).decode()
         self._write(response, _SAID, f"{packed}.{self._seal(packed)}", max_age=60)
 
     def said(self, request: Request) -> Said | None:
