@@ -18,6 +18,7 @@ from paydesk.commands.options import (
     SignedCoupons,
     SignedLineItems,
     SignedQuantities,
+    TrialsWithoutCard,
     TypedCoupons,
 )
 from paydesk.commands.printing import AsJson, counted, note, show_facts, show_json, show_table
@@ -218,13 +219,7 @@ async def set_(
             help="Days before a trial ends, other terms begin or a year is charged to tell customers; 0: don't.",
         ),
     ] = None,
-    trials_without_card: Annotated[
-        bool | None,
-        typer.Option(
-            "--trials-without-card/--trials-with-card",
-            help="Whether a free trial begins without a card, and ends unless its customer gives one.",
-        ),
-    ] = None,
+    trials_without_card: TrialsWithoutCard = None,
     app_scheme: Annotated[
         list[str] | None,
         typer.Option(
@@ -244,16 +239,8 @@ async def set_(
     muted, unmuted = mute_event or [], unmute_event or []
     flags = (test_mode, shipped_goods, slow_methods, fees_returned, saves_cards, portal_pauses, dunning_by_reason)
     read = (signed_quantities, signed_line_items, typed_coupons, signed_coupons, trials_without_card)
-    chosen = (
-        charge_notice_days,
-        app_scheme or None,
-        pingback_format,
-        portal_cancels,
-        portal_plans,
-        portal_quantities,
-        dunning_delays,
-        dunning_end,
-    )
+    portal = (portal_cancels, portal_plans, portal_quantities, charge_notice_days, app_scheme or None)
+    chosen = (*portal, pingback_format, dunning_delays, dunning_end)
     given = (*urls.values(), *flags, *read, *chosen)
     if not (muted or unmuted) and all(value is None for value in given):
         raise Malformed("nothing to change; see: paydesk merchant set --help")

@@ -25,6 +25,13 @@ SignedLineItems = Annotated[
 SignedCoupons = Annotated[
     bool | None, typer.Option("--signed-coupons/--no-signed-coupons", help="Whether recurring_coupon is read.")
 ]
+TrialsWithoutCard = Annotated[
+    bool | None,
+    typer.Option(
+        "--trials-without-card/--trials-with-card",
+        help="Whether a free trial begins without a card, and ends unless its customer gives one.",
+    ),
+]
 TypedCoupons = Annotated[
     bool | None, typer.Option("--typed-coupons/--no-typed-coupons", help="Whether customers may type coupons.")
 ]
