@@ -22,7 +22,7 @@ async def test_a_free_trial_begins_without_a_charge_a_card_and_javascript(
     await page.wait_for_url("**/checkout/**")
     await expect(page.get_by_label("Card number")).to_have_count(0)
     await page.get_by_label("E-mail").fill("ada@example.com")
-    await page.locator("#agree").check()
+    await page.get_by_role("checkbox").check()
     await page.get_by_role("button", name="Start free trial").click()
     await page.wait_for_url(f"{running.shop}/thanks?order=*")
     await expect(page.get_by_role("status")).to_contain_text("Subscribed.", timeout=PATIENCE_MS)
