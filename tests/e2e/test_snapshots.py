@@ -59,7 +59,7 @@ def test_every_page_of_the_list_is_kept_and_nothing_else() -> None:
     folder = kept_at("shop", LOOKS[0]).parent
     assert len(PAGES) >= 20
     assert {path.name for path in folder.iterdir()} == {kept_at(name, look).name for name in PAGES for look in LOOKS}
-    assert max(path.stat().st_size for path in folder.iterdir()) < 20_000, "small, since every change keeps them all"
+    assert max(path.stat().st_size for path in folder.iterdir()) < 24_000, "small, since every change keeps them all"
 
 
 def drawn(*boxes: tuple[int, int, int, int], height: int = 200) -> Image.Image:
