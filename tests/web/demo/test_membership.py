@@ -113,7 +113,8 @@ async def test_another_plan_is_seen_first_and_charged_once(member: Member) -> No
     answers = [await member.agree(shown) for _ in range(2)]
     assert [answer.status_code for answer in answers] == [200, 200]
     now = await member.now()
-    assert (now.state, now.package.terms.price) == ("Active", 2 * before.package.terms.price)
+    terms = now.package.terms
+    assert (now.state, terms.price, terms.quantity) == ("Active", 2 * before.package.terms.price, 2)
     assert len(await member.paid()) == 2
     assert "Active." in await member.page()
     yearly = await member.ask("yearly", "later")

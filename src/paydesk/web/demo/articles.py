@@ -41,19 +41,27 @@ class Plan(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A plan that a subscriber may change to, with what it costs how often."""
+    """A plan that a subscriber may change to, with what it costs how often; it is of `quantity`
+    parcels at once.
+    """
 
     wish: str
     title: str
     price: Decimal
     period: str
+    quantity: int = 1
+
+    @property
+    def unit_price(self) -> Decimal:
+        """What one of them costs."""
+        return self.price / self.quantity
 
 
 def offers_of(plan: Plan) -> list[Offer]:
     """What a subscriber of an article may choose from."""
     return [
         Offer("usual", "The usual parcel", plan.price, plan.period),
-        Offer("double", "Twice as much in each parcel", 2 * plan.price, plan.period),
+        Offer("double", "Two parcels each time", 2 * plan.price, plan.period, quantity=2),
         Offer("yearly", "A year at the price of ten months", _MONTHS_OF_A_YEAR * plan.price, "1y"),
     ]
 

@@ -98,7 +98,8 @@ class Membership:
             raise HTTPException(400, "The shop does not offer that. Go back and choose again.")
         if when == "now":
             how |= {"now": True, "proration_behavior": "charge_now"}
-        return partial(subscriptions.change, named, price=offer.price, period=offer.period, **how)
+        how |= {"price": offer.unit_price, "quantity": offer.quantity, "period": offer.period}
+        return partial(subscriptions.change, named, **how)
 
     async def _ask(self, call: Callable[[], dict[str, Any]]) -> _Answer:
         """Call Paydesk off the loop, as the library blocks."""
