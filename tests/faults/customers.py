@@ -55,6 +55,8 @@ _PAID = (
     "The order was paid on another page",
     "Your subscription is set up",
 )
+_CHOSEN = re.compile(r'<input type="hidden" name="([^"]+)" value="([^"]+)"')
+_SOLD_OUT = "Sold out"
 _ON_ITS_WAY = "Your payment is on its way"
 _CHECKING = re.compile(r'id="checking"[^>]* data-status="([^"]+)"')
 _BUSY = (502, 503, 504)
@@ -66,7 +68,8 @@ class Plan:
     and whether to click twice.
 
     Who joins the club pays for the first month, and takes the last of the cards for the others;
-    the shop may sign a `coupon` for that.
+    the shop may sign a `coupon` for that. Who has a payment `link` chooses on its page instead of
+    in the shop.
     """
 
     cards: tuple[str, ...]
@@ -74,6 +77,7 @@ class Plan:
     clicks: int = 1
     joins: bool = False
     coupon: str = ""
+    link: str = ""
 
 
 def plan(chance: random.Random) -> Plan:
@@ -108,6 +112,8 @@ class Customer:
     v1: bool = True
     """Whether the shop may use version 1, which live needs https."""
     is_paid: bool = False
+    sold_out: bool = False
+    """Whether the last visit ended there: somebody else has the last one, or is about to pay it."""
     wrong: list[str] = field(default_factory=list)
     trail: deque[str] = field(default_factory=lambda: deque(maxlen=30))
     visits: int = 0
@@ -121,9 +127,10 @@ class Customer:
         True once a page or the way back to the shop says that it is paid.
         """
         self.visits += 1
+        self.sold_out = False
         try:
             if not self._link:
-                self._link = await self._order()
+                self._link = await (self._choose() if self.plan.link else self._order())
             await self.browse(self._link)
         except Later:
             pass
@@ -152,6 +159,15 @@ class Customer:
         status, place, _ = await self._ask("POST", form.action, fields)
         if status != 303:
             raise self._unexpected(form.action, status)
+        return place
+
+    async def _choose(self) -> str:
+        """Press the button of a payment link's page, and return the link to the checkout."""
+        _, _, page = await self._ask("GET", self.plan.link)
+        chosen = {name: unescape(value) for name, value in _CHOSEN.findall(page)}
+        status, place, _ = await self._ask("POST", self.plan.link, chosen)
+        if status != 303:
+            raise self._unexpected(self.plan.link, status)
         return place
 
     async def to_their_page(self, email: str) -> str:
@@ -291,7 +307,8 @@ class Customer:
             self.trail.append(f"{method} {url[-12:]} {type(error).__name__}")
             raise Later from error
         self.trail.append(f"{method} {url[-12:]} {response.status}")
-        if response.status in _BUSY:
+        self.sold_out = response.status == 409 and _SOLD_OUT in page
+        if self.sold_out or response.status in _BUSY:
             raise Later
         return response.status, urljoin(url, response.headers.get("Location", "")), page
 

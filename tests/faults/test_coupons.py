@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 from tests import breaking
-from tests.faults.customers import APPROVED, DECLINED, Plan
-from tests.faults.plays import EACH_FATE, Deed, Fate, Play, pay, perform, play, shared_out, value_of
+from tests.faults.plays import EACH_FATE, Fate, Play, perform, shared_out, value_of
+from tests.faults.rivals import BUG, plays_for_the_last, rival_of
 from tests.faults.settling import settle
-from tests.faults.stage import Cast, Order, Stage, staged
+from tests.faults.stage import Cast, Stage, staged
 from tests.faults.test_plays import check, unforeseen
 from tests.lengths import at_length, long
 from tests.standings import standings
@@ -30,43 +30,11 @@ from paydesk.domain.merchants.shop import Shop
 
 pytestmark = pytest.mark.faults
 
-THEN_ANOTHER = (DECLINED, APPROVED)
 MOST_VISITS = 8
 HALF = Decimal("0.50")
 
 
-async def rival_pays(stage: Stage, order: Order) -> None:
-    """Somebody else wants the last use of the same coupon."""
-    await pay(stage, rival_of(order))
-
-
-def rival_of(order: Order) -> Order:
-    return replace(order, name=f"{order.name}-rival", plan=replace(order.plan, cards=(APPROVED,)))
-
-
-TAKES_THE_LAST = Deed("takes the last", pay, too=rival_pays)
-
-
-def taking(at: str, *cards: str) -> Play:
-    """A customer who stops at a point with the last use of a coupon of its own."""
-    made = play(TAKES_THE_LAST, at, plan=Plan(cards or (APPROVED,), joins=True))
-    code = "".join(letter for letter in made.order.name.upper() if letter.isalnum())[-30:]
-    return replace(made, order=replace(made.order, plan=replace(made.order.plan, coupon=code)))
-
-
-BEFORE_THE_BANK = (taking("before payments.begin_attempt"), taking("after payments.begin_attempt"))
-AT_THE_BANK = (
-    taking("after bank.authorize"),
-    taking("before payments.record_approvals"),
-    taking("after payments.record_approvals"),
-)
-DECLINED_FIRST = (
-    taking("after bank.authorize", *THEN_ANOTHER),
-    taking("after payments.record_declines", *THEN_ANOTHER),
-)
-PLAYS = BEFORE_THE_BANK + AT_THE_BANK + DECLINED_FIRST
-BUG = "payments.begin_attempt"
-"""Planted, an intent is committed once the bank has answered, so that a use is free until then."""
+PLAYS = plays_for_the_last(lambda plan, name: replace(plan, joins=True, coupon=name))
 
 
 async def open_club(stage: Stage, plays: Sequence[Play]) -> None:
@@ -135,7 +103,7 @@ async def test_the_last_use_is_had_once_whatever_happens_at_a_point(tmp_path: Pa
 
 @long
 async def test_a_use_that_is_free_until_the_bank_has_answered_is_found(tmp_path: Path) -> None:
-    plays = (taking("after bank.authorize"),)
+    plays = (PLAYS[2],)
     async with staged(tmp_path, Cast(bugs=[BUG])) as stage:
         await open_club(stage, plays)
         await perform(stage, plays, Fate.DIES)
