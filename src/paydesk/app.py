@@ -43,6 +43,7 @@ from paydesk.equipment import (
     gate_of,
     history_of,
     history_watched,
+    ip_countries,
     live_acquirer,
     outbound_client,
     payment_desk,
@@ -240,6 +241,7 @@ def console_services(settings: Settings, desk: Desk, gate: Gate) -> ConsoleServi
         payout_account=settings.payout_account,
         sender=partial(sender_for_a_call, settings, desk),
         outbound_allow=settings.outbound_networks(),
+        countries=ip_countries(settings),
     )
 
 

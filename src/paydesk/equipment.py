@@ -13,6 +13,7 @@ from pathlib import Path
 from paydesk.adapters.acquirers.gated import GatedAcquirer
 from paydesk.adapters.acquirers.interface import Acquirer
 from paydesk.adapters.acquirers.simulator import Bank, Record, RemoteSimulator, SimulatedAcquirer, parse_terms
+from paydesk.adapters.ip_countries import IpCountries
 from paydesk.adapters.mail import FolderMailbox, Mailer, SmtpMailer, parse_smtp_url
 from paydesk.adapters.outbound import Bounds, OutboundClient
 from paydesk.adapters.vault import Vault
@@ -47,6 +48,11 @@ def gate_of(settings: Settings, database: Database, vault: Vault) -> Gate:
     """What letting people in needs. Raises: SetupError for an unreadable list of passwords."""
     leaked = settings.breached_passwords
     return Gate(database, vault, Passwords(breached=BreachedPasswords(Path(leaked)) if leaked else None))
+
+
+def ip_countries(settings: Settings) -> IpCountries | None:
+    """What knows the countries of addresses, if there is a file of them. Raises: SetupError."""
+    return IpCountries(Path(settings.ip_countries)) if settings.ip_countries else None
 
 
 def test_acquirer(settings: Settings) -> Acquirer:

@@ -30,7 +30,9 @@ from paydesk.web.console.evidence_files import KINDS, download
 from paydesk.web.console.forms import read_evidence
 from paydesk.web.console.guards import Section, field_errors
 from paydesk.web.console.list_parameters import ROWS, list_address, mark_of, page_asked
+from paydesk.web.console.places import placed
 from paydesk.web.console.visit import Visit
+from paydesk.web.texts import SOURCE_LANGUAGE
 
 section = Section(FACE)
 _DISPUTES = "/account/{merchant_id}/disputes"
@@ -52,6 +54,7 @@ async def show_disputes(visit: Visit) -> Response:
         views=[(path, visit.texts.get("Not decided")), (f"{path}?all=1", visit.texts.get("All"))],
         current=list_address(path, kept),
         now=utc_now(),
+        shop_now=await visit.shop_now(),
         days_left=_days_left,
         state_of=chargeback_words.state_of,
         reason_of=lambda one: visit.texts.get(chargeback_words.reason_of(one.reason)[0]),
@@ -129,6 +132,7 @@ async def _dispute_page(visit: Visit, typed: str = "", error: PaydeskError | Non
         status=error.status if error is not None else 200,
         one=one,
         facts=facts,
+        placed=placed,
         state=chargeback_words.state_of(one),
         reason=chargeback_words.reason_of(one.reason),
         late=stands.is_late,
@@ -182,7 +186,7 @@ def ready_to_send(visit: Visit, one: ChargebackForTeam, facts: KnownFacts) -> st
     if customer:
         lines.append(f"Customer: {customer}.")
     if facts.paid_by is not None:
-        lines.append(f"Paid from the address {facts.paid_by.client_address}.")
+        lines.append(f"Paid from the address {placed(visit, facts.paid_by.client_address, SOURCE_LANGUAGE)}.")
         if facts.paid_by.challenged:
             lines.append("The cardholder's bank asked for 3-D Secure before the payment.")
     if facts.receipt_at is not None:
@@ -191,7 +195,8 @@ def ready_to_send(visit: Visit, one: ChargebackForTeam, facts: KnownFacts) -> st
         at = facts.agreed.created_at.astimezone(UTC)
         lines.append(f'Agreed to on {at:%Y-%m-%d %H:%M} UTC: "{facts.agreed.terms_agreed}"')
     for before in facts.earlier:
-        where = f" from the address {before.client_address}" if before.client_address else ""
+        address = placed(visit, before.client_address, SOURCE_LANGUAGE)
+        where = f" from the address {address}" if address else ""
         lines.append(
             f"The same customer paid the order {before.merchant_order_id} on "
             f"{before.paid_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC{where}, and did not dispute it."

@@ -10,6 +10,7 @@ from typing import ClassVar
 
 from starlette.requests import Request
 
+from paydesk.adapters.ip_countries import IpCountries
 from paydesk.adapters.outbound import Network
 from paydesk.core.bank_accounts import BankAccount
 from paydesk.database.pool import Database
@@ -26,7 +27,8 @@ class ConsoleServices(DoorServices):
 
     `iban_wait` is how long payouts to a newly accepted bank account wait, `payout_account` the
     operator's own that they are sent from, if it is set; `sender` makes a sender of pingbacks for
-    one request, which reaches `outbound_allow` besides the public internet.
+    one request, which reaches `outbound_allow` besides the public internet; `countries` knows those
+    of addresses, if there is a file of them.
     """
 
     door: ClassVar[str] = "console"
@@ -36,6 +38,7 @@ class ConsoleServices(DoorServices):
     payout_account: BankAccount | None
     sender: Callable[[], AbstractAsyncContextManager[PingbackSender]]
     outbound_allow: tuple[Network, ...]
+    countries: IpCountries | None
 
     @property
     def database(self) -> Database:

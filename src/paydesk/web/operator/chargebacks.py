@@ -18,6 +18,7 @@ from paydesk.web.console.chargeback_words import reason_of
 from paydesk.web.console.evidence_files import KINDS, download
 from paydesk.web.console.guards import Access, Section
 from paydesk.web.console.list_parameters import ROWS, list_address, mark_of, page_asked
+from paydesk.web.console.places import placed
 from paydesk.web.console.visit import Visit
 from paydesk.web.operator.face import FACE
 from paydesk.web.operator.live_or_test import is_live, side_field, side_tabs
@@ -89,6 +90,7 @@ async def show_chargeback(visit: Visit) -> Response:
         "chargeback.html",
         one=one,
         facts=await known_facts(visit.database, shop, one.payment_id),
+        placed=placed,
         payment_url="",
         reason=reason_of(one.reason),
         state=badge_of(one),
