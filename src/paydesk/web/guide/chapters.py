@@ -26,6 +26,7 @@ _FOR_SHOPS = "Integrate a shop"
 _BOOKS = {"integrate.md": _FOR_SHOPS, "interface.md": "The interface, rule by rule"}
 _CUT = re.compile(r"^## ", re.MULTILINE)
 _TAGS = re.compile(r"<[^>]+>")
+_LINKS = re.compile(r"\[([^\]]+)\]\([^)\s]+\)")
 _NOT_IN_ANCHORS = re.compile(r"[^\w\- ]")
 _HEADING = 3
 """Tokens of a heading: it opens, its words, it closes."""
@@ -179,7 +180,7 @@ def found(words: str, *, most: int = 30) -> list[tuple[Chapter, Section, str]]:
 
 def _excerpt(text: str, wanted: Sequence[str]) -> str:
     """Some words around the first place where one of the wanted ones stands."""
-    plain = " ".join(_TAGS.sub("", text).replace("`", "").replace("*", "").split())
+    plain = " ".join(_LINKS.sub(r"\1", _TAGS.sub("", text)).replace("`", "").replace("*", "").split())
     places = [place for word in wanted if (place := plain.lower().find(word)) >= 0]
     start = max(min(places, default=0) - 60, 0)
     start = plain.rfind(" ", 0, start + 1) + 1
