@@ -161,10 +161,7 @@ class Settings(BaseSettings):
         le=168,
         description="Hours between two comparisons of the payment page, as customers get it, with the build; 0: none.",
     )
-    ip_countries: str = Field(
-        "",
-        description="File (mmdb) that says which country an IP address belongs to; disputes show it beside addresses.",
-    )
+    ip_countries: str = Field("", description="File (mmdb) of the countries that IP addresses belong to, for disputes.")
     breached_passwords: str = Field(
         "", description="File of SHA-1 hashes of leaked passwords, sorted by hash; such passwords are refused."
     )
