@@ -115,8 +115,7 @@ class Settings(BaseSettings):
         "", description="Networks besides public ones that pingbacks may reach, separated by commas (`10.1.0.0/16`)."
     )
     copy_allow: str = Field(
-        "",
-        description="Networks that a staging copy may reach with pingbacks and mails, separated by commas; no others.",
+        "", description="All networks that a staging copy may reach with pingbacks and mails, separated by commas."
     )
     trusted_proxies: str = Field(
         "", description="Networks of reverse proxies whose `X-Forwarded-For` is believed, separated by commas."
