@@ -55,7 +55,7 @@ PAGES: Mapping[str, tuple[Who, str]] = {
     "portal": ("customer", "{portal}"),
     "portal-card": ("customer", "{portal}/card"),
     "mail": ("customer", "{mail}"),
-    "docs": ("customer", "/docs/integrate"),
+    "docs": ("customer", "/docs/a-first-checkout-with-curl"),
     "login": ("customer", "/account/login"),
     "signup": ("customer", "/account/signup"),
     "overview": ("owner", "{account}/overview"),

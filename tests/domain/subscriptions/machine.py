@@ -11,13 +11,17 @@ from typing import Any
 
 from tests import set_back
 from tests.banks import TakingBackBank
+from tests.shopfront import GOOD
 from tests.till import Till
 
 from paydesk.adapters.acquirers.interface import DeclineReason
+from paydesk.adapters.acquirers.purchases import CardDetails
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Malformed
+from paydesk.domain.billing.card_lookups import settle_card_changes
 from paydesk.domain.billing.charging_differences import AtOnce, change_and_charge
 from paydesk.domain.billing.charging_saved import NotCharged
+from paydesk.domain.billing.replacing_cards import NewCard, replace_card
 from paydesk.domain.chargebacks.reading_acquirers import read_disputes
 from paydesk.domain.merchants.dunning_end import DunningEnd
 from paydesk.domain.merchants.merchant import change_merchant
@@ -26,6 +30,7 @@ from paydesk.domain.subscriptions.changing_plans import Plan, Prorating, change_
 from paydesk.domain.subscriptions.ending import cancel, expire_due
 from paydesk.domain.subscriptions.items import WantedItem, add_item, list_items, take_back_item
 from paydesk.domain.subscriptions.lifecycle import Subscription
+from paydesk.domain.subscriptions.rows import NO_ACCOUNT
 
 
 @dataclass
@@ -139,6 +144,7 @@ class World:
     async def settle(self, minutes: int) -> None:
         """The janitor's rounds, some time from now; and what the bank tells of disputes is read."""
         await self.subscriber.settle_all(minutes=minutes)
+        await settle_card_changes(self.subscriber.desk, now=utc_now() + timedelta(minutes=minutes))
         await set_back.movements_let_go(self.subscriber.database)
         await self.subscriber.finish(minutes=minutes)
         await read_disputes(self.subscriber.desk, now=utc_now())
@@ -181,7 +187,27 @@ class World:
     # What customers and the merchant want.
 
     async def replace_card(self) -> None:
-        await set_back.card_replaced(self.subscriber.desk, self.subscriptions[0])
+        """A customer who has given a card has given another one."""
+        if not await self._waits_for_card():
+            await set_back.card_replaced(self.subscriber.desk, self.subscriptions[0])
+
+    async def give_card(self, refuse: DeclineReason | None, lose: str) -> None:
+        """Who has begun a trial without a card gives one, which the bank checks."""
+        if not await self._waits_for_card():
+            return
+        new = NewCard(CardDetails(GOOD, 12, 2040, "Ada", "123"), "192.0.2.1", "https://pay.test/back")
+        self.bank.refuse, self.bank.lose = refuse, lose
+        with suppress(Conflict):
+            await replace_card(self.subscriber.desk, await self.known(0), None, new, now=utc_now())
+        self.bank.refuse, self.bank.lose = None, ""
+
+    async def _waits_for_card(self) -> bool:
+        row = await self.subscriber.database.fetchrow(
+            "select acquirer from subscription where merchant_id = $1 and id = $2",
+            self.subscriber.shop.merchant_id,
+            self.subscriptions[0].id,
+        )
+        return bool(row["acquirer"] == NO_ACCOUNT)
 
     async def cancel(self, number: int) -> None:
         await cancel(*self._named(number), by="api", now=self.now)

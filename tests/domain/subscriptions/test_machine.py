@@ -38,10 +38,13 @@ from paydesk.domain.coupons.applying import apply_coupon
 from paydesk.domain.coupons.coupons import read_terms
 from paydesk.domain.coupons.keeping import make_coupon
 from paydesk.domain.merchants.dunning_end import DunningEnd
-from paydesk.domain.merchants.merchant import create_merchant, shop_of
+from paydesk.domain.merchants.merchant import change_merchant, create_merchant, shop_of
 from paydesk.domain.payments import movements
 from paydesk.domain.payments.desk import Desk
+from paydesk.domain.payments.free_trials import begin_free_trial
+from paydesk.domain.payments.hosting import Guest
 from paydesk.domain.payments.intents import Movement, MovementRow, movement_of
+from paydesk.domain.payments.results import Paid
 from paydesk.domain.subscriptions import items
 from paydesk.domain.subscriptions.balances import find_balance
 from paydesk.domain.subscriptions.lifecycle import Subscription
@@ -85,6 +88,7 @@ steps = st.one_of(
     st.tuples(st.just("give back"), st.integers(0, 3), st.sampled_from((None, "0.25", "0.5")), losses),
     st.tuples(st.just("charge back"), st.integers(0, 3), st.booleans()),
     st.just(("replace card",)),
+    st.tuples(st.just("give card"), refusals, losses),
     st.tuples(st.just("add item"), number, st.sampled_from(("0.01", "2.50", "40.00"))),
     st.tuples(st.just("take back"), number),
     st.tuples(st.just("cancel"), number),
@@ -128,8 +132,9 @@ async def assert_settled(world: World) -> None:
         merchant_id,
     )
     kept = [row for row in rows if row["idempotency_key"] in bank.kept]
+    checks = [key for key in bank.kept if key.startswith("card-")]
     covered = [row for row in rows if row["state"] == "approved" and row["idempotency_key"] not in bank.decided]
-    assert len(bank.kept) == len(kept)
+    assert len(bank.kept) - len(checks) == len(kept)
     assert [row for row in rows if row["difference"] and (row in kept) != (row["told"] == "paid")] == []
     paid = [(row["subscription_id"], row["period_number"]) for row in kept + covered if not row["difference"]]
     told = await world.subscriber.told()
@@ -230,28 +235,43 @@ def worth_of(price: Decimal, changes: Sequence[Mapping[str, Any]]) -> Decimal:
     return Decimal(round((worth + Fraction(price) * since) * 10_000)) / 10_000
 
 
-async def begin(till: Till, terms: Terms, order: str, coupon: Mapping[str, str] | None) -> Subscription:
-    """A customer subscribes, with a coupon if there is one."""
+async def begin(
+    till: Till, terms: Terms, order: str, coupon: Mapping[str, str] | None, *, cardless: bool
+) -> Subscription:
+    """A customer subscribes, with a coupon if there is one, without a card where that may be."""
     link = await till.order(order, terms=terms)
     if coupon is not None:
         typed = read_terms({"code": "CLUB", **coupon}, (), valid_from=None, valid_until=None)
         await make_coupon(till.database, till.shop, typed, now=utc_now())
         link = await apply_coupon(till.database, await till.find(link), "club")
-    await till.pay(link)
+    checkout = await till.find(link)
+    if cardless and terms.trial is not None and not terms.trial.price:
+        guest = Guest("ada@example.com", "192.0.2.1", agreed="ok")
+        assert await begin_free_trial(till.desk, checkout, guest, now=checkout.now) == Paid()
+    else:
+        await till.pay(link)
     return await subscription_of(till.database, till.shop, order)
 
 
 async def live_through(
-    database: Database, vault: Vault, terms: Terms, coupon: Mapping[str, str] | None, plan: Sequence[tuple[Any, ...]]
+    database: Database,
+    vault: Vault,
+    terms: Terms,
+    coupon: Mapping[str, str] | None,
+    plan: Sequence[tuple[Any, ...]],
+    *,
+    cardless: bool = False,
 ) -> None:
     """Do the steps to two subscriptions of a new merchant, and see that every promise is kept."""
     await set_back.banks_tell_again(database)
     merchant = await create_merchant(database, vault, name="Club", email="c@shop.example", now=utc_now())
+    await change_merchant(database, merchant.id, trials_without_card=cardless)
     bank = TakingBackBank()
     till = Till(Desk(database, vault, {"simulator": bank}), shop_of(merchant, live=False))
     world = World(till, bank, coupon=coupon)
     for which, other in enumerate((terms, replace(MONTHLY, sku_id=secrets.token_hex(4)))):
-        world.subscriptions.append(await begin(till, other, f"order-{which}", None if which else coupon))
+        used = None if which else coupon
+        world.subscriptions.append(await begin(till, other, f"order-{which}", used, cardless=cardless))
     for step in plan:
         await world.step(*step)
         await assert_true(world)
@@ -267,15 +287,18 @@ async def live_through(
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-@given(terms=agreed, coupon=st.sampled_from(COUPONS), plan=st.lists(steps, min_size=4, max_size=18))
+@given(
+    terms=agreed, coupon=st.sampled_from(COUPONS), cardless=st.booleans(), plan=st.lists(steps, min_size=4, max_size=18)
+)
 async def test_any_interleaving_keeps_every_promise(
     database: Database,
     vault: Vault,
     terms: Terms,
     coupon: Mapping[str, str] | None,
+    cardless: bool,
     plan: list[tuple[Any, ...]],
 ) -> None:
-    await live_through(database, vault, terms, coupon, plan)
+    await live_through(database, vault, terms, coupon, plan, cardless=cardless)
 
 
 Plant = Callable[[pytest.MonkeyPatch], None]
