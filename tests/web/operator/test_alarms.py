@@ -8,6 +8,7 @@ import pytest
 from tests import breaking
 from tests.sweeping import database, database_url
 from tests.web.account.conftest import Visitor, fields_of, leads_to, text_of
+from tests.web.account.test_errors_in_every_language import OTHERS, english_in, speak
 
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
@@ -111,3 +112,11 @@ async def test_an_accepted_difference_is_listed_apart_with_who_and_why(operator:
     assert "<b>bank" not in shown.text
     assert subject in text_of(shown)
     assert "command line: back by <b>bank</b> transfer" in text_of(shown)
+
+
+@pytest.mark.parametrize("language", OTHERS)
+async def test_what_to_do_about_each_kind_is_said_in_the_operators_language(operator: Visitor, language: str) -> None:
+    pages = [f"{PAGE}?kind={kind}" for kind in AlarmKind]
+    assert [page for page in pages if not english_in(text_of(await operator.see(page)))] == []
+    await speak(operator, language)
+    assert [page for page in pages if english_in(text_of(await operator.see(page)))] == []

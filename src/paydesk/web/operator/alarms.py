@@ -50,7 +50,7 @@ async def show_alarms(visit: Visit) -> Response:
         kind=str(wanted or ""),
         kinds=[("", visit.texts.get("Every kind")), *names],
         name_of=lambda kind: visit.texts.get(alarm_name(kind)),
-        meaning=MEANINGS[wanted] if wanted else "",
+        meaning=visit.texts.get(MEANINGS[wanted]) if wanted else "",
         details_of=_details,
         views=[
             (_ALARMS, visit.texts.get("Open")),
