@@ -236,7 +236,7 @@ def worth_of(price: Decimal, changes: Sequence[Mapping[str, Any]]) -> Decimal:
 
 
 async def begin(
-    till: Till, terms: Terms, order: str, coupon: Mapping[str, str] | None, *, cardless: bool
+    till: Till, terms: Terms, order: str, coupon: Mapping[str, str] | None, *, cardless: bool = False
 ) -> Subscription:
     """A customer subscribes, with a coupon if there is one, without a card where that may be."""
     link = await till.order(order, terms=terms)
