@@ -18,7 +18,7 @@ import pytest
 from playwright.async_api import Page
 from starlette.routing import Route
 from tests.e2e.conftest import serving
-from tests.e2e.looks import SIDEWAYS, flaws
+from tests.e2e.looks import SIDEWAYS, flaws, violations
 from tests.e2e.running import PATIENCE_MS, OpenPage, Running, fill_in
 from tests.lengths import long
 
@@ -78,7 +78,7 @@ async def walk(page: Page, running: Running, paths: Iterable[str]) -> list[str]:
 
 async def glance(page: Page, running: Running, paths: Iterable[str], language: str) -> list[str]:
     """What is wrong with pages in another language on the smallest screen: too wide, an error,
-    written in English or in the wrong direction.
+    written in English or in the wrong direction, or hard to use for somebody.
     """
     wrong: list[str] = []
     page.on("pageerror", lambda error: wrong.append(f"{page.url} in {language}: {error}"))
@@ -96,6 +96,7 @@ async def glance(page: Page, running: Running, paths: Iterable[str], language: s
         spoken = await page.locator("html").evaluate("one => [one.lang, one.dir]")
         wrong += [f"{path} speaks {spoken} instead of {language}"] if spoken != [language, direction] else []
         wrong += [f"{path} scrolls sideways in {language}"] if await page.evaluate(SIDEWAYS) else []
+        wrong += [f"in {language}: {one}" for one in await violations(page)]
     return wrong
 
 
