@@ -180,7 +180,8 @@ async def running(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pro
 
 async def test_the_start_ends_with_addresses_keys_and_test_cards(running: Program) -> None:
     assert running.shop in running.block
-    assert f"{running.address}/payment/form" in running.block
+    for below in ("/payment/form", "/account", "/docs", "/sandbox"):
+        assert f"{running.address}{below}\n" in running.block
     assert len(running.key("public")) >= 32
     assert len(running.key("private")) >= 32
     assert CARD in running.block

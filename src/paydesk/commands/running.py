@@ -195,6 +195,7 @@ def _welcome(settings: Settings, sample: Sample, metrics_port: int) -> str:
     Checkout        {settings.address}/payment/form
     Sandbox base    {settings.sandbox_address}
     Account         {settings.address}/account
+    Guide           {settings.address}/docs
     Other names     {_other_names(settings)}
     Mailbox         {_mailbox_address(settings)}
     Metrics         http://127.0.0.1:{metrics_port}/metrics

@@ -143,6 +143,21 @@ async def not_found(page: Page, walk: Walk) -> None:
 
 
 @step()
+async def too_many_forms(page: Page, walk: Walk) -> None:
+    """429, with the way back."""
+    words = ("merchant", "create", "--name", "Busy Shop", "--email", "owner@busy.example")
+    made = await walk.ask(walk.running.command, *words)
+    gateway = Gateway(made["public_key"], made["private_key"], base_url=walk.running.address)
+    fields: dict[str, str | float | bool] = {"api_key": gateway.public_key, "amount": "1.00"}
+    while (await page.request.post(gateway.payment_form().action, form=fields)).status != 429:
+        pass
+    await page.set_content(signed(gateway))
+    await press(page, "Pay")
+    await sees(page, "429")
+    await expect(page.get_by_role("button", name="Go back")).to_be_visible()
+
+
+@step()
 async def the_root_leads_somewhere(page: Page, walk: Walk) -> None:
     await page.goto(walk.running.address)
     await expect(page.get_by_role("link", name=re.compile("Log in|Open an account")).first).to_be_visible()
