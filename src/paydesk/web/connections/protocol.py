@@ -10,6 +10,7 @@ import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from paydesk.web.connections import limits
+from paydesk.web.connections.joined_writes import JoinedWrites
 from paydesk.web.connections.limits import REFUSED, ConnectionRefusal
 from paydesk.web.connections.open import OpenConnections, Phase
 
@@ -41,7 +42,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: Any) -> None:
         """Count it, or refuse it."""
-        super().connection_made(transport)
+        super().connection_made(JoinedWrites(transport, self.loop))  # type: ignore[arg-type]
         refusal = self._connections.admit(self, self.client[0] if self.client else None)
         if refusal is not None:
             self._refuse(refusal)
