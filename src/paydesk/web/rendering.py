@@ -48,14 +48,28 @@ class _Compiled(BytecodeCache):
 _COMPILED = _Compiled()
 
 
+def _kept_pieces() -> Callable[..., str]:
+    """What templates of one language call as `once(name, macro, …)`: a piece that says the same to
+    everybody is written once under its name, which has all that it hangs on.
+    """
+    kept: dict[object, str] = {}
+
+    def once(name: object, macro: Callable[..., str], *given: object) -> str:
+        if (found := kept.get(name)) is None:
+            found = kept[name] = macro(*given)
+        return found
+
+    return once
+
+
 class DoorTemplates:
     """The templates of one door, loaded once for each language."""
 
     def __init__(self, *folders: Path, macros: Mapping[str, str] | None = None, **known: object) -> None:
         """Read templates from the first of `folders` that has them, else the shared ones.
 
-        All know `asset_url`, `asset_integrity`, gettext's functions, `known`, each template of
-        `macros` by its name.
+        All know `asset_url`, `asset_integrity`, `once`, gettext's functions, `known`, each template
+        of `macros` by its name.
         """
         self._folders = folders
         self._macros = macros or {}
@@ -91,7 +105,9 @@ class DoorTemplates:
             bytecode_cache=_COMPILED,
         )
         environment.policies["ext.i18n.trimmed"] = True
-        environment.globals.update(asset_url=asset_url, asset_integrity=asset_integrity, **self._known)
+        environment.globals.update(
+            asset_url=asset_url, asset_integrity=asset_integrity, once=_kept_pieces(), **self._known
+        )
         # The extension adds this method while running, out of a type checker's sight.
         environment.install_gettext_translations(texts.translations, newstyle=True)  # type: ignore[attr-defined]
         for name, template in self._macros.items():
