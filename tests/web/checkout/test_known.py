@@ -139,7 +139,7 @@ async def test_asking_for_a_code_is_the_same_work_whoever_it_is(
 
     async def noted(self: Any, statement: str, *rest: Any, **options: Any) -> Any:
         answer = await execute(self, statement, *rest, **options)
-        # What the service does beside is done whoever asks, and so is the look at its second server when that is due.
+        # What the service does beside is done whoever asks, and so is its look at a second server.
         if ASKING.get() and "beaten_at" not in statement:
             done.append((statement, answer[1] if isinstance(answer, tuple) else len(answer)))
         return answer
