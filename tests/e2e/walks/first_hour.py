@@ -25,6 +25,26 @@ async def sign_up(page: Page, walk: Walk) -> str:
     return found[0]
 
 
+async def shown_keys(page: Page) -> tuple[str, str]:
+    """The public and the private key of the one page that shows both."""
+    await page.get_by_label("Private key", exact=True).wait_for()
+    public, private = [await page.get_by_label(name, exact=True).inner_text() for name in ("Public key", "Private key")]
+    return public, private
+
+
+async def say_the_business(page: Page, account: str) -> None:
+    """Fill in the first step of the business profile: four of its eleven answers."""
+    await page.goto(f"{account}/settings/profile")
+    for label, text in (
+        ("Legal name", "Corner Shop Ltd"),
+        ("Website", "https://corner.example"),
+        ("What the business does", "A shop for tea and what belongs to it."),
+        ("What you sell, and how it is delivered", "Tea and mugs, by parcel."),
+    ):
+        await page.get_by_label(label).fill(text)
+    await press(page, "Save this step")
+
+
 @step("newcomer")
 async def sign_up_page(page: Page, walk: Walk) -> None:
     await page.goto(f"{walk.running.address}/account/signup")
@@ -48,6 +68,26 @@ async def first_day_is_a_checklist(page: Page, walk: Walk) -> None:
 
 
 @step("newcomer")
+async def what_is_done_is_ticked(page: Page, walk: Walk) -> None:
+    """Of the list: the keys were seen, and a test checkout was opened."""
+    account = await sign_up(page, walk)
+    await press(page, "Show my keys")
+    await page.goto(f"{account}/overview")
+    await press(page, "Open a test checkout")
+    await page.wait_for_url("**/checkout/**")
+    await page.goto(f"{account}/overview")
+    await sees(page, "2 of 7 done")
+    await expect(page.locator(".day-step.done")).to_have_count(2)
+
+
+@step("newcomer", PHONE, scheme="dark")
+async def first_day_on_a_phone(page: Page, walk: Walk) -> None:
+    account = await sign_up(page, walk)
+    await page.goto(f"{account}/overview")
+    await sees(page, "Your first day")
+
+
+@step("newcomer")
 async def a_test_checkout_without_code(page: Page, walk: Walk) -> None:
     account = await sign_up(page, walk)
     await page.goto(f"{account}/overview")
@@ -62,6 +102,25 @@ async def live_without_data_says_what_is_missing(page: Page, walk: Walk) -> None
     await page.goto(f"{account}/overview")
     await page.get_by_role("switch").or_(page.get_by_role("button", name=re.compile("View"))).first.click()
     await sees(page, "0 of 11")
+
+
+@step("newcomer")
+async def live_with_a_part_of_the_profile(page: Page, walk: Walk) -> None:
+    """How much of it is there, and the way to the rest."""
+    account = await sign_up(page, walk)
+    await say_the_business(page, account)
+    await page.goto(f"{account}/overview")
+    await page.get_by_role("switch").or_(page.get_by_role("button", name=re.compile("View"))).first.click()
+    await sees(page, "Profile: 4 of 11", "Go to the business profile")
+
+
+@step("newcomer")
+async def a_step_of_the_profile_is_ticked(page: Page, walk: Walk) -> None:
+    account = await sign_up(page, walk)
+    await say_the_business(page, account)
+    steps = page.get_by_role("navigation", name="Steps of the profile").get_by_role("link")
+    await expect(steps.filter(has_text="Done:")).to_have_count(1)
+    await expect(steps).to_have_count(4)
 
 
 @step("newcomer")
@@ -84,6 +143,19 @@ async def a_private_address_is_warned_of(page: Page, walk: Walk) -> None:
 @step()
 async def the_guide(page: Page, walk: Walk) -> None:
     await page.goto(f"{walk.running.address}/docs")
+
+
+@step(screen=PHONE, scheme="dark")
+async def the_guide_on_a_phone(page: Page, walk: Walk) -> None:
+    await page.goto(f"{walk.running.address}/docs/a-first-checkout-with-curl")
+    await expect(page.get_by_role("heading", name="A first checkout with curl")).to_be_visible()
+
+
+@step()
+async def samples_of_events(page: Page, walk: Walk) -> None:
+    await page.goto(f"{walk.running.address}/docs")
+    await press(page, "Events with samples")
+    await sees(page, "chargeback_reversed")
 
 
 @step("owner")

@@ -12,6 +12,7 @@ from tests.core.documents import hostile
 from tests.e2e.month import DECLINED
 from tests.e2e.running import fill_in
 from tests.e2e.walking import PHONE, Walk, press, sees, step
+from tests.e2e.walks.first_hour import shown_keys, sign_up
 
 from paydesk_client import Gateway
 
@@ -142,6 +143,22 @@ async def not_found(page: Page, walk: Walk) -> None:
     await expect(page.locator("main a").first).to_be_visible()
 
 
+@step(screen=PHONE)
+async def the_money_was_given_back(page: Page, walk: Walk) -> None:
+    """409: no form is left, but the way back to the shop."""
+    _, checkout = walk.shop.order("coffee")
+    await page.goto(walk.running.address + checkout)
+    await fill_in(page, "4242424242424242")
+    await page.get_by_role("button", name=re.compile("^Pay")).click()
+    await page.wait_for_url(re.compile(r"/thanks"))
+    await walk.ask(walk.shop.call, f"/payment/{walk.shop.newest_payment()}/refund", {"amount": "10.00"})
+    answer = await page.goto(walk.running.address + checkout)
+    assert answer is not None
+    assert answer.status == 409
+    await expect(page.locator("main form")).to_have_count(0)
+    await expect(page.get_by_role("link", name=re.compile("^Back to"))).to_be_visible()
+
+
 @step()
 async def too_many_forms(page: Page, walk: Walk) -> None:
     """429, with the way back."""
@@ -214,6 +231,21 @@ async def wrong_hash_says_both(page: Page, walk: Walk) -> None:
     """The wrong key, or a value changed after signing; and the string that was hashed."""
     await post_form(page, walk, amount="12.00")
     await sees(page, "Likely culprit", "The server hashed exactly this string")
+
+
+@step("newcomer")
+async def a_hash_of_another_pair(page: Page, walk: Walk) -> None:
+    """The new public key, and the private one of the pair before it."""
+    account = await sign_up(page, walk)
+    await press(page, "Show my keys")
+    old_public, old_private = await shown_keys(page)
+    await page.goto(f"{account}/developers/keys")
+    await press(page, "Make new keys")
+    public, _ = await shown_keys(page)
+    await page.set_content(signed(Gateway(public, old_private, base_url=walk.running.address)))
+    await press(page, "Pay")
+    await sees(page, "the private key of another pair of this account", old_public)
+    assert old_private not in await page.content()
 
 
 @step("owner")
