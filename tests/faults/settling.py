@@ -137,20 +137,26 @@ async def _let_time_pass(stage: Stage, hides_for: float) -> None:
                 break
         await asyncio.sleep(hides_for)
         await later.charge_again()
+        # What the staff have begun belongs to this hour: a bank holds no money for weeks.
+        await _let_staff_finish(stage, later)
         for hours in LATER:
             await stage.let_pass(hours)
             await later.ask_the_bank(KEYS_ARE_VOID + timedelta(hours=hours))
         await later.resend()
-        async with asyncio.timeout(PATIENCE):
-            while stage.staff.is_busy:
-                await later.finish_movements(KEYS_ARE_VOID)
-                await asyncio.sleep(0.2)
+        await _let_staff_finish(stage, later)
         await asyncio.sleep(hides_for)
         for hours in LATER:
             await stage.let_pass(hours)
             await later.finish_movements(KEYS_ARE_VOID + timedelta(hours=hours))
         await later.resend()
     await stage.let_pass(0)
+
+
+async def _let_staff_finish(stage: Stage, later: Hereafter) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while stage.staff.is_busy:
+            await later.finish_movements(KEYS_ARE_VOID)
+            await asyncio.sleep(0.2)
 
 
 @asynccontextmanager

@@ -7,6 +7,7 @@ import re
 from playwright.async_api import Page, expect
 from tests.e2e.walking import PHONE, WIDE, Walk, sees, step
 
+HEIGHT = "document.documentElement.scrollHeight"
 SMALL = {"width": 320, "height": 700}
 
 
@@ -26,11 +27,14 @@ async def overview(page: Page, walk: Walk) -> None:
     """One screen."""
     await to_overview(page, walk)
     await sees(page, "Needs you", "Success rate")
+    assert await page.evaluate(HEIGHT) <= WIDE["height"]
 
 
 @step("owner", PHONE)
 async def overview_on_a_phone(page: Page, walk: Walk) -> None:
+    """Two screens."""
     await to_overview(page, walk)
+    assert await page.evaluate(HEIGHT) <= 2 * PHONE["height"]
 
 
 @step("owner", WIDE, scheme="dark", whole=False)

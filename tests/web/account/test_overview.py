@@ -103,7 +103,7 @@ async def test_subscriptions_bring_what_they_cost_in_a_month(owner: Visitor, sel
     revenue = f"{owner.merchant_path}/subscriptions/revenue"
     assert shown["Monthly recurring revenue"] == ("35.22 USD", revenue)
     assert "35.22 USD" in text_of(await owner.see(revenue)).replace("\u00a0", " ")
-    assert shown["Failing renewals"][0] == "0"
+    assert "Failing renewals" not in shown
     await seller.database.execute(
         "update subscription set failures = 1 where merchant_id = $1 and init_merchant_order_id in ('S-0', 'S-1')",
         seller.shop.merchant_id,
