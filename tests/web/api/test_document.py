@@ -138,7 +138,7 @@ class TestThePage:
         assert "<script" not in answered.text
         assert "default-src 'none'" in answered.headers["content-security-policy"]
         for address in re.findall(r'(?:src|href)="([^"#]+)', answered.text):
-            assert address.startswith(("/static/", "/docs", "data:", "openapi.json"))
+            assert address.startswith(("/static/", "/docs", "/account", "data:", "openapi.json"))
         (style,) = re.findall(r'href="(/static/[^"]+)"', answered.text)
         assert (await web.get(style)).status_code == 200
 

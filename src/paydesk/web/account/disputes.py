@@ -137,6 +137,8 @@ async def _dispute_page(visit: Visit, typed: str = "", error: PaydeskError | Non
         reason=chargeback_words.reason_of(one.reason),
         late=stands.is_late,
         days_left=_days_left(one),
+        # The bank goes by real time; beside a test clock its day is one of the shop's own.
+        answer_until=one.respond_by and one.respond_by + (await visit.shop_now() - utc_now()),
         unknown=unknown,
         sending=sending,
         elsewhere=elsewhere,
