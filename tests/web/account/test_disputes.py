@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from datetime import timedelta
 from decimal import Decimal
 
@@ -12,7 +13,10 @@ from tests import breaking, set_back
 from tests.core.documents import document, hostile
 from tests.web.account.conftest import Join, SignUp, Visitor, fields_of, leads_to, text_of
 from tests.web.account.selling import POOR, Seller, seller_of
+from tests.web.account.test_errors_in_every_language import speak
 
+from paydesk.adapters.acquirers.mollie.acquirer import MollieAcquirer
+from paydesk.adapters.acquirers.simulator import SimulatedAcquirer
 from paydesk.core.clock import utc_now
 from paydesk.domain.accounts.roles import Role
 from paydesk.domain.chargebacks.reading_acquirers import read_disputes
@@ -35,6 +39,16 @@ async def disputed(seller: Seller) -> int:
     await read_disputes(seller.desk, now=utc_now())
     found = await seller.database.fetchval("select id from chargeback where merchant_id = $1", seller.shop.merchant_id)
     return int(found)
+
+
+@pytest.fixture
+def answered_at_mollie() -> Iterator[None]:
+    """Disputes at the test side's acquirer are answered as Mollie's are."""
+    known, said = SimulatedAcquirer.capabilities, MollieAcquirer("test_key").capabilities.answered_at
+    # Whoever stands before the acquirer has the same object, and has it already.
+    object.__setattr__(known, "answered_at", said)
+    yield
+    object.__setattr__(known, "answered_at", "")
 
 
 def url(visitor: Visitor, page: object = "") -> str:
@@ -217,6 +231,19 @@ async def test_where_no_files_are_taken_the_page_says_so(owner: Visitor, seller:
     shown = await owner.see(url(owner, f"/{disputed}"))
     assert "takes no files with an answer" in text_of(shown)
     assert 'type="file"' not in shown.text
+
+
+@pytest.mark.usefixtures("answered_at_mollie")
+async def test_where_the_bank_takes_no_evidence_from_here_the_page_says_where_it_is_given(
+    owner: Visitor, disputed: int
+) -> None:
+    page = url(owner, f"/{disputed}")
+    shown = text_of(await owner.see(page))
+    assert "Mollie takes a merchant's side in its dashboard only. Give what is known below to" in shown
+    assert "Order A-17" in shown
+    assert "<textarea" not in (await owner.see(page)).text
+    await speak(owner, "de")
+    assert "Mollie takes a merchant's side" not in text_of(await owner.see(page))
 
 
 async def test_who_may_not_answer_reads(owner: Visitor, disputed: int, join: Join, sign_up: SignUp) -> None:

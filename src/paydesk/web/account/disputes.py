@@ -122,6 +122,7 @@ async def _dispute_page(visit: Visit, typed: str = "", error: PaydeskError | Non
     facts, stands = await known_facts(database, shop, one.payment_id), await find_answer(desk, shop, one.id)
     acquirer = desk.acquirers.get(one.acquirer)
     elsewhere = acquirer.capabilities.answered_at if acquirer is not None else ""
+    elsewhere = elsewhere and visit.texts.get(elsewhere)
     unknown = stands.is_unknown(PATIENCE)
     sending = stands.evidence_state is EvidenceState.SENDING and not unknown
     open_now = one.state in (ChargebackState.INQUIRY, ChargebackState.OPEN) and not stands.is_late

@@ -94,7 +94,7 @@ async def show_chargeback(visit: Visit) -> Response:
         payment_url="",
         reason=reason_of(one.reason),
         state=badge_of(one),
-        elsewhere=acquirer.capabilities.answered_at if acquirer is not None else "",
+        elsewhere=visit.texts.get(said) if (said := acquirer and acquirer.capabilities.answered_at) else "",
         handed_over=HANDED_OVER.get(one.evidence_state),
         files=await list_files(visit.database, shop, one.id),
         files_url=f"{_CHARGEBACKS}/{one.merchant_id}/{one.id}/files",
