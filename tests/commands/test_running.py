@@ -606,8 +606,11 @@ async def test_all_processes_of_a_service_answer_for_its_metrics_and_end_with_it
         for _ in range(40):
             assert (await browser.get(f"{program.address}/readyz", headers={"Connection": "close"})).text == "ok"
         port = next(event["port"] for event in program.events if event["event"] == "metrics")
-        shown = (await browser.get(f"http://127.0.0.1:{port}/metrics")).text
-        assert 'paydesk_request_seconds_count{route="/readyz",status="200"} 40.0' in shown
+        counted = 'paydesk_request_seconds_count{route="/readyz",status="200"} 40.0'
+        async with asyncio.timeout(PATIENCE):
+            # A request is counted once its answer is sent, which its client may read first.
+            while counted not in (await browser.get(f"http://127.0.0.1:{port}/metrics")).text:  # noqa: ASYNC110
+                await asyncio.sleep(0.1)
         family = program.family()
         program.process.kill()
         await eventually(lambda: not any(map(lives, family)), "all processes are gone")
