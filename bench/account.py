@@ -114,10 +114,10 @@ with rows as (
            case when n % 100 = 3 then 'exhausted' else 'acknowledged' end, 1, at, at
       from rows where state <> 'declined'
 ), postings as (
-    insert into ledger_entry (merchant_id, live, posting_id, kind, payment_id, account, currency, amount, at)
-    select $1, true, n, 'capture', n, e.account, 'USD', e.amount, at
+    insert into ledger_posting (merchant_id, live, posting_id, kind, payment_id, currency, acquirer, pending, reserve,
+                                fees, at)
+    select $1, true, n, 'capture', n, 'USD', 10, -8.9, -0.5, -0.6, at
       from rows
-     cross join (values ('acquirer', 10), ('pending', -8.9), ('reserve', -0.5), ('fees', -0.6)) as e (account, amount)
      where state = 'captured'
 ), subscriptions as (
     insert into subscription (merchant_id, live, id, state, package_version_id, init_payment_id, init_merchant_order_id,

@@ -39,7 +39,8 @@ from paydesk.core.periods import Period
 from paydesk.database.embedded import EmbeddedServer
 from paydesk.database.migrating import migrate
 from paydesk.database.pool import Database, connected
-from paydesk.domain.billing.charging import Pace, run_billing
+from paydesk.domain.billing.charging import run_billing
+from paydesk.domain.billing.pacing import Pace
 from paydesk.domain.merchants.merchant import create_merchant, shop_of
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
@@ -109,6 +110,7 @@ with due as materialized (
            nextval('ledger_posting_id_seq') as posting_id
       from subscription s
      where s.merchant_id = $1 and not s.live and s.date_next <= $2 and s.charging_attempt_id is null
+       and s.charge_takes_long is null
      order by s.date_next
      limit 500
        for update skip locked
@@ -127,10 +129,10 @@ with due as materialized (
            '', $2, $2, $2
       from due
 ), posted as (
-    insert into ledger_entry (merchant_id, live, posting_id, kind, payment_id, account, currency, amount, at)
-    select merchant_id, live, posting_id, 'capture', payment_id, e.account, 'USD', e.amount, $2
+    insert into ledger_posting (merchant_id, live, posting_id, kind, payment_id, currency, acquirer, pending, reserve,
+                                fees, at)
+    select merchant_id, live, posting_id, 'capture', payment_id, 'USD', 10, -8.9, -0.5, -0.6, $2
       from due
-     cross join (values ('acquirer', 10), ('pending', -8.9), ('reserve', -0.5), ('fees', -0.6)) as e (account, amount)
 ), told as (
     insert into pingback (merchant_id, live, event, payment_id, url, sign_version, key_id, format, payload, state,
                           due_at, created_at)
@@ -244,7 +246,7 @@ async def charged(database: Database, vault: Vault, number: int, latency: float)
     while acquirer.calls < number:
         await asyncio.sleep(0.02)
         if acquirer.calls > analyzed * number:  # as autovacuum would, at its own pace
-            await database.execute("analyze payment, payment_attempt, pingback, ledger_entry")
+            await database.execute("analyze payment, payment_attempt, pingback, ledger_posting")
             analyzed += 0.5
     stop.set()
     await running
@@ -271,7 +273,7 @@ async def measure(task: Task) -> dict[str, object]:
             seconds = await moved(database, merchants)
         else:
             seconds = await charged(database, vault, task.due, task.latency)
-        for table, expected in (("payment", 2), ("payment_attempt", 2), ("pingback", 1), ("ledger_entry", 4)):
+        for table, expected in (("payment", 2), ("payment_attempt", 2), ("pingback", 1), ("ledger_posting", 1)):
             count = await database.fetchval(f"select count(*) from {table}")
             assert count == expected * task.due, f"{count} rows in {table}"
         assert await database.fetchval("select count(*) from payment where state <> 'captured'") == 0

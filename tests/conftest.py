@@ -47,6 +47,7 @@ from paydesk.database.migrating import migrate
 from paydesk.database.pool import Database, connected
 from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.business.profile_changes import accept, seen_now
+from paydesk.domain.cells.numbers import begin_cell
 from paydesk.domain.merchants.merchant import Merchant, create_merchant, shop_of
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
@@ -101,6 +102,7 @@ for the disk. It has many databases that are gone soon, which need no vacuum.
 """
 MEMORY, ROOM = Path("/dev/shm"), 2 * 2**30
 """Where files may be kept in memory, and the bytes that must be free there and of memory itself."""
+CELL = load_settings().cell
 _templates: dict[str, str] = {}
 """The name of a migrated database that others are copied from, by its server's address."""
 
@@ -115,7 +117,7 @@ async def server_url(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[
         yield given
         await _drop_template(given)
         return
-    with _fast_place(tmp_path_factory) as place:
+    with fast_place(tmp_path_factory) as place:
         server = EmbeddedServer(place)
         command = programs.server_command
         with patch.object(programs, "server_command", lambda *where: [*command(*where), *CARELESS]):
@@ -127,7 +129,7 @@ async def server_url(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[
 
 
 @contextmanager
-def _fast_place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def fast_place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A directory for a server's data, in memory if there is room.
 
     A database has a thousand files, and a disk's file system takes long to make them where as many
@@ -146,8 +148,10 @@ def database_at(url: str, name: str) -> str:
 
 
 @asynccontextmanager
-async def migrated_database(server_url: str) -> AsyncIterator[str]:
-    """The address of an empty, migrated database, for the length of a block."""
+async def migrated_database(server_url: str, *, cell: int | None = CELL) -> AsyncIterator[str]:
+    """The address of an empty, migrated database, for the length of a block; that of a `cell`,
+    whose ids are large, where PAYDESK_CELL names one.
+    """
     name = f"paydesk_test_{secrets.token_hex(6)}"
     admin = await asyncpg.connect(server_url)
     try:
@@ -155,6 +159,9 @@ async def migrated_database(server_url: str) -> AsyncIterator[str]:
         # The other way writes each page to the log, too.
         await admin.execute(f"create database {name} template {template} strategy file_copy")
         await admin.execute(f"alter database {name} set synchronous_commit = off")
+        if cell is not None:
+            async with connected(database_at(server_url, name), most=1) as pool:
+                await begin_cell(pool, cell)
         yield database_at(server_url, name)
     finally:
         await drop_database(admin, name)

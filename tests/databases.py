@@ -15,6 +15,8 @@ select conrelid::regclass::text as called, conname as name, pg_get_constraintdef
  where contype = 'f' and conparentid = 0 and connamespace = 'public'::regnamespace
 """
 
+APPEND_ONLY = ("ledger_posting", "ledger_entry_before")
+
 
 async def drop_database(admin: asyncpg.Connection, name: str) -> None:
     """Drop a database, whoever is connected; the server's own vacuum in it is nobody's to end,
@@ -40,10 +42,12 @@ async def unguarded(connection: Any, *, again: bool = True) -> AsyncIterator[Non
     keys = await connection.fetch(FOREIGN_KEYS)
     for key in keys:
         await connection.execute(f"alter table {key['called']} drop constraint {key['name']}")
-    await connection.execute("alter table ledger_entry disable trigger user")
+    for table in APPEND_ONLY:
+        await connection.execute(f"alter table {table} disable trigger user")
     yield
     if not again:
         return
-    await connection.execute("alter table ledger_entry enable trigger user")
+    for table in APPEND_ONLY:
+        await connection.execute(f"alter table {table} enable trigger user")
     for key in keys:
         await connection.execute(f"alter table {key['called']} add constraint {key['name']} {key['definition']}")

@@ -58,12 +58,42 @@ async def password_long_ago(database: Database, email: str | None = None) -> Non
 
 async def address_confirmed(database: Database, email: str) -> None:
     """Somebody has followed the link in the mail that asks whether the address is theirs."""
-    await database.execute("update person set email_confirmed_at = now() where email = $1", email)
+    await say(database, "person", {"email": email}, email_confirmed_at=utc_now())
 
 
 async def runs_the_deployment(database: Database, email: str) -> None:
     """Somebody with an account is an operator as well."""
-    await database.execute("update person set operator = true where email = $1", email)
+    await say(database, "person", {"email": email}, operator=True)
+
+
+async def written_by_code_before(database: Database, merchant_id: int) -> None:
+    """What a merchant was paid so far was written by code whose customers and cards name
+    no payment.
+    """
+    for table, column in (("customer", "payment_id"), ("card", "payment_id"), ("payment", "people_of")):
+        await say(database, table, {"merchant_id": merchant_id}, **{column: None})
+
+
+async def tried_again_by_code_before(database: Database, merchant_id: int, payment_id: int, *, people_of: int) -> None:
+    """Such code has tried a payment again, with the customer and the card of another one."""
+    await database.execute(
+        "update payment p set attempt_id = nextval('payment_attempt_id_seq'), customer_id = o.customer_id,"
+        " card_id = o.card_id from payment o"
+        " where p.merchant_id = $1 and p.id = $2 and o.merchant_id = $1 and o.id = $3",
+        merchant_id,
+        payment_id,
+        people_of,
+    )
+    await database.execute(
+        "insert into payment_attempt (merchant_id, live, id, payment_id, checkout_id, state, idempotency_key, acquirer,"
+        " capture, amount, currency, card_id, client_address, not_after, created_at)"
+        " select a.merchant_id, a.live, p.attempt_id, p.id, p.checkout_id, a.state, a.idempotency_key || '-again',"
+        " a.acquirer, a.capture, a.amount, a.currency, p.card_id, a.client_address, a.not_after, a.created_at"
+        " from payment p join payment_attempt a on a.merchant_id = p.merchant_id and a.payment_id = p.id"
+        " where p.merchant_id = $1 and p.id = $2",
+        merchant_id,
+        payment_id,
+    )
 
 
 async def banks_tell_again(database: Database) -> None:

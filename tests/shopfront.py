@@ -134,14 +134,22 @@ async def pay(
     return await pay_at(desk, checkout, somebody, return_url="https://pay.test/back", now=at)
 
 
-async def go_on(desk: Desk, link: Link | OpenedLink, *, email: str = "ada@example.com", agreed: str = "") -> Result:
+async def go_on(
+    desk: Desk,
+    link: Link | OpenedLink,
+    *,
+    email: str = "ada@example.com",
+    agreed: str = "",
+    address: str = "192.0.2.1",
+    now: datetime | None = None,
+) -> Result:
     """A customer types an address at a checkout, agrees to a subscription's terms, and goes on to
-    the acquirer's page.
+    the acquirer's page; `now` is the shop's own time.
     """
-    now = await shop_time(desk.database, link.shop, real_now=utc_now())
-    checkout = await find_checkout(desk.database, link, now=utc_now())
-    guest = Guest(email, "192.0.2.1", agreed=agreed or ("ok" if checkout.terms else ""))
-    return await go_to_page(desk, checkout, guest, base="https://pay.test", now=now)
+    at = now or await shop_time(desk.database, link.shop, real_now=utc_now())
+    checkout = await find_checkout(desk.database, link, now=now or utc_now())
+    guest = Guest(email, address, agreed=agreed or ("ok" if checkout.terms else ""))
+    return await go_to_page(desk, checkout, guest, base="https://pay.test", now=at)
 
 
 async def buy(

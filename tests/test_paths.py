@@ -22,7 +22,9 @@ ACROSS = {
     "adapters/acquirers/stripe": ("errors", "sending"),
     "adapters/outbound": ("odd_answers",),
     "commands": ("copying", "held", "help", "json_alone", "serving_slowly", "serving_tls"),
-    "database": ("columns_by_name", "statements_prepared", "steps_beside_work", "untyped_rows"),
+    "database": (
+        *("columns_by_name", "statements_by_merchant", "statements_prepared", "steps_beside_work", "untyped_rows"),
+    ),
     "domain": ("tables",),
     "domain/acquirers": ("failing_accounts",),
     "domain/accounts": ("names",),

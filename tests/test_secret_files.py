@@ -56,9 +56,11 @@ def test_each_secret_may_stand_in_a_file(tmp_path: Path, monkeypatch: pytest.Mon
         assert f"| `PAYDESK_{name.upper()}` or `…_FILE` |" in settings_table()
     settings = load_settings()
     assert settings.database_url == "postgresql://paydesk:pass@127.0.0.1/paydesk"
-    for name in Settings.secrets() - {"database_url"}:
+    assert settings.home_database_url == "home_database_url-value"
+    for name in Settings.secrets() - {"database_url", "home_database_url"}:
         assert getattr(settings, name).get_secret_value() == f"{name}-value"
     assert "pass@" not in repr(settings)
+    assert "-value" not in repr(settings)
 
 
 @pytest.mark.parametrize(("content", "value"), [("x\n", "x"), ("x", "x"), ("x\r\n", "x"), ("x \n", "x ")])

@@ -33,6 +33,7 @@ def said(capsys: pytest.CaptureFixture[str], settings: Settings, **changed: Any)
     log.info("answered", route="/checkout/{token}", status=200)
     log.debug("a pingback was answered", **PINGBACK)
     log.debug("a pingback was answered", **{**PINGBACK, "acknowledged": False, "status": 500})
+    log.debug("a test event was answered", **{**PINGBACK, "about": "refund", "order": "paydesk-test-event"})
     log.debug("a form was refused", status=403, why="hash is wrong\nsecond line 4242 4242 4242 4242")
     log.debug("something small")
     log.warning("mails wait")
@@ -43,14 +44,15 @@ def test_results_and_refusals_are_a_line_each_instead_of_requests(
     capsys: pytest.CaptureFixture[str], settings: Settings
 ) -> None:
     lines = said(capsys, settings, log_requests=False, log_format="console")
-    assert [line[10:] for line in lines[:2]] == [
+    assert [line[10:] for line in lines[:3]] == [
         "pingback      payment A-1 -> http://127.0.0.1:9000/pingback: ok (8 ms)",
         "pingback      payment A-1 -> http://127.0.0.1:9000/pingback: answered 500, but not ok (8 ms)",
+        "test event    refund paydesk-test-event -> http://127.0.0.1:9000/pingback: ok (8 ms)",
     ]
-    assert lines[2][10:].startswith("refused form  403: hash is wrong second line ")
-    assert "4242 4242" not in lines[2]
-    assert "mails wait" in lines[3]
-    assert len(lines) == 4
+    assert lines[3][10:].startswith("refused form  403: hash is wrong second line ")
+    assert "4242 4242" not in lines[3]
+    assert "mails wait" in lines[4]
+    assert len(lines) == 5
 
 
 def test_programs_read_the_same_as_json(capsys: pytest.CaptureFixture[str], settings: Settings) -> None:
@@ -58,6 +60,7 @@ def test_programs_read_the_same_as_json(capsys: pytest.CaptureFixture[str], sett
     assert [event["event"] for event in events] == [
         "a pingback was answered",
         "a pingback was answered",
+        "a test event was answered",
         "a form was refused",
         "mails wait",
     ]

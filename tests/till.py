@@ -182,6 +182,10 @@ class Till:
     async def attempt_states(self) -> list[str]:
         return [row["state"] for row in await self.attempts()]
 
+    async def passed_over(self) -> list[int]:
+        """The subscriptions whose charge takes long: the index of what is due leaves them out."""
+        return [row["id"] for row in await self.rows("subscription") if row["charge_takes_long"]]
+
     async def events(self, payment_id: int | None = None) -> list[str]:
         """Which pingbacks the merchant gets, or gets of a payment, in order."""
         return [row["event"] for row in await self.rows("pingback", payment_id)]

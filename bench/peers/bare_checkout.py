@@ -153,7 +153,8 @@ async def pay(token: str, request: Request) -> Response:
             payloads=["{}"],
             subscription_ids=[None],
             period_numbers=[None],
-            subscriptions="[]",
+            **{name: [None] for name in MOVES},
+            fresh="[]",
             leads_back=[True],
             hold_untils=[None],
             time_to_ship=TIME_TO_SHIP,
@@ -170,6 +171,12 @@ def arguments(statement: object, **values: object) -> list[object]:
     order: list[str] = ORDERS[statement.__name__]  # type: ignore[attr-defined]
     return [values[name] for name in order]
 
+
+MOVES = (
+    *("revisions", "states", "next_periods", "dates_next", "failures", "counters", "paid_number_counters"),
+    *("dates_active", "dates_paid", "dates_end", "skipped"),
+)
+"""What a payment for a subscription would move."""
 
 ORDERS = {
     name: queries.driver_adapter.var_sorted[name] for name in ("prepare_attempt", "begin_attempt", "record_approvals")

@@ -1,7 +1,8 @@
 """Job queues by which others send their webhooks, measured where they are installed:
 BullMQ and Celery, both on Redis without any durability.
 
-BullMQ is found with ioredis as Node.js finds it (`NODE_PATH`), Celery by its command on the `PATH`.
+BullMQ is found with ioredis as Node.js finds it (`NODE_PATH`), Celery by its command on the `PATH`
+(an environment with `celery[redis]` and `requests`).
 Each posts the same body to the same receiver, which says how long it took from the first to the
 last.
 """

@@ -29,6 +29,7 @@ from paydesk.database.pool import AWAY, Database, connected
 from paydesk.database.readiness import commits
 from paydesk.database.waiting import LONGEST_STATEMENT
 from paydesk.domain.accounts.access_needs import Gate
+from paydesk.domain.cells.finding import finder_at_work
 from paydesk.domain.coupons.applying import apply_signed
 from paydesk.domain.operations.clocks import ClockWatch
 from paydesk.domain.payments.desk import Desk
@@ -40,6 +41,7 @@ from paydesk.domain.pingbacks.sending import PingbackSender
 from paydesk.domain.pingbacks.waking import passed_on
 from paydesk.equipment import (
     accounts_open,
+    entering_of,
     gate_of,
     history_of,
     history_watched,
@@ -51,7 +53,7 @@ from paydesk.equipment import (
     test_acquirer,
     vault_of,
 )
-from paydesk.failures import exception_handlers
+from paydesk.failures import exception_handlers, known_error
 from paydesk.logs import set_up_logs
 from paydesk.required_keys import require_keys
 from paydesk.settings import Settings, load_settings
@@ -59,6 +61,9 @@ from paydesk.web.account import routes as account
 from paydesk.web.api import routes as api_routes
 from paydesk.web.api.services import ApiServices
 from paydesk.web.assets import static_app
+from paydesk.web.cells.arriving import Arrivals
+from paydesk.web.cells.calling import other_cells
+from paydesk.web.cells.passing_on import BetweenCells, PassingOn
 from paydesk.web.checkout import routes, saved_cards
 from paydesk.web.checkout.services import CheckoutServices
 from paydesk.web.console.return_paths import HOME
@@ -119,14 +124,18 @@ def create_app(settings: Settings) -> FastAPI:
             stack.enter_context(_ending_with_parent())
             log.info("ready to answer", pid=os.getpid())
             services = checkout_services(settings, database, vault, acquirer, live, gate=history.gate)
-            gate = gate_of(settings, console_database, vault)
+            entering = await stack.enter_async_context(entering_of(settings))
+            gate = gate_of(settings, console_database, vault, entering)
             console_desk = payment_desk(settings, console_database, vault, acquirer, live, gate=history.gate)
             console_desk = replace(console_desk, acquirers=services.desk.acquirers)
             await stack.enter_async_context(accounts_open(services.desk))
             for desk in (services.desk, console_desk):
                 stack.push_async_callback(desk.finish)
             await stack.enter_async_context(history_watched(settings, console_desk, history))
+            finder = await stack.enter_async_context(finder_at_work(database, vault, settings.home_database_url))
+            others = await stack.enter_async_context(other_cells())
             yield {
+                BetweenCells.key: BetweenCells(finder, others),
                 CheckoutServices.door: services,
                 PortalServices.door: portal_services(settings, services.desk),
                 ApiServices.door: api_services(settings, services.desk),
@@ -143,10 +152,18 @@ def create_app(settings: Settings) -> FastAPI:
         lifespan=lifespan,
         middleware=[
             Middleware(Observed),
+            Middleware(Arrivals, vault=vault, now=utc_now),
             Middleware(
                 KnownHosts, addresses=(settings.address, settings.sandbox_address), others=settings.other_host_names()
             ),
             Middleware(SandboxBase, address=settings.address, sandbox_address=settings.sandbox_address),
+            Middleware(
+                PassingOn,
+                vault=vault,
+                trusted_proxies=settings.proxy_networks(),
+                refusal=known_error,
+                now=utc_now,
+            ),
         ],
         exception_handlers=exception_handlers(),
     )

@@ -49,6 +49,7 @@ GROUPS = {
     "payout": ("ledger", "payouts"),
     "vault": ("vault", "app"),
     "customer": ("customers", "app"),
+    "cell": ("cells", "app"),
 }
 """Where the commands of a noun are."""
 

@@ -18,13 +18,14 @@ from paydesk.adapters.mail import FolderMailbox, Mailer, SmtpMailer, parse_smtp_
 from paydesk.adapters.outbound import Bounds, OutboundClient
 from paydesk.adapters.vault import Vault
 from paydesk.core.errors import SetupError
-from paydesk.database.pool import AWAY, Database
+from paydesk.database.pool import AWAY, Database, connected
 from paydesk.domain.accounts.access_needs import Gate
 from paydesk.domain.accounts.passwords import BreachedPasswords, Passwords
 from paydesk.domain.acquirers.accounts import print_of
 from paydesk.domain.acquirers.health import Health
 from paydesk.domain.acquirers.measuring import MeasuredAcquirer
 from paydesk.domain.acquirers.opening import AccountToOpen, Open, OpenAcquirers
+from paydesk.domain.cells.entering import ALONE, PATIENCE, Entering
 from paydesk.domain.operations.copying import is_a_copy
 from paydesk.domain.operations.history import History
 from paydesk.domain.operations.holding import QUIET, beat, watch_history
@@ -44,10 +45,23 @@ def vault_of(settings: Settings) -> Vault:
     return Vault.from_settings(settings.vault_keys.get_secret_value(), settings.secret_key.get_secret_value())
 
 
-def gate_of(settings: Settings, database: Database, vault: Vault) -> Gate:
+def gate_of(settings: Settings, database: Database, vault: Vault, entering: Entering = ALONE) -> Gate:
     """What letting people in needs. Raises: SetupError for an unreadable list of passwords."""
     leaked = settings.breached_passwords
-    return Gate(database, vault, Passwords(breached=BreachedPasswords(Path(leaked)) if leaked else None))
+    passwords = Passwords(breached=BreachedPasswords(Path(leaked)) if leaked else None)
+    return Gate(database, vault, passwords, entering)
+
+
+@asynccontextmanager
+async def entering_of(settings: Settings) -> AsyncIterator[Entering]:
+    """How what is new is entered in the directory of cells, for the length of a block; home is
+    connected to when it is first needed.
+    """
+    if not settings.home_database_url:
+        yield Entering(asks=settings.cell is not None)
+        return
+    async with connected(settings.home_database_url, least=0, most=2, name="home", patience=PATIENCE) as home:
+        yield Entering(asks=True, home=home)
 
 
 def ip_countries(settings: Settings) -> IpCountries | None:

@@ -18,11 +18,12 @@ from starlette.routing import BaseRoute, Match
 from paydesk.core.errors import Conflict, PaydeskError
 from paydesk.database.pool import AWAY
 from paydesk.database.waiting import RETRY_AFTER, NoConnection
+from paydesk.domain.cells import fencing
 from paydesk.web.api.list_parameters import refuse_invalid
-from paydesk.web.checkout import pages
+from paydesk.web.checkout import pages, wording
 from paydesk.web.json_errors import error_json, problem_json
 from paydesk.web.meant import meant
-from paydesk.web.visits import base_path, wants_json
+from paydesk.web.visits import NOTHING_HERE, base_path, wants_json
 
 WITHOUT_CONNECTION = Counter(
     "paydesk_requests_without_connection_total", "Requests answered 503 because every database connection was in use"
@@ -38,7 +39,7 @@ _CUSTOMERS_PAGE = re.compile(r"(/(?:checkout|portal(?:/pay/[0-9]+)?)/[A-Za-z0-9_
 def exception_handlers() -> dict[int | type[Exception], Callable[[Request, Any], Coroutine[Any, Any, Response]]]:
     """What a visitor sees when something goes wrong: a page, or for a program JSON."""
     return {
-        PaydeskError: _known_error,
+        PaydeskError: known_error,
         HTTPException: _http_error,
         RequestValidationError: refuse_invalid,
         Exception: _unknown_error,
@@ -46,10 +47,12 @@ def exception_handlers() -> dict[int | type[Exception], Callable[[Request, Any],
         NoConnection: _no_connection,
         ClientDisconnect: _broken_off,
         asyncpg.ObjectNotInPrerequisiteStateError: _refused_in_a_copy,
+        fencing.Fenced: _fenced,
     }
 
 
-async def _known_error(request: Request, error: PaydeskError) -> Response:
+async def known_error(request: Request, error: PaydeskError) -> Response:
+    """What went wrong, in words for whoever asks."""
     if wants_json(request):
         return error_json(error)
     return _page(request, error.status, error.retry_after)
@@ -57,7 +60,17 @@ async def _known_error(request: Request, error: PaydeskError) -> Response:
 
 async def _refused_in_a_copy(request: Request, error: Exception) -> Response:
     """The database has refused to begin something live, since it is a copy for staging."""
-    return await _known_error(request, Conflict(str(error)))
+    return await known_error(request, Conflict(str(error)))
+
+
+async def _fenced(request: Request, error: Exception) -> Response:
+    """The merchant goes to another cell: nothing was done, so even who writes may ask again,
+    or is passed on once it is there.
+    """
+    request.scope[NOTHING_HERE] = True
+    if wants_json(request):
+        return problem_json(503, str(error), {"Retry-After": str(fencing.RETRY_AFTER)})
+    return _page(request, 503, retry_after=fencing.RETRY_AFTER, words=wording.MOVING)
 
 
 async def _broken_off(_request: Request, _error: ClientDisconnect) -> Response:
@@ -139,11 +152,13 @@ def _reads(request: Request) -> bool:
     return request.method in ("GET", "HEAD")
 
 
-def _page(request: Request, status: int, retry_after: int | None = None) -> Response:
+def _page(
+    request: Request, status: int, retry_after: int | None = None, words: wording.PageProblem | None = None
+) -> Response:
     texts = pages.texts_for(request.headers.get("accept-language", ""))
     reads = _reads(request)
     back = "" if reads else _page_before(request)
-    return pages.error_page(texts, status=status, retry_after=retry_after, again=reads, back=back)
+    return pages.error_page(texts, status=status, retry_after=retry_after, again=reads, back=back, words=words)
 
 
 def _page_before(request: Request) -> str:

@@ -35,7 +35,6 @@ PREFIX = "PAYDESK_"
 FILE = "settings.env"
 RUNNING_FILE = "running.env"
 
-
 _HOST_NAME = re.compile(r"\[[0-9a-f:.]+\]|[a-z0-9_]([a-z0-9._-]*[a-z0-9_-])?")
 
 
@@ -75,6 +74,13 @@ class Settings(BaseSettings):
     )
     without_standby: Literal["serve", "hold"] = Field(
         "serve", description="While no synchronous standby is there, live payments go on (`serve`) or wait (`hold`)."
+    )
+    cell: int | None = Field(None, ge=0, le=899, description="Number of this cell, where several share out merchants.")
+    home_database_url: str = Field(
+        "", repr=False, description="`postgresql://…` of the home cell's database: see Cells."
+    )
+    cell_databases: SecretStr = Field(
+        SecretStr(""), description="At home: `number=postgresql://…` of each other cell, for `paydesk cell`."
     )
     database_connections: int = Field(16, ge=2, le=500, description="Most database connections of one process.")
     console_connections: int = Field(
@@ -121,9 +127,7 @@ class Settings(BaseSettings):
         "", description="Networks of reverse proxies whose `X-Forwarded-For` is believed, separated by commas."
     )
     connections: int = Field(
-        4000,
-        ge=10,
-        description="Most connections of clients to one process; fewer if it may not open as many files.",
+        4000, ge=10, description="Most connections of clients to one process; fewer if it may open fewer files."
     )
     connections_per_address: int = Field(
         200, ge=1, description="Most connections to one process from one address; proxies and loopback aside."
@@ -179,10 +183,10 @@ class Settings(BaseSettings):
     pingbacks_per_endpoint: int = Field(
         32, ge=1, le=1000, description="Pingbacks that one worker sends to one URL at a time."
     )
-    billing_batch: int = Field(500, ge=1, le=5000, description="Renewals that one worker claims at a time.")
-    billing_in_flight: int = Field(
-        100, ge=1, le=2000, description="Renewals that one worker puts to the bank at a time."
+    billing_batch: int = Field(
+        500, ge=1, le=5000, description="Renewals a lane claims; up to four times that while the bank answers at once."
     )
+    billing_in_flight: int = Field(100, ge=1, le=2000, description="Renewals that a worker puts to the bank at a time.")
     retention_months: int = Field(
         13, ge=1, le=120, description="Months that pingback attempts, rejected forms and the audit log are kept."
     )
@@ -197,9 +201,7 @@ class Settings(BaseSettings):
     mail_from: str = Field("", description="Address that mails come from: `Paydesk <pay@shop.example>`.")
     mails_in_flight: int = Field(8, ge=1, le=200, description="Mails that one worker hands over at a time.")
     mails_per_address: int = Field(
-        50,
-        ge=1,
-        description="Mails a day to one address, of each sort (customers', each kind of link); ten times for teams.",
+        50, ge=1, description="Mails a day to one address, of each sort (customers', links); ten times for teams."
     )
     mails_per_merchant: int = Field(20_000, ge=1, description="Mails a day in one merchant's name.")
     mails_per_person: int = Field(50, ge=1, description="Invitations and links a day that one person has sent.")
@@ -326,9 +328,7 @@ class Settings(BaseSettings):
 
     @property
     def lacks_proxies(self) -> bool:
-        """Whether TLS ends at a proxy that is not named:
-        all customers then look like its address.
-        """
+        """Whether TLS ends at an unnamed proxy, whose address all customers then seem to have."""
         return self.address.startswith("https://") and not self.trusted_proxies.strip()
 
     def outbound_networks(self) -> tuple[Network, ...]:
@@ -341,8 +341,7 @@ class Settings(BaseSettings):
 
     def webhook_secrets(self) -> tuple[str, ...]:
         """The secrets of `stripe_webhook_secret`, one by one."""
-        named = self.stripe_webhook_secret.get_secret_value().split(",")
-        return tuple(one.strip() for one in named if one.strip())
+        return tuple(one for part in self.stripe_webhook_secret.get_secret_value().split(",") if (one := part.strip()))
 
     def proxy_networks(self) -> tuple[Network, ...]:
         """The parsed `trusted_proxies`. Raises: SetupError."""
@@ -350,8 +349,7 @@ class Settings(BaseSettings):
 
 
 def load_settings(*, as_running: bool = False, **overrides: object) -> Settings:
-    """Read the settings; `overrides` (names as in Settings) win over the environment,
-    which wins over the file.
+    """Read the settings: `overrides` (names as in Settings), else the environment, else the file.
 
     `as_running` is for commands beside a service: what a `paydesk run` that is alive on the data
     directory runs with wins over the file, and over a port 0 of the environment.

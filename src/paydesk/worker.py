@@ -22,7 +22,8 @@ from paydesk.database.pool import Database
 from paydesk.domain.accounts.housekeeping import forget_past_entries
 from paydesk.domain.alarms.raising import watch_alarms
 from paydesk.domain.billing.card_lookups import run_card_lookups
-from paydesk.domain.billing.charging import Pace, run_billing
+from paydesk.domain.billing.charging import run_billing
+from paydesk.domain.billing.pacing import Pace
 from paydesk.domain.chargebacks.evidence_files import erase_past_files
 from paydesk.domain.chargebacks.reading_acquirers import run_disputes
 from paydesk.domain.deliveries.deadlines import run_deadlines

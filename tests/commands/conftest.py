@@ -17,6 +17,8 @@ import structlog
 import typer
 import typer.testing
 from tests import breaking
+from tests.cell_servers import home as home
+from tests.cell_servers import other as other
 from tests.processes import free_port
 from tests.shopfront import subscribe
 from typer.main import get_command
@@ -27,6 +29,7 @@ from paydesk.cli import command_line
 from paydesk.commands import (
     acquirers,
     alarms,
+    cells,
     chargebacks,
     checking,
     coupons,
@@ -119,6 +122,7 @@ def _commands() -> typer.Typer:
     app.command(epilog=undoing.EXAMPLE)(undoing.undo)
     app.command(epilog=restoring.EXAMPLE)(restoring.restored)
     app.add_typer(holding.app, name="hold")
+    app.add_typer(cells.app, name="cell")
     return app
 
 

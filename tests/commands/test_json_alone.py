@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from tests import breaking, set_back
 from tests.lengths import at_length, longer
 
 from paydesk import cli, settings
+from paydesk.adapters.vault import generate_key_setting, generate_secret
 from paydesk.commands import connecting, verifying
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
@@ -35,6 +37,11 @@ WORDS: dict[str, str] = {
     "merchant suspend": "{merchant} --reason looked-at",
     "merchant resume": "{merchant}",
     "merchant invite": "{merchant} --email somebody@shop.example",
+    "merchant move": "{merchant} --to 2 --to-env {other_cell}",
+    "cell add": "2 --address http://127.0.0.1:1 --inside http://127.0.0.1:1",
+    "cell list": "",
+    "cell check": "",
+    "cell maps": ".",
     "merchant guard show": "{merchant}",
     "merchant guard set": "{merchant} --always-authenticate",
     "merchant guard lift": "{merchant}",
@@ -126,7 +133,7 @@ REFUSED = {
     "acquirer add", "acquirer disable", "acquirer enable", "acquirer currencies", "acquirer key",
     "acquirer rule-add", "acquirer webhook",
     "alarm accept", "alarm settle", "chargeback lose", "chargeback reckon", "undo", "mail resend", "merchant go-live",
-    "merchant guard lift",
+    "merchant guard lift", "merchant move", "cell add", "cell check", "cell maps",
     "payout account", "payout record", "pingback resend", "proceeds correct", "profile accept", "profile refuse",
     "coupon switch-off", "package move", "package take-back", "subscription item take-back",
 }  # fmt: skip
@@ -151,7 +158,12 @@ def test_every_command_with_json_is_looked_at() -> None:
 
 @longer
 async def test_json_stands_alone_on_stdout_whatever_is_logged(
-    paydesk: Any, account: dict[str, Any], subscription: int, database: Database, monkeypatch: pytest.MonkeyPatch
+    paydesk: Any,
+    account: dict[str, Any],
+    subscription: int,
+    database: Database,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     honest = settings.load_settings
 
@@ -163,7 +175,11 @@ async def test_json_stands_alone_on_stdout_whatever_is_logged(
         monkeypatch.setattr(module, "load_settings", logging)
     # Who read disputes in another test and was broken off has them for a minute.
     await set_back.banks_tell_again(database)
-    ids = {"merchant": account["id"], "subscription": subscription}
+    other_cell = tmp_path / "other_cell.env"
+    settings_there = {"DATABASE_URL": "postgresql://nobody@127.0.0.1:1/nowhere", "SECRET_KEY": generate_secret()}
+    settings_there["VAULT_KEYS"] = generate_key_setting()
+    other_cell.write_text("".join(f"PAYDESK_{name}={value}\n" for name, value in settings_there.items()))
+    ids = {"merchant": account["id"], "subscription": subscription, "other_cell": other_cell}
     for noun in ("payment", "pingback"):
         ids[noun] = await database.fetchval(f"select max(id) from {noun} where merchant_id = $1", account["id"])
     for name in at_length(list(WORDS), SOME):

@@ -9,18 +9,29 @@ import pytest
 
 from paydesk.core.errors import Malformed
 from paydesk.core.storable import storable_json
-from paydesk.core.wording import Worded, plain, worded
+from paydesk.core.wording import Worded, plain, plural, without, worded
 
 GERMAN = {
     '%(field)s "%(text)s" must be greater than 0': "%(field)s: „%(text)s“ muss größer als 0 sein",
     "%(why)s; try again": "%(why)s; versuchen Sie es noch einmal",
     "the order is paid": "Die Bestellung ist bezahlt",
+    "wait %(count)s minute": "warten Sie %(count)s Minute",
+    "wait %(count)s minutes": "warten Sie %(count)s Minuten",
     "amount": "Betrag",
 }
 
 
-def german(text: str) -> str:
-    return GERMAN.get(text, text)
+class German:
+    """A language with one form for 1 and another for all else, as German has them."""
+
+    def get(self, text: str) -> str:
+        return GERMAN.get(text, text)
+
+    def of_number(self, one: str, many: str, number: int) -> str:
+        return self.get(one if number == 1 else many)
+
+
+german = German()
 
 
 def test_a_text_is_english_by_itself_and_says_its_values_in_another_language() -> None:
@@ -60,6 +71,16 @@ def test_a_text_is_copied_with_what_it_was_made_from() -> None:
     for other in (copy.deepcopy(text), pickle.loads(pickle.dumps(text))):
         assert other == text
         assert other.said(german) == text.said(german)
+
+
+def test_a_text_with_a_number_has_the_form_of_the_number_in_each_language() -> None:
+    one, two = (plural("wait %(count)s minute", "wait %(count)s minutes", count=count) for count in (1, 2))
+    assert (one, two) == ("wait 1 minute", "wait 2 minutes")
+    assert (one.said(german), two.said(german)) == ("warten Sie 1 Minute", "warten Sie 2 Minuten")
+    assert pickle.loads(pickle.dumps(one)).said(german) == "warten Sie 1 Minute"
+    hidden = without(two, lambda text: text)
+    assert isinstance(hidden, Worded)
+    assert hidden.said(german) == "warten Sie 2 Minuten"
 
 
 def test_json_has_it_as_the_text_that_it_is() -> None:

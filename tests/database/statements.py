@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 import importlib
 import pkgutil
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -22,6 +23,7 @@ from paydesk.database.statements import Statements
 
 SOURCE = Path(paydesk.__file__).parent
 _FILLING = {record_of.__name__, record_if_any.__name__, records_of.__name__}
+_COMMENT = re.compile(r"--[^\n]*|/\*.*?\*/", re.S)
 
 Name = tuple[Path, str]
 """A statement's file and name."""
@@ -30,10 +32,13 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(frozen=True)
 class Statement:
-    """One statement of a file, with the parameters that its head names."""
+    """One statement of a file, with the parameters that its head names; `written` is how it stands
+    there, with these by name and without comments.
+    """
 
     sql: str
     parameters: tuple[str, ...]
+    written: str = ""
 
 
 @dataclass(frozen=True)
@@ -67,10 +72,12 @@ def all_statements() -> dict[Name, Statement]:
         if {"migrations", "baseline_0165"}.intersection(path.relative_to(SOURCE).parts):
             continue
         loaded = aiosql.from_path(path, "asyncpg", mandatory_parameters=True)
+        as_written = aiosql.from_path(path, "sqlite3", mandatory_parameters=True)
         for name in loaded.available_queries:
             if not name.endswith("_cursor"):
                 statement = getattr(loaded, name)
-                found[path, name] = Statement(statement.sql, tuple(statement.parameters or ()))
+                written = _COMMENT.sub("", getattr(as_written, name).sql)
+                found[path, name] = Statement(statement.sql, tuple(statement.parameters or ()), written)
     return found
 
 

@@ -63,6 +63,7 @@ MADE_ELSEWHERE = {
     "pg_hba.conf",  # PostgreSQL's
     "accounts.json",  # in the data directory
     "history.json",  # in the data directory
+    "keys.cfg",  # by `paydesk cell maps`
 }
 
 

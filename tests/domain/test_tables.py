@@ -23,10 +23,10 @@ WRITTEN = re.compile(
     re.IGNORECASE,
 )
 """A table that is written: `for update` locks, and `on conflict do update` is its insert's."""
-CREATED = re.compile(r"^create (?:unlogged )?table (\w+)", re.MULTILINE)
+CREATED = re.compile(r"^(?:create (?:unlogged )?table|alter table \w+ rename to) (\w+)", re.MULTILINE)
 
 WRITERS: dict[str, str] = {
-    "account_session": "accounts",
+    "account_session": "accounts moving",
     "acquirer_account": "acquirers sealing",  # keys move to the newest one
     "acquirer_lost": "operations",
     "acquirer_own_id": "acquirers",
@@ -37,7 +37,7 @@ WRITERS: dict[str, str] = {
     "alarm": "alarms operations",  # an operator settles it
     "api_call": "merchants privacy test_clock",  # erased with its customer, or with the test side
     "audit_entry": "accounts operations",  # told by the statement that makes a file of payouts
-    "balance_closing": "ledger",
+    "balance_closing": "ledger moving",
     "balance_line": "operations proceeds",  # compared again once a contract is set
     "balance_reading": "proceeds",
     "bank_payout": "proceeds",
@@ -59,7 +59,9 @@ WRITERS: dict[str, str] = {
     "clock_reading": "operations",
     "customer": "billing operations payments privacy test_clock",  # a forgotten purchase is adopted
     "delivery": "deliveries mail privacy test_clock",  # marked as told with its mail
-    "deployment": "operations",
+    "cell": "cells",
+    "deployment": "cells operations",  # which cell writes the directory
+    "directory": "cells",
     "dispute_reading": "chargebacks",
     "dispute_waiting": "chargebacks",
     "entry_pause": "accounts",
@@ -67,7 +69,7 @@ WRITERS: dict[str, str] = {
     "failed_refund_reading": "payments",
     "fee_amount": "operations",
     "fee_plan": "merchants operations",  # an operator changes terms
-    "forgotten_attempt": "test_clock",
+    "forgotten_attempt": "moving test_clock",
     "form_count": "business merchants",  # test events are counted like calls
     "history": "operations",
     "hosted_page": "mail payments privacy test_clock",  # erased with its customer, or with the test side; told by mail
@@ -77,16 +79,18 @@ WRITERS: dict[str, str] = {
     "invitation": "accounts",
     "item_picture": "payments test_clock",  # goes with the test side
     "kept_release": "billing payments shoppers",  # asked for in the statement that removes, or replaces
-    # A posting is written by the statement that does what it is about.
-    "ledger_entry": "chargebacks ledger payments test_clock",
+    "ledger_entry_before": "test_clock",
     "ledger_horizon": "ledger",
+    # A posting is written by the statement that does what it is about.
+    "ledger_posting": "chargebacks ledger payments test_clock",
     # Queued by the statement that does what it is about; operators send it again or set it aside.
     "mail": "accounts deliveries mail operations privacy sealing",
     "mail_day": "mail",
     "mail_place": "mail",
-    "membership": "accounts",
+    "membership": "accounts moving",
     # Its team sets URLs and mails, operators suspend; a test side that starts anew is counted.
     "merchant": "business merchants operations test_clock",
+    "merchant_fence": "cells",
     "merchant_key": "business merchants sealing",  # the team ends a key, sealing moves it to the newest
     # Shipping begins captures, lateness voids; operators have one looked up; mails mark it.
     "movement": "deliveries mail operations payments privacy test_clock",
@@ -102,7 +106,7 @@ WRITERS: dict[str, str] = {
     "payout": "ledger test_clock",  # goes with the test side
     "payout_file": "operations",
     "payout_file_line": "operations",
-    "person": "accounts sealing",  # second factors move to the newest key
+    "person": "accounts moving sealing",  # second factors move to the newest key
     "person_device": "accounts",
     "person_token": "accounts",
     "picture_source": "payments test_clock",  # goes with the test side
@@ -116,11 +120,11 @@ WRITERS: dict[str, str] = {
     "refund_day": "payments",
     "rejected_form": "merchants privacy test_clock",  # erased with its customer, or with the test side
     # A charge marks it as used; erased with its customer, or with the test side.
-    "sales_change": "ledger",  # written by a trigger
+    "sales_change": "ledger moving",  # written by a trigger
     "sales_closing": "ledger",
-    "sales_day": "ledger",
-    "sales_of_all": "ledger",
-    "sales_quarter": "ledger",
+    "sales_day": "ledger moving",
+    "sales_of_all": "ledger moving",
+    "sales_quarter": "ledger moving",
     "saved_instrument": "billing payments privacy shoppers test_clock",
     "share_of_work": "merchants",
     "shopper": "privacy shoppers test_clock",  # erased with its customer, or with the test side

@@ -22,19 +22,22 @@ and a screen."""
 SIDEWAYS = "document.scrollingElement.scrollWidth > document.scrollingElement.clientWidth"
 
 _FIND = """
-async () => {
-  const { violations } = await axe.run(document, { resultTypes: ["violations"] });
+async (colours) => {
+  const rules = { "color-contrast": { enabled: colours } };
+  const { violations } = await axe.run(document, { resultTypes: ["violations"], rules });
   return violations.map((one) => `${one.id}: ${one.nodes.map((node) => node.html.slice(0, 160)).join(" ")}`);
 }
 """
 _AXE = Axe().axe_script
 
 
-async def violations(page: Page) -> list[str]:
-    """What axe finds on the page as it is, by rule and place."""
+async def violations(page: Page, *, colours: bool = True) -> list[str]:
+    """What axe finds on the page as it is, by rule and place; without looking at `colours` it needs
+    a third of the time.
+    """
     if not await page.evaluate("'axe' in window"):
         await page.evaluate(_AXE)
-    return [f"{page.url} {one}" for one in await page.evaluate(_FIND)]
+    return [f"{page.url} {one}" for one in await page.evaluate(_FIND, colours)]
 
 
 async def flaws(page: Page) -> list[str]:

@@ -1,6 +1,7 @@
 """Renew the pictures of the README: `python -m tests.e2e.screenshots` (needs Chromium).
 
-They show the sample shop after a month, and whole pages.
+They show the sample shop after a month, the console of who has merchants with live money, and
+whole pages.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ import pyotp
 from PIL import Image
 from playwright.async_api import Browser, Page, ViewportSize, async_playwright
 from tests.e2e.conftest import FLAGS, chromium_path
+from tests.e2e.live_month import earn, run_live
 from tests.e2e.month import live_through
-from tests.e2e.running import Running, fill_in, run_paydesk
+from tests.e2e.running import Running, fill_in
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
 DESKTOP: ViewportSize = {"width": 1140, "height": 720}
@@ -111,15 +113,17 @@ async def take(browser: Browser, running: Running) -> None:
     operator = await (await browser.new_context(locale="en-US", viewport=DESKTOP)).new_page()
     await log_in_as_operator(operator, running)
     await operator.goto(f"{running.address}/operator/overview")
+    await operator.locator(".plot canvas").first.wait_for()
     await keep(operator, "operator")
 
 
 async def main() -> None:
     """Run Paydesk for a while and take pictures of it."""
     IMAGES.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder, run_paydesk(Path(folder)) as running:
+    with tempfile.TemporaryDirectory() as folder, run_live(Path(folder)) as (running, mollie):
         with live_through(running):
             pass
+        await earn(running, mollie, disputed=False)
         async with async_playwright() as playwright:
             browser = await playwright.chromium.launch(executable_path=chromium_path(), args=list(FLAGS))
             await take(browser, running)

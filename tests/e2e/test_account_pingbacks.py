@@ -11,6 +11,7 @@ from ipaddress import ip_network
 
 import pytest
 from playwright.async_api import Page, expect
+from tests.breaking import say
 from tests.domain.pingbacks.receiver import Receiver, receiving
 from tests.e2e.looks import flaws
 from tests.e2e.test_account_getting_in import SignUp, base, complaints, sign_up
@@ -87,7 +88,7 @@ async def trouble(desk: Desk, page: Page, endpoint: Receiver, sender: PingbackSe
         " (select min(id) from pingback where merchant_id = $1 and state = 'due') returning id",
         merchant_id,
     )
-    await database.execute("update pingback_attempt set number = 11 where pingback_id = $1", failed)
+    await say(database, "pingback_attempt", {"pingback_id": failed}, number=11)
     endpoint.answers[PATH] = [(200, b"ok")]
     return path, int(failed)
 

@@ -86,6 +86,16 @@ async def test_axe_reports_nothing_on_every_page_of_an_arabic_visitor(show: Show
     assert await violations(page) == []
 
 
+@long
+@pytest.mark.parametrize("name", DIFFERENT)
+async def test_axe_reports_nothing_on_every_page_of_a_german_or_a_japanese_visitor(show: Show, name: str) -> None:
+    for locale in ("de-DE", "ja-JP"):
+        page = await show(name, locale)
+        await expect(page.locator("html")).to_have_attribute("lang", locale[:2])
+        # Its colours are those of the Arabic page.
+        assert await violations(page, colours=False) == []
+
+
 async def test_what_is_typed_stays_left_to_right_on_an_arabic_page(show: Show) -> None:
     page = await show("subscribing", "ar-EG")
     for field in LTR_FIELDS:

@@ -52,6 +52,72 @@ async def lists(page: Page, running: Running, names: tuple[str, ...]) -> list[st
     return [f"{running.address}{shop}/{name}" for name in names]
 
 
+CUT = """
+() => [...document.querySelectorAll(".rows tbody .above:not(.aside)")]
+  .filter((one) => one.offsetHeight && one.scrollWidth > one.clientWidth + 1).map((one) => one.innerText)
+"""
+"""Amounts and states that are not there to their end."""
+
+BEGINNINGS = """
+() => [...document.querySelectorAll(".rows tbody td > bdi:last-child")]
+  .filter((one) => one.closest("td").offsetHeight && /^[A-Za-z]/.test(one.innerText)).map((one) => {
+    const letter = document.createRange();
+    letter.setStart(one.firstChild, 0);
+    letter.setEnd(one.firstChild, 1);
+    return letter.getBoundingClientRect().left >= one.closest("td").getBoundingClientRect().left - 1;
+  })
+"""
+"""Whether the first letter of each name that is written from left to right is in sight."""
+
+
+async def test_amount_and_state_are_whole_on_the_smallest_phone(open_page: OpenPage, running: Running) -> None:
+    await buy(open_page, running, "House espresso")
+    page = await owners_page(open_page, running)
+    (address,) = await lists(page, running, ("payments",))
+    await page.set_viewport_size({"width": 320, "height": 700})
+    await page.goto(address)
+    badge = page.locator(".rows .badge").first
+    await badge.evaluate("one => { one.textContent = 'Teilweise erstattet'; }")
+    assert await page.evaluate(CUT) == []
+
+
+@pytest.mark.parametrize("language", ["de", "tr"])
+async def test_the_shops_name_is_readable_beside_the_toggle_on_the_smallest_phone(
+    open_page: OpenPage, running: Running, language: str
+) -> None:
+    page = await owners_page(open_page, running)
+    await page.set_viewport_size({"width": 320, "height": 700})
+    asked = {"accept-language": language}
+    await page.route("**/*", lambda route: route.continue_(headers={**route.request.headers, **asked}))
+    await page.goto(f"{running.address}/account")
+    await expect(page.locator("html")).to_have_attribute("lang", language)
+    shown = await page.locator(".switcher .name").bounding_box()
+    header, toggle = await page.locator(".top").bounding_box(), await page.locator(".toggle span").bounding_box()
+    assert shown
+    assert header
+    assert toggle
+    assert shown["width"] >= 64, "more than half of Fern & Kettle"
+    assert header["height"] <= 60
+    assert shown["x"] + shown["width"] <= toggle["x"]
+    assert not await page.evaluate("document.scrollingElement.scrollWidth > innerWidth")
+
+
+async def test_a_name_is_cut_at_its_own_end_where_the_page_runs_right_to_left(
+    open_page: OpenPage, running: Running
+) -> None:
+    await buy(open_page, running, "House espresso")
+    page = await owners_page(open_page, running)
+    (address,) = await lists(page, running, ("payments",))
+    await page.set_viewport_size({"width": 320, "height": 700})
+    asked = {"accept-language": "ar"}
+    await page.route("**/*", lambda route: route.continue_(headers={**route.request.headers, **asked}))
+    await page.goto(address)
+    await expect(page.locator("html")).to_have_attribute("dir", "rtl")
+    seen = await page.evaluate(BEGINNINGS)
+    assert seen
+    assert all(seen)
+
+
 async def test_a_list_is_two_lines_a_row_on_a_phone(open_page: OpenPage, running: Running) -> None:
     await buy(open_page, running, "House espresso")
     await buy(open_page, running, "Coffee club")

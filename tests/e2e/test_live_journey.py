@@ -8,11 +8,11 @@ import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from playwright.async_api import Page, expect
 from tests.conftest import accept_waiting, submit_profile
+from tests.e2e.live_month import settings_at
 from tests.e2e.running import OpenPage, Running, run_paydesk
 from tests.e2e.test_journey import expect_thanks, to_the_page
 from tests.e2e.test_subscription_journey import (
@@ -53,15 +53,7 @@ async def live(tmp_path_factory: pytest.TempPathFactory, mollie: Account) -> Asy
 @asynccontextmanager
 async def at_mollie(folder: Path, mollie: Account, **more: str) -> AsyncIterator[Running]:
     """The same for the length of a block, with more settings."""
-    settings: dict[str, Any] = {
-        "live_acquirer": "mollie",
-        "mollie_key": "test_standin",
-        "mollie_api_base": mollie.base_url,
-        "idempotency_secret": "i" * 40,
-        "allow_async": "1",
-        **more,
-    }
-    with run_paydesk(folder, **settings) as started:
+    with run_paydesk(folder, **{**settings_at(mollie), **more}) as started:
         await _go_live(folder)
         yield started
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 from playwright.async_api import Browser
-from tests.e2e.running import run_paydesk
+from tests.e2e.live_month import run_live
 from tests.e2e.walking import SECTIONS, Walk, load, walk
 from tests.lengths import long
 
@@ -17,9 +17,9 @@ pytestmark = [pytest.mark.browser, long]
 
 @pytest.fixture(scope="module")
 async def walking(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Walk]:
-    """A shop with a month behind it."""
-    with run_paydesk(tmp_path_factory.mktemp("walking")) as running:
-        async with walk(browser, running) as opened:
+    """A shop with a month behind it, and others with live money."""
+    with run_live(tmp_path_factory.mktemp("walking")) as (running, mollie):
+        async with walk(browser, running, mollie) as opened:
             yield opened
 
 

@@ -17,10 +17,13 @@ from typing import Any, Literal
 
 import httpx
 from playwright.async_api import Browser, Page, ViewportSize, expect
+from tests.breaking import say
 from tests.conftest import accept_waiting, submit_profile
+from tests.e2e.live_month import Sales, earn
 from tests.e2e.month import Customer, Shop, live_through
 from tests.e2e.running import Running
 from tests.e2e.screenshots import log_in, log_in_as_operator
+from tests.standins.account import Account
 
 from paydesk.core.clock import utc_now
 from paydesk.database.embedded import server_for
@@ -86,7 +89,7 @@ class LiveShop:
 
 @dataclass(frozen=True)
 class Walk:
-    """A shop with a month behind it, and where its pages are."""
+    """A shop with a month behind it, and where its pages are; and what others sold live."""
 
     browser: Browser
     running: Running
@@ -94,6 +97,7 @@ class Walk:
     merchant: int
     shipping: int
     states: dict[Who, Any]
+    sold: Sales
 
     @property
     def account(self) -> str:
@@ -119,6 +123,8 @@ class Walk:
         made = await self.ask(self.running.command, *words)
         async with server_for(self.running.data) as server, connected(server.url, most=1) as database:
             await submit_profile(database, made["id"])
+            linked = {"terms_url": "https://shop.example/terms", "privacy_url": "https://shop.example/privacy"}
+            await say(database, "business_profile", {"merchant_id": made["id"]}, **linked)
             await accept_waiting(database, made["id"])
             await go_live(database, made["id"], now=utc_now())
         keys = Gateway(made["public_key"], made["private_key"], base_url=self.running.address, is_test=False)
@@ -136,7 +142,10 @@ class Walk:
         context.set_default_timeout(PATIENCE)
         page = await context.new_page()
         await one.go(page, self)
+        await page.wait_for_load_state()  # Without its style sheet a page has another height.
         path = folder / f"{one.name}.png"
+        if one.whole:
+            await page.evaluate("scrollTo(0, 0)")  # What sticks to the window stands at its top.
         await page.screenshot(path=path, full_page=one.whole)
         await context.close()
         return path
@@ -155,9 +164,12 @@ async def press(page: Page, name: str) -> None:
 
 
 @asynccontextmanager
-async def walk(browser: Browser, running: Running) -> AsyncIterator[Walk]:
-    """Live through a month at the shop, and have its owner and an operator log in."""
-    with await asyncio.to_thread(_lived, running) as shop:
+async def walk(browser: Browser, running: Running, mollie: Account) -> AsyncIterator[Walk]:
+    """Live through a month at the shop, while others earn live money, and have its owner and
+    an operator log in.
+    """
+    lived, sold = await asyncio.gather(asyncio.to_thread(_lived, running), earn(running, mollie))
+    with lived as shop:
         merchants = sorted(int(one["id"]) for one in running.command("merchant", "list"))
         states: dict[Who, Any] = {"customer": None, "newcomer": None}
         for who, enter in (("owner", log_in), ("operator", log_in_as_operator)):
@@ -165,7 +177,7 @@ async def walk(browser: Browser, running: Running) -> AsyncIterator[Walk]:
             await enter(await context.new_page(), running)
             states[who] = await context.storage_state()  # type: ignore[index]
             await context.close()
-        yield Walk(browser, running, shop, merchants[0], merchants[1], states)
+        yield Walk(browser, running, shop, merchants[0], merchants[1], states, sold)
 
 
 def _lived(running: Running) -> Any:

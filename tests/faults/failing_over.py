@@ -17,6 +17,7 @@ import aiohttp
 from tests.faults.customers import APPROVED, Customer, Plan
 from tests.faults.stage import Cast, as_environment, bank_open, bank_process, stage_settings
 from tests.processes import PATIENCE, Kept, environment, eventually, free_port
+from tests.set_back import times
 from tests.standing_by import Pair, pair_of_servers
 from tests.standings import standings
 
@@ -75,7 +76,7 @@ class Deployment:
 
     async def renewals_fall_due(self) -> None:
         """Everybody who joined the club is to be charged now."""
-        await self.database.execute("update subscription set date_next = now() where state = 'Active'")
+        await times(self.database, "subscription", {"state": "Active"}, date_next=utc_now())
 
     async def until_renewed(self) -> None:
         """Wait until everything that fell due was charged."""

@@ -134,12 +134,12 @@ OF_MOVEMENTS = (
 """What a merchant's server asks for: again a process of `paydesk serve` stops."""
 
 OF_TWO_PAGES = (
-    _play(PAYS, "before payments.begin_void", plan=PAYS_BOTH),
-    _play(PAYS, "after payments.begin_void", plan=PAYS_BOTH),
+    _play(PAYS, "before undoing.begin_void", plan=PAYS_BOTH),
+    _play(PAYS, "after undoing.begin_void", plan=PAYS_BOTH),
     _play(PAYS, "before bank.undo", plan=PAYS_BOTH),
     _play(PAYS, "after bank.undo", plan=PAYS_BOTH),
-    _play(PAYS, "before payments.record_void", plan=PAYS_BOTH),
-    _play(PAYS, "after payments.record_void", plan=PAYS_BOTH),
+    _play(PAYS, "before undoing.record_void", plan=PAYS_BOTH),
+    _play(PAYS, "after undoing.record_void", plan=PAYS_BOTH),
 )
 """What is paid on a page that could not be ended goes back: of `serve` or of `work`."""
 

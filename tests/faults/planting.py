@@ -10,6 +10,7 @@ from functools import wraps
 from typing import Any
 
 import asyncpg
+from tests.breaking import say
 from tests.faults.fail_points import come_by
 
 BUGS = "FAULTS_BUGS"
@@ -139,7 +140,7 @@ def _passed_by(run: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(run)
     async def result(database: Any, **names: Any) -> Any:
         found = await run(database, **names)
-        await database.execute("update dispute_reading set place = '1000000'")
+        await say(database, "dispute_reading", {}, place="1000000")
         return found
 
     return result

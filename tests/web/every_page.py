@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
+import msgspec
 from starlette.responses import Response
 
 from paydesk.adapters.acquirers.interface import DeclineReason
@@ -95,7 +96,8 @@ RECEIPT = Receipt(1, "1701", NOW, Decimal(10), Decimal(1), "USD", StoredCard("Vi
 
 def held(charging: bool = False, **changed: object) -> Holding:
     """The subscription with some of its fields changed."""
-    return replace(HELD, charging=charging, subscription=replace(HELD.subscription, **changed))  # type: ignore[arg-type]
+    subscription = msgspec.structs.replace(HELD.subscription, **changed)
+    return replace(HELD, charging=charging, subscription=subscription)
 
 
 ENDED = SubscriptionState.EXPIRED

@@ -101,6 +101,11 @@ def test_names_and_amounts_are_set_apart_in_texts_that_run_right_to_left() -> No
     assert "\u2068" not in texts_for("de").get("Pay %(amount)s")
 
 
+def test_a_line_of_parts_runs_as_its_page_does() -> None:
+    assert texts_for("ar").in_line("9.00 EUR / شهر") == "\u20679.00 EUR / شهر\u2069"
+    assert texts_for("de").in_line("9,00 € / Monat") == "9,00 € / Monat"
+
+
 def test_german_shows_that_languages_can_be_added() -> None:
     assert "de" in CATALOGUES.languages
     assert texts_for("de").get("Card number") == "Kartennummer"

@@ -37,6 +37,7 @@ from paydesk.domain.merchants.test_clock import shop_time
 from paydesk.domain.operations.chargebacks import list_waiting
 from paydesk.domain.operations.chargebacks import reckon as reckon_chargeback
 from paydesk.domain.payments.desk import Desk
+from paydesk.domain.payments.refunding import shop_of_payment
 from paydesk.equipment import accounts_open, live_acquirer, payment_desk, test_acquirer
 
 app = typer.Typer(help="See chargebacks and give evidence; open and close them in test mode.", no_args_is_help=True)
@@ -101,12 +102,13 @@ async def open_(
 ) -> None:
     """Have the simulated bank take a test payment's money back, as a customer's bank would."""
     async with deployment() as here, _bank(here) as (desk, bank):
-        purchase = await purchase_of(here.database, payment_id)
+        shop = await shop_of_payment(here.database, payment_id)
+        purchase = await purchase_of(here.database, shop, payment_id)
         if purchase.acquirer != bank.name:
             raise Conflict("only the simulated bank opens chargebacks on demand; this payment is at another acquirer")
         reference = await _asked(bank.open_dispute(purchase.key, reason))
         await read_disputes(desk, now=utc_now())
-        found = await find_by_reference(here.database, purchase.shop, bank.name, reference)
+        found = await find_by_reference(here.database, shop, bank.name, reference)
     if found is None:
         raise Conflict("the bank has opened it; a worker records it in a moment: paydesk chargeback list")
     _print(found, as_json)

@@ -27,10 +27,13 @@ from paydesk.database.migrating import require_current_schema
 from paydesk.database.pgbouncer import refused_settings, require_pooler
 from paydesk.database.pool import AWAY, Database, connected
 from paydesk.database.standbys import require_synchronous_standby
+from paydesk.domain.cells.entering import Entering
+from paydesk.domain.cells.fencing import Fenced
+from paydesk.domain.cells.numbers import note_secret, refuse_other_cell
 from paydesk.domain.operations.copying import refuse_live_acquirer
 from paydesk.domain.operations.history import History
 from paydesk.domain.sealing.needed_keys import require_vault_keys
-from paydesk.equipment import history_of, vault_of
+from paydesk.equipment import entering_of, history_of, vault_of
 from paydesk.logs import log_to_stderr
 from paydesk.required_keys import require_keys
 from paydesk.settings import Settings, load_settings
@@ -47,14 +50,15 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """A deployment that a command works on; `history` is what its processes remember
-    of the database.
+    """A deployment that a command works on; `history` is what its processes remember of the
+    database, `entering` enters what is new in the directory of cells.
     """
 
     settings: Settings
     database: Database
     vault: Vault
     history: History
+    entering: Entering
 
 
 @asynccontextmanager
@@ -95,6 +99,9 @@ async def checked_database(settings: Settings) -> AsyncIterator[str]:
                 async with connected(address, most=2) as database:
                     await require_pooler(database)
                     await require_current_schema(database)
+                    await refuse_other_cell(database, settings.cell)
+                    if settings.cell:
+                        await note_secret(database, vault_of(settings))
                     await require_vault_keys(database, vault_of(settings), lost=settings.lost_keys())
                     await refuse_live_acquirer(database, settings.live_acquirer)
                     if settings.live_acquirer:
@@ -120,12 +127,14 @@ async def deployment(*, moves_money: bool = False) -> AsyncIterator[Deployment]:
     vault, history = vault_of(settings), history_of(settings)
     async with database_address(settings) as address, connected(address, most=4) as database:
         await require_current_schema(database)
+        await refuse_other_cell(database, settings.cell)
         await refuse_live_acquirer(database, settings.live_acquirer)
-        if not moves_money:
-            yield Deployment(settings, database, vault, history)
-            return
-        async with connected(address, most=4, meet=history.meet) as compared:
-            yield Deployment(settings, compared, vault, history)
+        async with entering_of(settings) as entering:
+            if not moves_money:
+                yield Deployment(settings, database, vault, history, entering)
+                return
+            async with connected(address, most=4, meet=history.meet) as compared:
+                yield Deployment(settings, compared, vault, history, entering)
 
 
 def command(
@@ -183,7 +192,7 @@ def _message(error: BaseException) -> str | None:
         return f"the database refuses the connection: {error}; check PAYDESK_DATABASE_URL"
     if (what_to_change := refused_settings(error)) is not None:
         return what_to_change
-    if isinstance(error, asyncpg.ObjectNotInPrerequisiteStateError):
+    if isinstance(error, asyncpg.ObjectNotInPrerequisiteStateError | Fenced):
         return str(error)
     if isinstance(error, AWAY):
         return f"the database can't be reached: {str(error) or type(error).__name__}; check PAYDESK_DATABASE_URL"

@@ -10,7 +10,7 @@ from typing import Annotated, Final
 import typer
 
 from paydesk.adapters.vault import VaultError
-from paydesk.commands import card_guard, shop_forms, suspending
+from paydesk.commands import card_guard, moving_merchants, shop_forms, suspending
 from paydesk.commands.connecting import Deployment, command, deployment
 from paydesk.commands.options import (
     MerchantId,
@@ -105,6 +105,7 @@ async def create(
             private_key=private_key,
             shipped_goods=shipped_goods,
             scopes=frozenset(scope or KeyScope),
+            entering=here.entering,
         )
     _show(_account(merchant, with_private_key=True), as_json=as_json)
 
@@ -311,6 +312,7 @@ async def go_live_(merchant_id: MerchantId, as_json: AsJson = False) -> None:
 
 app.command(epilog='Example: paydesk merchant suspend 1 --reason "Goods do not arrive"')(suspending.suspend)
 app.command(epilog="Example: paydesk merchant resume 1")(suspending.resume)
+app.command(epilog=moving_merchants.EXAMPLES)(moving_merchants.move)
 
 
 @app.command(
@@ -327,7 +329,7 @@ async def invite(
 ) -> None:
     """Invite somebody into the team of an account, by mail, and print the link."""
     async with deployment() as here:
-        gate = gate_of(here.settings, here.database, here.vault)
+        gate = gate_of(here.settings, here.database, here.vault, here.entering)
         sent = await invite_first(gate, merchant_id, email=email, role=role, now=utc_now())
         link = AccountLink.invitation.at(here.settings.address, sent.token)
     facts = {"merchant_id": merchant_id, "email": sent.email, "role": role.value, "link": link}

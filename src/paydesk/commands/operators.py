@@ -90,7 +90,7 @@ async def reset(email: Email) -> None:
 
 
 def _gate(here: Deployment) -> Gate:
-    return gate_of(here.settings, here.database, here.vault)
+    return gate_of(here.settings, here.database, here.vault, here.entering)
 
 
 def _password() -> str:

@@ -30,6 +30,7 @@ from paydesk.commands.supervising import GRACE, Process
 from paydesk.database.migrating import migrate
 from paydesk.database.pool import connected
 from paydesk.database.standbys import require_synchronous_standby
+from paydesk.domain.cells.numbers import begin_cell
 from paydesk.domain.operations.copying import refuse_live_acquirer
 from paydesk.domain.sealing.needed_keys import require_vault_keys
 from paydesk.equipment import mailbox_of, vault_of
@@ -104,6 +105,7 @@ async def _prepare(settings: Settings, address: str) -> Sample:
     vault = vault_of(settings)
     async with connected(address, most=2) as pool:
         await migrate(pool)
+        await begin_cell(pool, settings.cell)
         await refuse_live_acquirer(pool, settings.live_acquirer)
         if settings.live_acquirer:
             await require_synchronous_standby(pool, allow_async=settings.allow_async)

@@ -32,4 +32,4 @@ def _name(field: str) -> str:
 def _default(field: FieldInfo) -> str:
     value = field.default
     text = value.get_secret_value() if isinstance(value, SecretStr) else str(value)
-    return f"`{text}`" if text else ""
+    return f"`{text}`" if text and value is not None else ""

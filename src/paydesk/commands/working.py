@@ -14,6 +14,7 @@ from paydesk.database.metrics import measure_pools
 from paydesk.database.migrating import migrate as apply_migrations
 from paydesk.database.migrating import missing_steps
 from paydesk.database.pool import connected
+from paydesk.domain.cells.numbers import begin_cell, note_secret
 from paydesk.equipment import history_of, live_acquirer, payment_desk, test_acquirer, vault_of
 from paydesk.logs import set_up_logs
 from paydesk.loops.systemd import service_manager
@@ -66,4 +67,7 @@ async def migrate() -> None:
     async with database_address(settings) as address, connected(address, most=2, name="migrate") as database:
         with progress("Steps of the schema", len(await missing_steps(database))) as step:
             applied = await apply_migrations(database, told=step)
+        await begin_cell(database, settings.cell)
+        if settings.cell and settings.secret_key.get_secret_value():
+            await note_secret(database, vault_of(settings))
     typer.echo(f"applied {', '.join(applied)}" if applied else "the schema is up to date")

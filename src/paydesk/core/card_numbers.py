@@ -41,6 +41,8 @@ def holds_card_number(text: str) -> bool:
 
 def masked(text: str) -> str:
     """The text without what looks like a card number."""
+    if len(text) < _SHORTEST:
+        return text
     kept, end = [], 0
     for start, stop in _found(text):
         kept += [text[end:start], MASK]
@@ -105,12 +107,15 @@ def _is_number(digits: str, begin: int, end: int, sums: tuple[list[int], list[in
     if not _SHORTEST <= end - begin <= _LONGEST:
         return False
     total = sums[end % 2]
-    if (total[end] - total[begin]) % 10:
-        return False
-    brand = detect_brand(digits[begin : begin + 6])
+    return (total[end] - total[begin]) % 10 == 0 and begins_like_a_card(digits[begin:end])
+
+
+def begins_like_a_card(digits: str) -> bool:
+    """Whether digits have a scheme's length and first digits, whatever their check digit is."""
+    brand = detect_brand(digits[:6])
     # Visa's numbers of 13 digits are of the past; telephone numbers have as many.
     lengths = (16, 19) if brand is Brand.VISA else BRAND_RULES[brand].number_lengths
-    return brand is not Brand.UNKNOWN and end - begin in lengths
+    return brand is not Brand.UNKNOWN and len(digits) in lengths
 
 
 def _is_other(text: str, start: int, stop: int, *, single: bool) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Context, Decimal
+from functools import lru_cache
 
 from paydesk.core.currencies import is_current, is_withdrawn
 from paydesk.core.currencies import minor_digits as minor_digits
@@ -147,6 +148,7 @@ def fits(amount: Decimal, currency: str) -> bool:
     return amount == amount.quantize(Decimal(1).scaleb(-minor_digits(currency)), context=_WIDE)
 
 
+@lru_cache(maxsize=4096)
 def plain_number(amount: Decimal) -> Decimal:
     """The same amount, written without trailing zeros, an exponent, or a minus before zero,
     as JSON shows it.

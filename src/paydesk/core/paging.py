@@ -46,6 +46,12 @@ class Page:
         }
 
 
+def read_id(text: str) -> int | None:
+    """The id that a text writes out, None if it is none."""
+    plausible = text.isascii() and text.isdigit() and len(text) <= len(str(LARGEST_ID))
+    return int(text) if plausible and 0 < int(text) <= LARGEST_ID else None
+
+
 def read_moment(text: str) -> datetime:
     """A moment (UTC) as ISO 8601, whose dates without a zone are UTC, or as Unix seconds.
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
+from calendar import monthrange
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from functools import lru_cache
+from datetime import UTC, datetime, timedelta
 from typing import Literal
 from zoneinfo import ZoneInfo
 
-from dateutil.relativedelta import relativedelta
 from dateutil.tz import resolve_imaginary
 
 from paydesk.core.errors import Malformed
@@ -19,6 +18,9 @@ Unit = Literal["day", "week", "month", "year"]
 
 _UNITS: dict[str, Unit] = {"d": "day", "w": "week", "m": "month", "y": "year"}
 _LONGEST: dict[Unit, int] = {"day": 3653, "week": 521, "month": 120, "year": 10}
+_DAYS = {"day": 1, "week": 7}
+_MONTHS = {"month": 1, "year": 12}
+_IN_EVERY_MONTH = 28
 _TEXT = re.compile(r"([0-9]{1,4})([dwmy])")
 
 
@@ -72,17 +74,23 @@ def occurrence(anchor: datetime, period: Period, number: int, time_zone: str = "
     Counting from the anchor keeps the day: 31 January, 28 February, 31 March. A wall-clock time
     that a change to summer time skips moves to the first moment after it.
     """
-    steps = _step(period.unit, period.length * number)
     if time_zone == "UTC":
-        return anchor.astimezone(UTC) + steps
+        return _later(anchor.astimezone(UTC), period, number)
     local = anchor.astimezone(ZoneInfo(time_zone))
-    return resolve_imaginary(local + steps).astimezone(UTC)
+    return resolve_imaginary(_later(local, period, number)).astimezone(UTC)
 
 
-@lru_cache(maxsize=4096)
-def _step(unit: Unit, number: int) -> relativedelta:
-    """So many calendar units; a billing run asks for the same few again and again."""
-    return relativedelta(**{f"{unit}s": number})  # type: ignore[arg-type]
+def _later(at: datetime, period: Period, number: int) -> datetime:
+    """So many periods after a moment by its own wall clock; where a month has no such day,
+    on its last one.
+    """
+    days = _DAYS.get(period.unit)
+    if days is not None:
+        return at + timedelta(days=days * period.length * number)
+    months = _MONTHS[period.unit] * period.length * number
+    year, month = divmod(at.year * 12 + at.month - 1 + months, 12)
+    day = at.day if at.day <= _IN_EVERY_MONTH else min(at.day, monthrange(year, month + 1)[1])
+    return at.replace(year=year, month=month + 1, day=day, fold=0)
 
 
 def whole_number_of(period: Period, duration: Period) -> int | None:

@@ -18,7 +18,7 @@ from paydesk.loops.repeating import repeat
 
 queries = load_statements("paydesk.database", "first_statistics.sql")
 
-TABLES = ("checkout", "payment", "payment_attempt", "customer", "card", "ledger_entry", "pingback", "subscription")
+TABLES = ("checkout", "payment", "payment_attempt", "customer", "card", "ledger_posting", "pingback", "subscription")
 """What grows with each payment or renewal, and is looked into by the next."""
 
 ENOUGH = 2 * 8192

@@ -10,6 +10,7 @@ import structlog
 from prometheus_client import Gauge
 
 from paydesk.core.errors import SetupError
+from paydesk.core.wording import noted
 from paydesk.database.pool import Database
 from paydesk.database.records import record_of
 from paydesk.database.statements import load_statements
@@ -47,14 +48,14 @@ class Standbys:
     def lack(self) -> str:
         """What is missing, in words."""
         if self.hidden:
-            return f"its standbys can't be seen: `grant pg_read_all_stats to {self.role}`"
+            return noted("its standbys can't be seen: `grant pg_read_all_stats to %(role)s`", role=self.role)
         if not self.standbys:
-            return "the database has no standby"
+            return noted("the database has no standby")
         if not self.synchronous:
-            return "its standbys lag behind: name them in synchronous_standby_names"
+            return noted("its standbys lag behind: name them in synchronous_standby_names")
         if not self.commits_wait:
-            return "commits don't wait for it: set synchronous_commit to on"
-        return "the server keeps warnings to itself: set client_min_messages to warning"
+            return noted("commits don't wait for it: set synchronous_commit to on")
+        return noted("the server keeps warnings to itself: set client_min_messages to warning")
 
 
 async def standbys_of(database: Database) -> Standbys:

@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from paydesk.core.errors import SetupError
 from paydesk.web.json_errors import problem_json
-from paydesk.web.visits import wants_json
+from paydesk.web.visits import PASSED_ON, wants_json
 
 PROBES = ("/healthz", "/readyz")
 """Routes for whatever watches over the service, which calls it by the address of its machine
@@ -92,10 +92,10 @@ class KnownHosts:
         self._names |= {named.name for named in map(parse_host, others) if named is not None}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let through what is for this service: its own names, loopback,
-        and probes by whatever name.
+        """Let through what is for this service: its own names, loopback, probes by whatever name,
+        and what another cell let through.
         """
-        if scope["type"] == "http" and scope["path"] not in PROBES:
+        if scope["type"] == "http" and scope["path"] not in PROBES and not scope.get(PASSED_ON):
             host = asked_host(scope)
             if host is None or not (host.name in self._names or host.is_loopback):
                 log.info("refused a host name", host=host.name[:100] if host else None)

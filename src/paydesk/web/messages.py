@@ -18,8 +18,10 @@ from babel.messages.catalog import Catalog
 from babel.messages.extract import DEFAULT_KEYWORDS, extract_from_dir
 from babel.messages.pofile import read_po, write_po
 
+from paydesk.web.noted_texts import NOTED
+
 WEB = Path(__file__).parent
-_BELOW = {"console": ("core", "domain", "adapters", "web")}
+_BELOW = {"console": ("core", "domain", "database", "adapters", "web")}
 """Where the texts are written that a door's pages say, but that are not of the door itself."""
 
 _BENEATH = {"account": "console", "operator": "console"}
@@ -28,6 +30,7 @@ _BENEATH = {"account": "console", "operator": "console"}
 _METHODS = [("**.py", "python"), ("templates/**.html", "jinja2")]
 _OPTIONS = {"templates/**.html": {"newstyle_gettext": "true", "trimmed": "true", "silent": "false"}}
 _KEYWORDS = {**DEFAULT_KEYWORDS, "mark": None}
+_NOTED = ("noted", "noted_as")
 _NAMES = re.compile(
     r"3-D Secure|American Express|\bCSV\b|CVC|\bIBAN\b|Mastercard|\bMRR\b|Paydesk|Pingbacks?|\bSKU\b|\bURL\b|UTC|Visa"
 )
@@ -53,8 +56,9 @@ def extract(door: Path) -> Catalog:
             found.add(text, None, [(path.relative_to(door).as_posix(), 0)])
     for below in _BELOW.get(door.name, ()) if door.parent == WEB else ():
         for path in sorted((WEB.parent / below).glob("**/*.py")):
-            for text in _worded(ast.parse(path.read_text())):
-                found.add(text, None, [(path.relative_to(WEB.parent).as_posix(), 0)])
+            for text, called in _worded(ast.parse(path.read_text())):
+                place = [(path.relative_to(WEB.parent).as_posix(), 0)]
+                found.add(text, None, place, auto_comments=[NOTED] if called in _NOTED else [])
     if door.name in _BENEATH:
         _leave_out(found, extract(door.parent / _BENEATH[door.name]))
     return found
@@ -70,9 +74,10 @@ def _translated_at_once(module: ast.Module) -> Iterator[str]:
             yield from _written_in(node.args[0])
 
 
-def _worded(module: ast.Module) -> Iterator[str]:
-    """The patterns of texts that are translated where they are shown, written in `worded("…")`
-    or under a name of the module.
+def _worded(module: ast.Module) -> Iterator[tuple[str | tuple[str, str], str]]:
+    """The patterns of texts that are translated where they are shown, and what each is written in.
+
+    `worded("…")`, `noted("…")`, both forms in `plural("…", "…")`, or a name of the module there.
     """
     named = {
         target.id: node.value
@@ -82,11 +87,16 @@ def _worded(module: ast.Module) -> Iterator[str]:
         if isinstance(target, ast.Name)
     }
     for node in ast.walk(module):
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "worded":
+        called = getattr(node.func, "id", "") if isinstance(node, ast.Call) else ""
+        if isinstance(node, ast.Call) and called in ("worded", *_NOTED):
             said = node.args[0]
             chosen = [said.body, said.orelse] if isinstance(said, ast.IfExp) else [said]
             for one in chosen:
-                yield from _written_in(named.get(one.id, one) if isinstance(one, ast.Name) else one)
+                written = _written_in(named.get(one.id, one) if isinstance(one, ast.Name) else one)
+                yield from ((text, called) for text in written)
+        elif isinstance(node, ast.Call) and called == "plural":
+            first, second = (text for argument in node.args for text in _written_in(argument))
+            yield (first, second), called
 
 
 def _written_in(said: ast.expr) -> Iterator[str]:

@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from paydesk.database.waiting import one_request
 from paydesk.web.hosts import asked_host, host_of
-from paydesk.web.visits import SANDBOX
+from paydesk.web.visits import PASSED_ON, SANDBOX
 
 REQUEST_SECONDS = Histogram(
     "paydesk_request_seconds",
@@ -49,7 +49,7 @@ class SandboxBase:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Mark and strip the sandbox's prefix, or let the request through as it is."""
-        if scope["type"] == "http" and self._matches(scope):
+        if scope["type"] == "http" and not scope.get(PASSED_ON) and self._matches(scope):
             path = scope["path"][len(self._prefix) :] or "/"
             scope.update({"path": path, "raw_path": path.encode(), SANDBOX: self._prefix})
         await self.app(scope, receive, send)

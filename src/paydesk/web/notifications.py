@@ -23,7 +23,7 @@ from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.hurrying import hurry_named, hurry_noticed, named
 from paydesk.web.checkout.services import CheckoutServices
 from paydesk.web.minute_budgets import MinuteBudget
-from paydesk.web.visits import Network, client_address, read_body
+from paydesk.web.visits import NOTHING_HERE, Network, client_address, read_body
 
 log = structlog.get_logger()
 
@@ -60,6 +60,8 @@ def notification_routes(trusted_proxies: tuple[Network, ...]) -> list[Route]:
             return PlainTextResponse(refused.why, refused.status, headers=headers)
         budget.give_back(address)
         NOTIFICATIONS.labels("hurried" if hurried else "nothing").inc()
+        if not hurried:
+            request.scope[NOTHING_HERE] = True
         return PlainTextResponse("ok")
 
     return [Route("/acquirers/{account}/notify", notify, methods=["POST"])]

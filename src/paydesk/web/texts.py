@@ -28,6 +28,7 @@ from babel.support import Translations
 
 from paydesk.core.money import minor_digits
 from paydesk.core.wording import Worded
+from paydesk.web.noted_texts import NOTED, said_again
 
 SOURCE_LANGUAGE = "en"
 LANGUAGES = ("ar", "de", "en", "es", "fr", "it", "ja", "pl", "pt", "tr", "vi", "zh")
@@ -43,6 +44,9 @@ _PLACEHOLDER = re.compile(r"%\(\w+\)s")
 _ISOLATE = "\u2068{}\u2069"
 """Sets what it holds apart from the direction of the text around it
 (Unicode TR 9, first strong isolate)."""
+
+_RUN = "\u2067{}\u2069"
+"""Has what it holds run right to left, whatever begins it (right-to-left isolate)."""
 
 _LEDGER_DIGITS = 4
 _OWN_SIGNS = frozenset({"€", "₹", "₪", "₫", "₺", "฿", "zł", "R$"})
@@ -108,8 +112,19 @@ class Texts:
     def get(self, text: str) -> str:
         """Translate a text that is written here, marked with `mark`, or made by `worded`."""
         if isinstance(text, Worded):
-            return text.said(self.get)
+            return text.said(self)
         return self.translations.gettext(text) if text else ""
+
+    def noted(self, text: str) -> str:
+        """A text as the books keep it, in English, in the visitor's language as far as it is one
+        that was made by `noted`; the words of people, and of acquirers, stay.
+        """
+        patterns = getattr(self.translations, "noted", ())
+        return said_again(text, patterns, self.get) if patterns else text
+
+    def of_number(self, one: str, many: str, number: int) -> str:
+        """The form of a text that the language has for a number."""
+        return self.translations.ngettext(one, many, number)
 
     def moment(self, at: datetime) -> str:
         """A day and the time of day in the zone of `at`: `November 21, 2026, 2:05 PM`."""
@@ -122,6 +137,10 @@ class Texts:
         if the texts run right to left.
         """
         return _ISOLATE.format(text) if self.direction == "rtl" else text
+
+    def in_line(self, text: str) -> str:
+        """A text whose parts follow one another as the page runs, whichever letter begins it."""
+        return _RUN.format(text) if self.direction == "rtl" else text
 
     def money(self, amount: Decimal, currency: str) -> str:
         """An amount as every page and mail says it: with the currency's symbol where no other
@@ -234,12 +253,19 @@ def _translations(paths: tuple[Path, ...]) -> NullTranslations:
     """
     if not paths:
         return NullTranslations()
-    found = _translations_in(paths[0])
-    found.add_fallback(_translations(paths[1:]))
+    found, beneath = _translations_in(paths[0]), _translations(paths[1:])
+    found.add_fallback(beneath)
+    found.noted += getattr(beneath, "noted", ())
     return found
 
 
-def _translations_in(path: Path) -> NullTranslations:
+class _Translations(Translations):
+    """What a .po file says, and which of its texts the books keep in English."""
+
+    noted: tuple[str, ...] = ()
+
+
+def _translations_in(path: Path) -> _Translations:
     """Read a .po file; entries marked fuzzy don't count."""
     compiled = BytesIO()
     with path.open("rb") as source:
@@ -248,7 +274,9 @@ def _translations_in(path: Path) -> NullTranslations:
         _isolate_placeholders(catalogue)
     write_mo(compiled, catalogue)
     compiled.seek(0)
-    return Translations(compiled)
+    found = _Translations(compiled)
+    found.noted = tuple(str(one.id) for one in catalogue if one.id and NOTED in one.auto_comments)
+    return found
 
 
 def _isolate_placeholders(catalogue: Catalog) -> None:

@@ -25,6 +25,7 @@ from starlette.routing import Route
 from paydesk.core.card_numbers import masked
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import PaydeskError
+from paydesk.core.wording import noted, noted_as
 from paydesk.database.pool import Database
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms
@@ -73,6 +74,16 @@ class Blocked(StrEnum):
     unknown = "unknown"
 
 
+_SUBJECTS: Mapping[Blocked, str] = {
+    Blocked.inline: noted_as("%(page)s: %(directive)s, inline"),
+    Blocked.eval: noted_as("%(page)s: %(directive)s, eval"),
+    Blocked.data: noted_as("%(page)s: %(directive)s, data"),
+    Blocked.own: noted_as("%(page)s: %(directive)s, own"),
+    Blocked.other_site: noted_as("%(page)s: %(directive)s, other site"),
+}
+"""What alarms are about, by what was blocked; the rest is only logged."""
+
+
 @dataclass(frozen=True, slots=True)
 class Violation:
     """One kind of violation, made of our own words;
@@ -87,7 +98,8 @@ class Violation:
     @property
     def kind(self) -> str:
         """What an alarm is about: there are few kinds, however many reports."""
-        return f"{self.page}: {self.directive}, {self.blocked.replace('_', ' ')}"
+        pattern = _SUBJECTS.get(self.blocked, f"%(page)s: %(directive)s, {self.blocked}")
+        return noted(pattern, page=self.page, directive=self.directive)
 
     @property
     def is_alarming(self) -> bool:
@@ -210,5 +222,14 @@ async def _tell(database: Database, one: Violation, *, now: datetime) -> None:
 
 
 def _reason(one: Violation) -> str:
-    by = f" from {one.host}" if one.host else ""
-    return f"a browser reports that a page with a card form tried to use what its policy forbids{by} ({one.directive})"
+    if not one.host:
+        return noted(
+            "a browser reports that a page with a card form tried to use what its policy forbids (%(directive)s)",
+            directive=one.directive,
+        )
+    return noted(
+        "a browser reports that a page with a card form tried to use what its policy forbids from %(host)s "
+        "(%(directive)s)",
+        host=one.host,
+        directive=one.directive,
+    )

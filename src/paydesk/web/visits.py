@@ -18,6 +18,15 @@ SANDBOX = "paydesk.sandbox"
 """Key of the ASGI scope: the URL prefix of the sandbox base that the request came to,
 absent on the live base."""
 
+PASSED_ON = "paydesk.passed_on"
+"""Key of the ASGI scope: present if the request says that another cell has passed it on, true if
+that is proven.
+"""
+
+NOTHING_HERE = "paydesk.nothing_here"
+"""Key of the ASGI scope: present if a door has answered what it answers to all, though what the
+request is about is not in this cell."""
+
 _HOP = re.compile(r"(?:\[(?P<bracketed>[0-9A-Fa-f:.]+)\]|(?P<plain>[0-9.]+))(?::[0-9]{1,5})?")
 
 FORM_TYPE = "application/x-www-form-urlencoded"

@@ -79,6 +79,26 @@ async def test_an_answer_that_drips_is_cut_off_by_the_timeout() -> None:
     assert answer.body_start.startswith(b"ok ")
 
 
+async def test_an_answer_that_never_comes_over_a_kept_connection_is_cut_off_too() -> None:
+    async def once(request: bytes, writer: asyncio.StreamWriter) -> bool:
+        if len(receiver.requests) == 1:
+            writer.write(OK)
+        return True
+
+    async with receiving(once) as receiver, client(timeout=0.3) as outbound:
+        url = f"http://127.0.0.1:{receiver.port}/"
+        answers = [await outbound.post(url, b"", {}, whose="shop") for _ in range(2)]
+    assert [answer.error for answer in answers] == [None, "timed out after 0.3 s"]
+    assert (receiver.connections, len(receiver.requests)) == (1, 2)
+
+
+async def test_an_answer_shows_no_header_of_its_request() -> None:
+    async with receiving(answering(OK)) as receiver, client() as outbound:
+        answer = await outbound.post(f"http://127.0.0.1:{receiver.port}/", b"", {"X-ApiKey": "t0p-s3cret"})
+    assert answer.sent["X-ApiKey"] == "t0p-s3cret"
+    assert "t0p-s3cret" not in repr(answer)
+
+
 async def test_headers_that_drip_are_cut_off_by_the_timeout() -> None:
     async def drip(_request: bytes, writer: asyncio.StreamWriter) -> bool:
         while True:

@@ -9,6 +9,7 @@ import contextlib
 import random
 import socket
 import struct
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from ipaddress import ip_network
@@ -142,7 +143,7 @@ class Wire(asyncio.Transport):
 async def heard_over(connection: Connection, parts: Sequence[bytes]) -> tuple[Heard, str]:
     """What one exchange hears, and what is wrong with it; the server closes if it isn't done."""
     heard = Heard()
-    exchange = asyncio.ensure_future(connection.exchange(b"POST", heard))
+    exchange = asyncio.ensure_future(connection.exchange(b"POST", heard, time.monotonic() + 3600.0))
     await asyncio.sleep(0)
     for part in parts:
         connection.data_received(part)
@@ -216,6 +217,16 @@ def test_a_connection_that_is_used_again_hears_as_a_new_one(first: bytes, second
     asyncio.run(play())
 
 
+@pytest.mark.parametrize("trailer", [b"Transfer-Encoding: x", b"Connection: close", b"Content-Length: 2"])
+async def test_after_a_trailer_that_ends_the_connection_nothing_else_is_asked_on_it(trailer: bytes) -> None:
+    chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n" + trailer + b"\r\n\r\n"
+    async with opened() as connection:
+        status, body, _, _ = outcome(*await heard_over(connection, [chunked]))
+        assert (status, body) == (200, b"ok")
+        if connection.is_reusable:
+            assert outcome(*await heard_over(connection, [PLAIN])) == (200, b"ok", True, "")
+
+
 @given(unasked=st.binary(min_size=1, max_size=300) | answers.filter(bool))
 def test_what_comes_between_two_requests_ends_the_connection(unasked: bytes) -> None:
     async def play() -> None:
@@ -229,6 +240,28 @@ def test_what_comes_between_two_requests_ends_the_connection(unasked: bytes) -> 
             assert (heard.status, problem) == (None, "NotHttp: it began before the request was sent")
 
     asyncio.run(play())
+
+
+async def test_each_exchange_on_a_connection_has_its_own_time() -> None:
+    async def asked(connection: Connection, seconds: float) -> Heard:
+        heard = Heard()
+        await connection.exchange(b"POST", heard, time.monotonic() + seconds)
+        return heard
+
+    async with opened() as connection, asyncio.timeout(60):
+        first = asyncio.ensure_future(asked(connection, 0.02))
+        await asyncio.sleep(0)
+        connection.data_received(PLAIN)
+        assert (await first).complete
+        second = asyncio.ensure_future(asked(connection, 0.1))
+        await asyncio.wait([second], timeout=0.05)
+        connection.data_received(PLAIN)
+        assert (await second).complete, "it was cut off by the end of the first one's time"
+        with pytest.raises(TimeoutError) as late:
+            await asked(connection, 0.02)
+        assert not late.value.args
+        assert connection._transport is not None
+        assert connection._transport.is_closing()
 
 
 @given(after=st.binary(min_size=1, max_size=300), chunked=st.booleans())

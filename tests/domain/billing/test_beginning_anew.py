@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 from tests import breaking
 from tests.banks import answering
 from tests.domain.billing.test_charging_differences import FAILS_LATER, TEN, charged, orders
@@ -62,7 +63,7 @@ async def test_the_examples_of_the_docs_are_charged_so(subscriber: Till, charges
     done = await charged(subscriber, begun, plan, at)
     current = await subscriber.now(begun)
     assert (f"{done.difference.amount:.2f}", done.changed.subscription) == (now, current)
-    assert current == replace(seen.changed.subscription, package=current.package, revision=current.revision)
+    assert current == structs.replace(seen.changed.subscription, package=current.package, revision=current.revision)
     assert (current.state, current.counter) == (SubscriptionState.ACTIVE, begun.counter + 1)
     assert await subscriber.problems() == []
     for said in later.split(", "):
@@ -222,7 +223,7 @@ async def test_one_of_many_at_once_charges(subscriber: Till, charges: Any) -> No
 async def test_a_plan_with_as_many_payments_as_were_made_is_refused(subscriber: Till, charges: Any) -> None:
     once = await subscriber.subscribe(replace(MONTHLY, limit=1, period=Period(1, "year")), order="once")
     begun: Subscription = await subscriber.subscribe(THIRTY_DAYS)
-    with pytest.raises(Conflict, match="has had 1 payments, and that plan has 1 in all"):
+    with pytest.raises(Conflict, match="has had 1 payment, and that plan has 1 in all"):
         await charged(subscriber, begun, Plan(version_id=once.package.version_id))
     assert await subscriber.now(begun) == begun
 

@@ -22,7 +22,8 @@ from paydesk.core.clock import utc_now
 from paydesk.core.periods import Period
 from paydesk.database.pool import Database
 from paydesk.domain.billing import charging
-from paydesk.domain.billing.charging import BillingRun, Pace, run_billing
+from paydesk.domain.billing.charging import BillingRun, run_billing
+from paydesk.domain.billing.pacing import Pace
 from paydesk.domain.merchants.merchant import create_merchant, shop_of
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
@@ -118,8 +119,8 @@ async def plan_of_a_claim(database: Database) -> list[dict[str, Any]]:
 
 async def test_what_is_claimed_is_not_compared_each_with_each(database: Database) -> None:
     nodes = await plan_of_a_claim(database)
-    # Once for the payments to be written, and once to find which of them is whose.
-    assert [node.get("CTE Name") for node in nodes].count("due") == 2
+    # For the payments to be written, to find which of them is whose, and for what is told of them.
+    assert [node.get("CTE Name") for node in nodes].count("due") == 3
     assert {node["Node Type"] for node in nodes if node.get("Join Type") == "Full"} <= {"Hash Join", "Merge Join"}
     assert "Full" in {node.get("Join Type") for node in nodes}
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from msgspec import structs
 from tests.links import newest_portal
 from tests.till import Till
 
@@ -46,4 +47,6 @@ def test_a_shop_that_may_not_charge_is_not_paid(held: Holding) -> None:
 
 
 def test_what_never_failed_is_not_open(held: Holding) -> None:
-    assert standing_of(replace(held, subscription=replace(held.subscription, failures=0)), 2) is Standing.NOTHING
+    assert (
+        standing_of(replace(held, subscription=structs.replace(held.subscription, failures=0)), 2) is Standing.NOTHING
+    )

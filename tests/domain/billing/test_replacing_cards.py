@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from msgspec import structs
 from tests import breaking, set_back, shopfront
 from tests.banks import HeardBank, answering, ending_in
 from tests.links import newest_portal
@@ -125,7 +126,7 @@ async def test_the_replaced_card_is_the_one_charged_next(holder: Till, charges: 
     assert await give(holder, MASTERCARD) == Replaced()
     held = await holding(holder)
     assert (held.card.brand, held.card.last4) == ("Mastercard", "4444")
-    assert held.subscription == replace(before, revision=before.revision + 1), "nothing else has changed"
+    assert held.subscription == structs.replace(before, revision=before.revision + 1), "nothing else has changed"
     assert await holder.charge(before.date_next) == 1
     assert await last4_charged(holder) == ["4444"]
     assert len(charges()) == 2

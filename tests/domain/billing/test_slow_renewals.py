@@ -135,6 +135,13 @@ class TestOnItsWay:
         assert len(slow.standings()) == 2
         assert [one["state"] for one in await slow.attempts()] == ["approved", "pending"]
 
+    async def test_what_is_due_is_found_without_a_look_at_it(self, slow: Till, bank: Bank) -> None:
+        pending, _ = await renewing(slow, bank)
+        assert await slow.passed_over() == [pending.id]
+        await slow.settle(hours=49)
+        assert await slow.passed_over() == []
+        assert await slow.charge((await slow.now(pending)).date_next) == 1
+
     async def test_what_is_late_is_charged_for_the_next_period_on_its_own_day(self, slow: Till, bank: Bank) -> None:
         before = await begin(slow, bank)
         await renewed(slow, before)

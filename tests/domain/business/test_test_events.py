@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+import io
+import re
+import sys
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
 import msgspec
 import pytest
+import structlog
 from tests import set_back
 
 from paydesk.adapters.outbound import OutboundClient
@@ -18,7 +23,20 @@ from paydesk.domain.merchants.merchant import BodyFormat, Merchant, change_merch
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.pingbacks.reasons import Why
 from paydesk.domain.pingbacks.sending import PingbackSender
+from paydesk.logs import set_up_logs
+from paydesk.settings import Settings
 from paydesk_client import Gateway
+
+
+@pytest.fixture
+def terminal(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[io.StringIO]:
+    """What stands in the terminal of `paydesk run`, which sets up its logs like this."""
+    kept = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", kept)
+    before = structlog.get_config()
+    set_up_logs(settings.model_copy(update={"log_requests": False, "log_format": "console"}))
+    yield kept
+    structlog.configure(**before)
 
 
 async def attempt(database: Database, vault: Vault, sender: PingbackSender, shop: Shop, **fields: str) -> SentTestEvent:
@@ -54,6 +72,22 @@ async def test_what_came_back_and_why_it_does_not_count_is_told(
         sent = await attempt(database, vault, sender, shop, url=f"{receiver.base}{path}")
         assert sent.why is reason
     assert "\x00" not in sent.response_body
+
+
+async def test_each_test_event_is_a_line_in_the_terminal_with_what_came_of_it(
+    database: Database, vault: Vault, sender: PingbackSender, receiver: Any, shop: Shop, terminal: io.StringIO
+) -> None:
+    receiver.answers |= {"/nok": [(200, b"NOK")], "/down": [(500, b"ok")]}
+    await attempt(database, vault, sender, shop, url=f"{receiver.base}/pb?token=very-secret")
+    await attempt(database, vault, sender, shop, url=f"{receiver.base}/nok", event="refund")
+    await attempt(database, vault, sender, shop, url=f"{receiver.base}/down")
+    lines = [re.sub(r"\d+ ms", "1 ms", line) for line in terminal.getvalue().splitlines()]
+    assert all(re.match(r"\d\d:\d\d:\d\d  ", line) for line in lines)
+    assert [line[10:] for line in lines] == [
+        f"test event    payment paydesk-test-event -> {receiver.base}/pb: ok (1 ms)",
+        f"test event    refund paydesk-test-event -> {receiver.base}/nok: answered 200, but not ok (1 ms)",
+        f"test event    payment paydesk-test-event -> {receiver.base}/down: answered 500, but not ok (1 ms)",
+    ]
 
 
 async def test_no_private_network_is_reached(database: Database, vault: Vault, receiver: Any, shop: Shop) -> None:

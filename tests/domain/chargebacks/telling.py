@@ -119,5 +119,5 @@ class Books(Till):
 async def beside_a_telling_bank(desk: Desk, shop: Shop, payment_id: int) -> Books:
     """A shop's books of a payment, and the bank that may tell of disputes over it."""
     bank = TellingBank(desk.acquirers["simulator"])
-    key = (await purchase_of(desk.database, payment_id)).key
+    key = (await purchase_of(desk.database, shop, payment_id)).key
     return Books(replace(desk, acquirers={"simulator": bank}), shop, payment_id, key)

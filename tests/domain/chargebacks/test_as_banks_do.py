@@ -244,7 +244,7 @@ async def test_one_that_can_not_be_booked_yet_stops_no_other_and_is_booked_later
     books: Books, buy: Buy, database: Database
 ) -> None:
     other = await buy(order="A-2")
-    other_key = (await purchase_of(database, other)).key
+    other_key = (await purchase_of(database, books.shop, other)).key
     changed = "update payment_attempt set state = $2, lookup_at = $3 where idempotency_key = $1"
     await database.execute(changed, books.key, "processing", utc_now())
     now = utc_now()

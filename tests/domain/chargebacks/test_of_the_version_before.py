@@ -92,7 +92,7 @@ async def test_what_a_process_of_the_version_before_opened_is_not_taken_twice(
     payment_id = await buy()
     await database.execute(OPEN_ONE, shop.merchant_id, payment_id)
     assert await differences(database, shop) == {}
-    key = (await purchase_of(database, payment_id)).key
+    key = (await purchase_of(database, shop, payment_id)).key
     dispute = Dispute(f"dp_of_{payment_id}", key, TEN, "USD", "fraudulent", told, utc_now())
     for _ in range(2):
         await record_dispute(database, "simulator", dispute, now=utc_now())
@@ -107,7 +107,7 @@ async def test_what_a_process_of_the_version_before_won_is_returned_once(
     await database.execute(OPEN_ONE, shop.merchant_id, payment_id)
     await database.execute(WIN_IT, shop.merchant_id, payment_id)
     assert await differences(database, shop) == {}
-    key = (await purchase_of(database, payment_id)).key
+    key = (await purchase_of(database, shop, payment_id)).key
     dispute = Dispute(f"dp_of_{payment_id}", key, TEN, "USD", "fraudulent", DisputeStatus.WON, utc_now())
     await record_dispute(database, "simulator", dispute, now=utc_now())
     assert await sums(database, shop) == ("won", TEN, TEN, 1, 1, NOTHING)

@@ -132,7 +132,7 @@ async def test_a_chargeback_that_is_won_brings_the_money_back_but_not_the_fee(
 ) -> None:
     payment_id = await buy()
     before = await held(database, shop)
-    reference = bank.open_dispute((await purchase_of(database, payment_id)).key, "fraudulent")
+    reference = bank.open_dispute((await purchase_of(database, shop, payment_id)).key, "fraudulent")
     await read_disputes(desk, now=utc_now())
     bank.close_dispute(reference, won=True)
     await read_disputes(desk, now=utc_now())
@@ -150,7 +150,7 @@ async def test_a_chargeback_that_was_won_and_then_refunded_before_anybody_read_o
     desk: Desk, shop: Shop, database: Database, bank: Bank, buy: Buy, told: Told, given_back: Decimal, status: str
 ) -> None:
     payment_id = await buy()
-    reference = bank.open_dispute((await purchase_of(database, payment_id)).key, "fraudulent")
+    reference = bank.open_dispute((await purchase_of(database, shop, payment_id)).key, "fraudulent")
     bank.close_dispute(reference, won=True)
     await refund(desk, shop, payment_id, given_back, requested_by="api", now=utc_now())
     before, state = await held(database, shop), await state_of(database, shop, payment_id)
@@ -173,7 +173,7 @@ async def test_of_such_a_chargeback_a_muted_account_is_told_nothing(
     payment_id = await buy()
     muted = ["chargeback", "chargeback_reversed"]
     await change_merchant(database, shop.merchant_id, muted=muted)
-    bank.close_dispute(bank.open_dispute((await purchase_of(database, payment_id)).key, "fraudulent"), won=True)
+    bank.close_dispute(bank.open_dispute((await purchase_of(database, shop, payment_id)).key, "fraudulent"), won=True)
     await refund(desk, shop, payment_id, None, requested_by="api", now=utc_now())
     assert await read_disputes(desk, now=utc_now()) == 2, "that it was opened, and that it was won"
     assert [one["event"] for one in await told()] == ["refund"]
@@ -185,7 +185,7 @@ async def test_a_chargeback_that_is_lost_is_final(
     desk: Desk, shop: Shop, database: Database, bank: Bank, buy: Buy, told: Told
 ) -> None:
     payment_id = await buy()
-    reference = bank.open_dispute((await purchase_of(database, payment_id)).key, "fraudulent")
+    reference = bank.open_dispute((await purchase_of(database, shop, payment_id)).key, "fraudulent")
     await read_disputes(desk, now=utc_now())
     bank.close_dispute(reference, won=False)
     await read_disputes(desk, now=utc_now())
@@ -201,7 +201,7 @@ async def test_a_dispute_first_heard_of_when_it_is_over_is_recorded_whole(
     desk: Desk, shop: Shop, database: Database, bank: Bank, buy: Buy, told: Told
 ) -> None:
     payment_id = await buy()
-    bank.close_dispute(bank.open_dispute((await purchase_of(database, payment_id)).key, "fraudulent"), won=True)
+    bank.close_dispute(bank.open_dispute((await purchase_of(database, shop, payment_id)).key, "fraudulent"), won=True)
     await read_disputes(desk, now=utc_now())
     assert await state_of(database, shop, payment_id) == "captured"
     assert [envelope["event"] for envelope in await told()] == ["chargeback", "chargeback_reversed"]
@@ -212,7 +212,7 @@ async def test_a_chargeback_of_a_partly_refunded_payment_covers_what_is_left(
 ) -> None:
     payment_id = await buy()
     await refund(desk, shop, payment_id, Decimal("4.00"), requested_by="api", now=utc_now())
-    reference = bank.open_dispute((await purchase_of(database, payment_id)).key, "fraudulent")
+    reference = bank.open_dispute((await purchase_of(database, shop, payment_id)).key, "fraudulent")
     await read_disputes(desk, now=utc_now())
     (found,) = await list_chargebacks(database, shop, None, Page(10))
     assert found.amount == Decimal("6.00")
@@ -229,7 +229,7 @@ async def test_settled_money_is_taken_from_what_is_available(
     await settle_due(database, real_now=utc_now(), merchant_id=shop.merchant_id, at=utc_now() + timedelta(days=8))
     pending, available, reserve = await held(database, shop)
     assert (pending, reserve) == (Decimal(0), Decimal("0.50"))
-    bank.open_dispute((await purchase_of(database, payment_id)).key, "fraudulent")
+    bank.open_dispute((await purchase_of(database, shop, payment_id)).key, "fraudulent")
     await read_disputes(desk, now=utc_now())
     assert await held(database, shop) == (Decimal(0), available - Decimal("9.50") - 15, Decimal(0))
 

@@ -85,8 +85,9 @@ LEDGER = (
     Corruption(
         "postings_balance",
         "ledger_entry",
-        "delete from ledger_entry where merchant_id = $1 and account = 'fees'"
-        " returning (select min(id) from ledger_entry where merchant_id = $1)",
+        "insert into ledger_posting (merchant_id, live, posting_id, kind, payment_id, currency, acquirer, at)"
+        " select merchant_id, live, nextval('ledger_posting_id_seq'), 'refund', id, currency, -amount, now()"
+        "   from payment where merchant_id = $1 returning id",
     ),
     Corruption("payments_posted", "payment", "delete from ledger_entry where merchant_id = $1 returning payment_id"),
     Corruption(
@@ -209,6 +210,15 @@ PARENTS = (
             ("pingback", "subscription"),
             ("checkout", "key"),
         )
+    ),
+    *(
+        Corruption(
+            "parents_exist",
+            "payment",
+            f"with strayed as (update {people} set payment_id = 0 where merchant_id = $1)"
+            " select id from payment where merchant_id = $1",
+        )
+        for people in ("customer", "card")
     ),
     Corruption(
         "parents_exist",

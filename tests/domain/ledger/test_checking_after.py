@@ -188,7 +188,7 @@ def test_every_rule_is_seen_to_fail() -> None:
 
 async def test_a_chargeback_that_was_read_but_not_recorded_is_named(till: Any) -> None:
     await captured(till)
-    till.bank.open_dispute((await purchase_of(till.database, await payment_of(till))).key, "fraudulent")
+    till.bank.open_dispute((await purchase_of(till.database, till.shop, await payment_of(till))).key, "fraudulent")
     await set_back.banks_tell_again(till.database)
     assert await broken(till) == set(), "nobody has read the bank's news yet"
     place = till.bank.disputes("").next
@@ -200,14 +200,14 @@ async def test_a_chargeback_that_came_after_the_last_reading_is_news(till: Any) 
     await captured(till)
     await set_back.banks_tell_again(till.database)
     await read_disputes(till.desk, now=utc_now() + timedelta(minutes=10))
-    till.bank.open_dispute((await purchase_of(till.database, await payment_of(till))).key, "fraudulent")
+    till.bank.open_dispute((await purchase_of(till.database, till.shop, await payment_of(till))).key, "fraudulent")
     assert await broken(till) == set(), "a reading that began after the check, and was over before the bank took it"
 
 
 async def test_a_chargeback_that_waits_is_named_once_an_operator_was_told(till: Any) -> None:
     await authorized(till)
     payment_id = await payment_of(till)
-    key = (await purchase_of(till.database, payment_id)).key
+    key = (await purchase_of(till.database, till.shop, payment_id)).key
     reference = await till.database.fetchval(
         "select acquirer_reference from payment_attempt where idempotency_key = $1", key
     )

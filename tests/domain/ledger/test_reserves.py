@@ -77,6 +77,14 @@ async def test_what_is_given_back_leaves_the_sums(database: Database, shop: Shop
     await adds_up(database, shop)
 
 
+async def test_what_is_written_again_as_it_was_leaves_the_sums(database: Database, shop: Shop, buy: Buy) -> None:
+    bought = await buy()
+    await settle(database, shop, 8)
+    await fold_reserves(database, now=utc_now())
+    await breaking.say(database, "payment", {"id": bought}, reserve=RESERVE)
+    assert await kept(database, shop) == (RESERVE, 0)
+
+
 async def test_what_is_released_leaves_the_sums_and_they_are_forgotten(
     database: Database, shop: Shop, buy: Buy
 ) -> None:

@@ -143,7 +143,7 @@ def test_every_statement_that_posts_dates_it_so() -> None:
         if room.is_dir()
         for path in room.iterdir()
         if path.name.endswith(".sql")
-        for inserted in re.findall(r"insert into ledger_entry\b.*?\n\)", path.read_text(), re.DOTALL)
+        for inserted in re.findall(r"insert into ledger_posting\b.*?\n\)", path.read_text(), re.DOTALL)
     ]
     assert len(posting) >= 5
     assert [name for name, inserted in posting if not re.search(r"posted_at(_by)?\(", inserted)] == []

@@ -114,6 +114,13 @@ async def test_a_report_is_the_same_before_and_after_the_sum(live: Till) -> None
     assert not await sum_sales(live.database), "there is nothing new"
 
 
+async def test_what_is_written_again_as_it_was_is_no_change(live: Till) -> None:
+    paid = await trade(live, utc_now())
+    await sum_all(live)
+    await breaking.say(live.database, "payment", {"id": paid["old"]}, state="captured")
+    assert await changes(live) == 0
+
+
 async def test_what_becomes_of_payments_later_is_added_once(live: Till) -> None:
     now = utc_now()
     paid = await trade(live, now)

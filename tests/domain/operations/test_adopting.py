@@ -26,7 +26,7 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, NotFound, Unavailable
 from paydesk.core.paging import Page
 from paydesk.domain.accounts.audit import COMMAND_LINE, Action, list_entries
-from paydesk.domain.operations import adopting
+from paydesk.domain.operations import reasons_not_to_adopt as why_not
 from paydesk.domain.operations.giving_back import finish_given_back, give_back
 from paydesk.domain.operations.history import hold, read
 from paydesk.domain.operations.holding import accept
@@ -201,10 +201,13 @@ async def test_what_can_not_be_adopted_is_named_and_left_alone(after: After) -> 
         books = await till.written()
         found = await till.compare(fix=True)
         reasons = {one.reason.partition(": ")[2] for one in found.differences}
-        assert (reasons, found.adopted) == ({adopting.PAID_TWICE, adopting.ID_TAKEN, adopting.NO_TERMS}, [])
+        assert (reasons, found.adopted) == (
+            {why_not.PAID_TWICE, why_not.ID_TAKEN, why_not.NO_TERMS},
+            [],
+        )
         assert await till.written() == books
         forged = await elsewhere.compare(fix=True)
-        assert {one.reason.partition(": ")[2] for one in forged.differences} == {adopting.FORGED}
+        assert {one.reason.partition(": ")[2] for one in forged.differences} == {why_not.FORGED}
         assert len(till.taken()) == 4, "nothing is given back by itself"
 
 
@@ -283,7 +286,7 @@ async def test_what_was_paid_twice_is_given_back_by_itself_if_a_setting_says_so(
         epoch = (await read(till.database)).beat.epoch
         await hold(till.database, epoch=epoch, above=epoch, because="restored", since=None)
         left = (await willing.compare(fix=True)).differences
-        assert [adopting.PAID_TWICE in one.reason for one in left] == [True], "nothing goes back while it is held"
+        assert [why_not.PAID_TWICE in one.reason for one in left] == [True], "nothing goes back while it is held"
         assert till.taken() == [(Decimal(10), Decimal(0))] * 3
         await accept(till.database, COMMAND_LINE, "it was paid twice", is_live=False, now=utc_now())
         first, second = await willing.compare(fix=True), await willing.compare(fix=True)

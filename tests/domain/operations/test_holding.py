@@ -13,6 +13,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from tests import breaking, set_back
 from tests.banks import answering, ending_in
@@ -303,8 +304,8 @@ class TestHeld:
         run = BillingRun(gated)
         honest = run.claim
 
-        async def claim_and_be_held(*asked: Any) -> Any:
-            claimed = await honest(*asked)
+        async def claim_and_be_held(*asked: Any, **more: Any) -> Any:
+            claimed = await honest(*asked, **more)
             history.gate.say(Standing.HELD, "went back")
             return claimed
 
@@ -334,7 +335,7 @@ class TestHeld:
         working = asyncio.create_task(run_billing(gated, stop, pause=0.01))
         await asyncio.sleep(0.3)
         while_held = await club.now(subscription)
-        assert (while_held, charges()) == (replace(before, date_next=due), charged)
+        assert (while_held, charges()) == (msgspec.structs.replace(before, date_next=due), charged)
         assert await gated.database.fetchval(count, shop.merchant_id) == 2
         history.gate.say(Standing.OPEN)
         while len(charges()) == len(charged):  # noqa: ASYNC110 (a bank sends no event)

@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from msgspec import structs
 from tests.shopfront import GOOD, MONTHLY, subscription_of
 from tests.till import Till
 
@@ -200,7 +201,7 @@ async def test_who_ends_it_and_takes_that_back_still_has_no_card(shop_: Till, sh
     wanted = await shop_.now(trial)
     assert (end_of(wanted), wanted.change and wanted.change.by) == (end_of(trial), "customer")
     await undo(shop_.database, shop, trial.id, now=trial.date_start + 2 * DAY)
-    assert replace(await shop_.now(trial), revision=trial.revision) == trial
+    assert structs.replace(await shop_.now(trial), revision=trial.revision) == trial
     assert await shop_.problems() == []
 
 

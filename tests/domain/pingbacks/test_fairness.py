@@ -141,6 +141,31 @@ async def test_a_sender_whose_hands_are_full_in_the_middle_of_a_round_rests(
     await eventually(lambda: len(receiver.received) == 40)
 
 
+async def test_what_only_waits_to_be_recorded_takes_nobodys_place_up_to_a_bound(
+    shop: Shop,
+    make_sender: Any,
+    run_sender: Any,
+    receiver: Any,
+    queue: Any,
+    eventually: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    await queue(shop, f"{receiver.base}/pay", number=100)
+    sender, may_record = make_sender(in_hand=10), asyncio.Event()
+    record = sender._recorder._record
+
+    async def held(batch: Any) -> Any:
+        await may_record.wait()
+        return await record(batch)
+
+    monkeypatch.setattr(sender._recorder, "_record", held)
+    run_sender(sender)
+    await eventually(lambda: sender._spare_room == 0 and not sender._unanswered)
+    assert 30 <= len(receiver.received) <= 48
+    may_record.set()
+    await eventually(lambda: not sender._in_hand and len(receiver.received) == 100)
+
+
 @pytest.fixture
 async def people(database: Database) -> Callable[[Shop], Awaitable[int]]:
     """Gives a shop an owner of its own."""

@@ -1,6 +1,7 @@
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
+
+from msgspec.structs import replace
 
 from paydesk.core.money import FeePlan, Split, split_payment
 from paydesk.domain.pingbacks.payload import PaymentReport, payment_envelope

@@ -58,7 +58,7 @@ async def test_what_differs_of_a_line_is_named(
 async def test_a_payout_that_is_not_the_sum_of_its_lines_is_named(proceeds: Proceeds) -> None:
     proceeds.pays_out(await proceeds.capture(), amount=Decimal("9.60"))
     await proceeds.read()
-    assert await proceeds.findings() == [("sum_differs", "it is of 9.60 USD, and its 1 line comes to 9.61 USD")]
+    assert await proceeds.findings() == [("sum_differs", "it is of 9.60 USD, and the sum of its lines (1) is 9.61 USD")]
 
 
 async def test_a_payout_with_lines_of_another_currency_is_named(proceeds: Proceeds) -> None:

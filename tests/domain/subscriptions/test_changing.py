@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
+import msgspec
 import pytest
 from tests import set_back
 from tests.breaking import say
@@ -102,7 +103,7 @@ class TestEndingWithThePeriod:
         kept = await undo(subscriber.database, subscriber.shop, begun.id, now=due(begun) - timedelta(seconds=1))
         assert kept.moved
         now = await subscriber.now(begun)
-        assert replace(now, revision=begun.revision) == begun
+        assert msgspec.structs.replace(now, revision=begun.revision) == begun
         again = await undo(subscriber.database, subscriber.shop, begun.id, now=due(begun))
         assert not again.moved
         assert await carried_out(subscriber, due(begun)) == 0

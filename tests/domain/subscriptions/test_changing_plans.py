@@ -7,6 +7,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from tests.breaking import say
 from tests.shopfront import MONTHLY
@@ -100,7 +101,7 @@ async def test_undone_it_is_charged_as_before(subscriber: Till, charges: Charges
     await to(subscriber, begun)
     kept = await undo(subscriber.database, subscriber.shop, begun.id, now=due(begun) - timedelta(seconds=1))
     assert kept.moved
-    assert replace(await subscriber.now(begun), revision=begun.revision) == begun
+    assert msgspec.structs.replace(await subscriber.now(begun), revision=begun.revision) == begun
     assert (await renewed(subscriber, begun)).counter == 2
     assert amounts(charges) == [Decimal(10), Decimal(10)]
     assert await subscriber.problems() == []
@@ -174,7 +175,7 @@ class TestWhatBecomesOfTheRest:
         assert (trial.state, due(trial)) == ("Trial", begun.anchor)
         paid = await renewed(subscriber, begun)
         assert (paid.state, paid.counter, paid.package.terms.price) == ("Active", 1, Decimal(30))
-        assert due(paid) == due(replace(begun, date_next=begun.schedule.due(2)))
+        assert due(paid) == due(msgspec.structs.replace(begun, date_next=begun.schedule.due(2)))
         told = subscription_object(paid)
         assert (told["trial"], told["trial_period_length"], told["trial_period_type"]) == (1, 14, "day")
         assert await subscriber.problems() == []
@@ -193,7 +194,7 @@ class TestWhatBecomesOfTheRest:
         three = await subscriber.subscribe(replace(MONTHLY, sku_id="three", limit=3), order="club-2")
         one = await subscriber.subscribe(replace(MONTHLY, sku_id="one", limit=1), order="club-3")
         begun = await subscriber.subscribe()
-        with pytest.raises(Conflict, match="has had 1 payments, and that plan has 1 in all"):
+        with pytest.raises(Conflict, match="has had 1 payment, and that plan has 1 in all"):
             await to(subscriber, begun, Plan(one.package.version_id))
         with pytest.raises(Conflict, match="no period is left"):
             await to(subscriber, one)
@@ -288,7 +289,7 @@ async def test_the_calendar_goes_on_from_the_end_of_the_period(
     lengths = {"1m": Period(1, "month"), "1y": Period(1, "year"), "1w": Period(1, "week")}
     begun = await subscriber.subscribe(replace(MONTHLY, period=lengths[before]))
     moment = datetime.fromisoformat(begins).replace(hour=12, tzinfo=UTC)
-    first = replace(begun, anchor=moment, time_zone="UTC")
+    first = msgspec.structs.replace(begun, anchor=moment, time_zone="UTC")
     await say(
         subscriber.database,
         "subscription",

@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 
+import msgspec
 import pytest
 from tests.breaking import say
 from tests.domain.subscriptions.test_changing_plans import (
@@ -52,7 +53,7 @@ async def test_it_is_of_the_plan_now_and_the_old_day_is_the_first_at_its_price(
     assert await subscriber.problems() == []
     after = await renewed(subscriber, now)
     assert amounts(charges) == [Decimal(10), Decimal(30)]
-    assert due(after) == replace(begun, next_period=3).schedule.due(3)
+    assert due(after) == msgspec.structs.replace(begun, next_period=3).schedule.due(3)
     assert await subscriber.events() == ["payment", "payment"]
     assert (await subscriber.told())[-1]["subscription"]["price"] == "30.00"
     assert await subscriber.problems() == []
@@ -157,7 +158,7 @@ class TestWhatItIsWhenItIsRefused:
         with pytest.raises(Conflict, match="no period is left"):
             await at_once(subscriber, one)
         begun = await subscriber.subscribe()
-        with pytest.raises(Conflict, match="has had 1 payments, and that plan has 1 in all"):
+        with pytest.raises(Conflict, match="has had 1 payment, and that plan has 1 in all"):
             await at_once(subscriber, begun, Plan(one.package.version_id))
         named = (subscriber.database, subscriber.shop, begun.id)
         await pause(*named, by="api", now=begun.date_start + DAY)

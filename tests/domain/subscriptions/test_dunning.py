@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 from asyncpg import RaiseError
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 from tests import set_back
 from tests.banks import ObedientBank
 from tests.breaking import say
@@ -64,7 +64,7 @@ def subscribed(plan: Dunning | None, zone: str = "UTC") -> Subscription:
         time_zone=zone,
         at=datetime(2028, 1, 1, tzinfo=UTC),
     )
-    return replace(fresh, dunning=plan)
+    return structs.replace(fresh, dunning=plan)
 
 
 def test_the_docs_have_examples() -> None:

@@ -177,6 +177,18 @@ async def test_a_covered_renewal_whose_worker_died_is_paid_once(subscriber: Till
     assert await subscriber.problems() == []
 
 
+async def test_a_renewal_that_is_written_again_moves_the_balance_no_more(subscriber: Till) -> None:
+    begun = await subscriber.subscribe(THIRTY_DAYS)
+    await prorated(subscriber, begun, PRO, begun.date_start + 10 * DAY)
+    await renewed(subscriber, await subscriber.now(begun))
+    left = await balance(subscriber, begun)
+    renewal = await subscriber.database.fetchval(
+        "select id from payment where subscription_id = $1 and into_balance <> 0", begun.id
+    )
+    await say(subscriber.database, "payment", {"id": renewal}, paid_at=begun.date_next)
+    assert await balance(subscriber, begun) == left
+
+
 async def test_what_was_given_back_is_no_credit(subscriber: Till) -> None:
     begun = await subscriber.subscribe(THIRTY_DAYS)
     await subscriber.give_back(begun.init_payment_id, "4.00")

@@ -16,7 +16,8 @@ from tests.till import Till
 from paydesk.adapters.acquirers.interface import Outcome
 from paydesk.adapters.acquirers.purchases import Purchase
 from paydesk.core.clock import utc_now
-from paydesk.domain.billing.charging import BillingRun, Pace
+from paydesk.domain.billing.charging import BillingRun
+from paydesk.domain.billing.pacing import Pace
 from paydesk.domain.subscriptions.ending import cancel
 
 RACES = 200

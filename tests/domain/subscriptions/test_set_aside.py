@@ -141,7 +141,7 @@ async def test_money_becomes_available_beside_a_payment_that_can_not_be_posted(
     shops = [bad.shop.merchant_id, good.shop.merchant_id]
     await database.execute("update payment set funds_due_at = null where merchant_id <> all($1)", shops)
     await database.execute("update payment set funds_due_at = now() where merchant_id = any($1)", shops)
-    async with refusing(database, "ledger_entry", f"payment_id = {stuck} and kind = 'settlement'"):
+    async with refusing(database, "ledger_posting", f"payment_id = {stuck} and kind = 'settlement'"):
         assert await settle_funds(database, real_now=utc_now()) == 5
         assert await settle_funds(database, real_now=utc_now()) == 0, "it is not met again at once"
     assert [alarm["subject"] for alarm in [*await bad.rows("alarm"), *await good.rows("alarm")]] == [f"payment {stuck}"]

@@ -11,17 +11,17 @@ from pathlib import Path
 
 from playwright.async_api import async_playwright
 from tests.e2e.conftest import FLAGS, chromium_path
-from tests.e2e.running import run_paydesk
+from tests.e2e.live_month import run_live
 from tests.e2e.walking import Step, load, walk
 
 
 async def take(steps: list[Step], folder: Path, data: Path) -> int:
     """Take the picture of each step; how many did not come to what they show."""
     wrong = 0
-    with run_paydesk(data) as running:
+    with run_live(data) as (running, mollie):
         async with async_playwright() as playwright:
             browser = await playwright.chromium.launch(executable_path=chromium_path(), args=list(FLAGS))
-            async with walk(browser, running) as walking:
+            async with walk(browser, running, mollie) as walking:
                 for one in steps:
                     try:
                         print(await walking.take(one, folder))

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import re
 import secrets
 
+from PIL import Image, ImageDraw
 from playwright.async_api import Page, expect
 from tests.e2e.month import DECLINED, Customer
 from tests.e2e.running import fill_in
-from tests.e2e.walking import PHONE, Walk, sees, step
+from tests.e2e.walking import PHONE, Walk, press, sees, step
+from tests.e2e.walks.traps import signed
+from tests.servers import answering
 
 
 async def to_checkout(page: Page, walk: Walk, article: str = "mug") -> None:
@@ -65,21 +69,44 @@ async def checkout_in_arabic(page: Page, walk: Walk) -> None:
 @step()
 async def checkout_with_lines(page: Page, walk: Walk) -> None:
     """Pictures, quantities, subtotal and total."""
-    asked = {
-        "merchant_order_id": "B-1",
-        "amount": "59.80",
-        "description": "Breakfast for two",
-        "currency": "USD",
-        "line_items": [
-            {"name": "Stoneware mug", "unit_price": "24.90", "quantity": 2},
-            {"name": "House espresso", "unit_price": "10.00", "quantity": 1},
-        ],
-        "success_url": "https://shop.example/thanks",
-    }
     headers = {"X-ApiKey": walk.running.private_key, "Idempotency-Key": secrets.token_hex(16)}
-    made = await page.request.post(f"{walk.running.address}/api/v1/checkouts", data=asked, headers=headers)
+    with answering(200, picture(), at="", **{"Content-Type": "image/png"}) as (shelf, _):
+        asked = {
+            "merchant_order_id": "B-1",
+            "amount": "59.80",
+            "description": "Breakfast for two",
+            "currency": "USD",
+            "line_items": [
+                {"name": "Stoneware mug", "unit_price": "24.90", "quantity": 2, "picture_url": f"{shelf}/mug.png"},
+                {"name": "House espresso", "unit_price": "10.00", "quantity": 1},
+            ],
+            "success_url": "https://shop.example/thanks",
+        }
+        made = await page.request.post(f"{walk.running.address}/api/v1/checkouts", data=asked, headers=headers)
     await page.goto((await made.json())["data"]["url"])
     await sees(page, "Stoneware mug", "59.80")
+    await expect(page.locator("img[src*='/picture/']").first).to_be_visible()
+
+
+def picture() -> bytes:
+    """A mug, as shops show theirs."""
+    mug = Image.new("RGB", (192, 192), "#cfe0dc")
+    drawn = ImageDraw.Draw(mug)
+    drawn.ellipse((110, 70, 164, 130), outline="#2f6b5e", width=12)
+    drawn.rounded_rectangle((48, 56, 128, 144), 14, fill="#2f6b5e")
+    kept = io.BytesIO()
+    mug.save(kept, "PNG")
+    return kept.getvalue()
+
+
+@step(screen=PHONE, whole=True)
+async def checkout_says_whose_it_is(page: Page, walk: Walk) -> None:
+    """Legal name, support, terms and privacy, as the operator has accepted them."""
+    live = await walk.live_shop()
+    await page.set_content(signed(live.gateway))
+    await press(page, "Pay")
+    await page.wait_for_url("**/checkout/*")
+    await sees(page, "Corner Shop Ltd", "help@shop.example", "Terms", "Privacy")
 
 
 @step(screen=PHONE)
@@ -185,4 +212,4 @@ async def paid(page: Page, walk: Walk) -> None:
     await fill_in(page, "4242424242424242")
     await page.get_by_role("button", name=re.compile("^Pay")).click()
     await page.wait_for_url("**/thanks?*")
-    await sees(page, "Genuine")
+    await expect(page.get_by_text("Genuine", exact=True).first).to_be_visible()

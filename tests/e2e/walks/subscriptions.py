@@ -91,6 +91,6 @@ async def settings_of_the_shop(page: Page, walk: Walk) -> None:
 async def membership_of_the_sample_shop(page: Page, walk: Walk) -> None:
     reference = await walk.ask(walk.shop.buy, "club", walk.shop.customer(GOOD))
     await page.goto(f"{walk.running.shop}/thanks?order={reference}")
-    await sees(page, "Genuine")
+    await expect(page.get_by_text("Genuine", exact=True).first).to_be_visible()
     await page.goto(f"{walk.running.shop}/membership?order={reference}")
     await sees(page, "Coffee club")

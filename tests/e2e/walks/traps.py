@@ -104,7 +104,7 @@ async def refund_is_confirmed(page: Page, walk: Walk) -> None:
     """How much, in which currency, to which card."""
     await page.goto(f"{walk.account}/payments/{walk.shop.newest_payment()}")
     await page.get_by_role("button", name=re.compile("Refund all")).click()
-    await expect(page.get_by_role("heading", level=1)).to_contain_text(re.compile(r"Refund .* to .* •••• \d{4}"))
+    await expect(page.get_by_role("heading", level=1)).to_contain_text(re.compile(r"Refund .* to .* ••••\s\d{4}"))
 
 
 @step(screen=PHONE)

@@ -92,10 +92,11 @@ def test_the_calendar_of_the_reserve_is_one_of_months() -> None:
         Release(date(2027, 3, 31), "USD", Decimal(2)),
         Release(date(2027, 4, 1), "EUR", Decimal(1)),
         Release(date(2027, 3, 1), "USD", Decimal("0.5")),
+        Release(date(2027, 3, 9), "EUR", Decimal(4)),
     ]
-    assert [(one.month, one.currency, one.amount) for one in by_month(days)] == [
-        (date(2027, 3, 1), "USD", Decimal("2.5")),
-        (date(2027, 4, 1), "EUR", Decimal(1)),
+    assert [(one.month, list(one.amounts.items())) for one in by_month(days)] == [
+        (date(2027, 3, 1), [("EUR", Decimal(4)), ("USD", Decimal("2.5"))]),
+        (date(2027, 4, 1), [("EUR", Decimal(1))]),
     ]
 
 

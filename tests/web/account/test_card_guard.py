@@ -58,7 +58,7 @@ async def test_limits_of_ones_own_hold_and_are_kept_in_the_log(owner: Visitor, d
     assert await seller.state(payment) == "challenged"
     log = text_of(await owner.see(f"{owner.merchant_path}/settings/audit"))
     assert "Changed the limits against card testing" in log
-    for change in ("card: operator → 1", "always_authenticate: False → True", "test: True"):
+    for change in ("one card: operator → 1", "Ask everybody for 3-D Secure: No → Yes", "Test data: Yes"):
         assert change in log
     assert leads_to(await owner.send(page, page)) == page
     assert "as you have chosen" not in text_of(await owner.see(page)), "taken back to the operator's"

@@ -112,6 +112,26 @@ async def test_who_was_erased_is_taken_for_nobody_else(owner: Visitor, seller: S
     assert "E-of-another" not in shown
 
 
+async def test_beside_a_test_clock_the_banks_day_is_one_of_the_shops_everywhere(
+    owner: Visitor, seller: Seller, disputed: int
+) -> None:
+    await set_back.clock_runs_ahead(seller.database, seller.shop.merchant_id, timedelta(days=30))
+    until = await seller.database.fetchval("select respond_by from chargeback where id = $1", disputed)
+    day = f"{until + timedelta(days=30):%b} {(until + timedelta(days=30)).day}, "
+    assert f"Answer until {day}" in text_of(await owner.see(url(owner, f"/{disputed}")))
+    assert f"1 dispute to answer until {day}" in text_of(await owner.see(f"{owner.merchant_path}/overview"))
+
+
+async def test_what_is_ready_to_send_is_in_english_for_whoever_reads_it(
+    owner: Visitor, seller: Seller, disputed: int
+) -> None:
+    for language in ("de", "ar"):
+        await speak(owner, language)
+        shown = await owner.see(url(owner, f"/{disputed}"))
+        assert "Paid: 10.00 USD on 20" in shown.text
+        assert re.search(r'<textarea[^>]* dir="auto"', shown.text)
+
+
 async def test_a_second_press_says_that_the_bank_has_it(owner: Visitor, seller: Seller, disputed: int) -> None:
     page = url(owner, f"/{disputed}")
     form = {**fields_of((await owner.see(page)).text, page), "text": "Delivered", "act": "send"}

@@ -12,7 +12,13 @@ from tests.web.account.conftest import OpenVisitor, Visitor, leads_to, text_of
 
 import paydesk
 from paydesk.core import errors
+from paydesk.core.clock import utc_now
+from paydesk.database.pool import Database
+from paydesk.domain.accounts.audit import COMMAND_LINE, Action, Actor, record
 from paydesk.web import messages
+from paydesk.web.account.face import FACE
+from paydesk.web.console.payment_words import refusal_in_words
+from paydesk.web.console.record_words import DETAIL_NAMES
 
 SOURCE = Path(paydesk.__file__).parent
 SECURITY = "/account/security"
@@ -120,3 +126,66 @@ def test_every_error_that_a_page_may_say_can_be_translated(room: str) -> None:
             if plain and not any(one in ast.unparse(said) for one in IN_ENGLISH):
                 left.append(f"{path.name}:{called.lineno} {ast.unparse(said)}")
     assert left == []
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_why_a_bank_refused_is_said_in_the_readers_language(language: str) -> None:
+    texts = FACE.catalogues.texts_for(language)
+    ours = "8.00 USD can't be captured, 5.00 USD is held"
+    assert english_in(refusal_in_words(texts, ours)) == []
+    assert "8.00 USD" in refusal_in_words(texts, ours)
+    assert "PAYDESK_STRIPE_SECRET_KEY" in refusal_in_words(
+        texts, "Stripe does not accept PAYDESK_STRIPE_SECRET_KEY for this; check it"
+    )
+    assert refusal_in_words(texts, "expired_or_canceled_card") == "expired or canceled card"
+    assert refusal_in_words(texts, "Call your_bank, please") == "Call your_bank, please"
+
+
+@pytest.mark.parametrize("language", OTHERS)
+async def test_a_name_is_not_translated_where_it_is_a_word_of_ours(
+    owner: Visitor, database: Database, language: str
+) -> None:
+    merchant_id = int(owner.merchant_path.rsplit("/", 1)[1])
+    await record(
+        database, COMMAND_LINE, Action.acquirer_changed, now=utc_now(), merchant_id=merchant_id, subject="test"
+    )
+    await record(database, COMMAND_LINE, Action.exported, now=utc_now(), merchant_id=merchant_id, subject="payments")
+    await speak(owner, language)
+    shown = (await owner.see(f"{owner.merchant_path}/settings/audit")).text
+    assert "<bdi>test</bdi>" in shown
+    assert f"<bdi>{FACE.catalogues.texts_for(language).get('Payments')}</bdi>" in shown
+
+
+@pytest.mark.parametrize("language", OTHERS)
+async def test_the_audit_log_names_acts_and_what_was_changed_in_the_readers_language(
+    owner: Visitor, database: Database, language: str
+) -> None:
+    details = {name: f"{number}-{name}" for number, name in enumerate(DETAIL_NAMES)}
+    said = {"side": "live", "shipped_goods": "False → True", "scopes": [], "old_keys_until": "2026-11-27T10:00:00Z"}
+    person_id = await database.fetchval("select id from person where email = $1", owner.email)
+    for number, action in enumerate(Action):
+        await record(
+            database,
+            Actor(person_id, "198.51.100.7"),
+            action,
+            now=utc_now(),
+            merchant_id=int(owner.merchant_path.rsplit("/", 1)[1]),
+            subject=f"payment {number}88",
+            details={**details, **said} if number == 0 else {"test_mode": True},
+        )
+    page = f"{owner.merchant_path}/settings/audit"
+    shown = text_of(await owner.see(f"{page}?action={next(iter(Action))}"))
+    assert "We ship goods: No → Yes" in shown
+    await speak(owner, language)
+    texts = FACE.catalogues.texts_for(language)
+    shown = text_of(await owner.see(f"{page}?action={next(iter(Action))}"))
+    for name in DETAIL_NAMES:
+        value = "" if name in said else f"{details[name]}"
+        assert f"{texts.get(DETAIL_NAMES[name])}: {value}" in shown, name
+    for words in (f"{texts.get('Payment')} 088", f"{texts.get('No')} → {texts.get('Yes')}", texts.get("Live")):
+        assert words in shown
+    assert "T10:00" not in shown
+    for action in list(Action)[1:]:
+        shown = text_of(await owner.see(f"{page}?action={action}"))
+        assert f"{texts.get('Test mode')}: {texts.get('Yes')}" in shown, action
+        assert english_in(shown) == []

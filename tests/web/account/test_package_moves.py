@@ -69,6 +69,27 @@ async def test_what_comes_of_it_is_shown_and_then_it_is_done_and_taken_back(owne
     assert await seller.audited("subscription_changed") == [f"package move {move.rpartition('/')[2]}"] * 2
 
 
+def preselected(page: str) -> list[str | None]:
+    """What each of the two fields says before anybody chooses: the first if none is marked."""
+    fields = [re.findall('<option value="([^"]*)"( selected)?', one) for one in page.split("<select")[1:]]
+    return [next((value for value, marked in one if marked), one[0][0]) for one in fields]
+
+
+async def test_it_begins_with_the_oldest_version_and_the_newest_and_never_with_one_twice(
+    owner: Visitor, seller: Seller
+) -> None:
+    page, old, new = await two_versions(owner, seller)
+    assert preselected((await owner.see(page)).text) == [str(old), str(new)]
+    assert preselected((await owner.see(f"{page}?from={new}")).text) == [str(new), ""]
+    await agree_package(seller.database, seller.shop, replace(MONTHLY, sku_id="tea", name="Tea"), now=utc_now())
+    listed = (await owner.see(f"{owner.merchant_path}/subscriptions/packages")).text
+    [alone] = set(re.findall(r'href="([^"]+/packages/\d+)"', listed)) - {page.removesuffix("/move")}
+    only = (await owner.see(f"{alone}/move")).text
+    assert preselected(only)[1] == ""
+    assert re.search('id="f-to"[^>]* required', only)
+    assert (await owner.see(f"{alone}/move?from={preselected(only)[0]}&to=")).status_code == 404
+
+
 async def test_what_can_not_be_is_said_at_its_field(owner: Visitor, seller: Seller) -> None:
     page, old, euros = await two_versions(owner, seller, "EUR")
     for to, status, said in ((euros, 400, "keeps its currency"), (old, 400, "choose another one"), (99999999, 404, "")):

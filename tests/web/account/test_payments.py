@@ -19,6 +19,7 @@ from paydesk.domain.chargebacks.reading_acquirers import read_disputes
 from paydesk.domain.ledger.settling import settle_due
 from paydesk.domain.payments import movements
 from paydesk.domain.payments.desk import Desk
+from paydesk.web.console.payment_words import instrument_words
 
 
 @pytest.fixture
@@ -98,6 +99,10 @@ async def test_a_row_says_what_was_bought_and_offers_its_reference_to_copy(owner
     assert 'data-copy="WC-2026-00042"' in page.text
 
 
+def test_a_cards_digits_stay_with_their_dots_where_a_line_breaks() -> None:
+    assert instrument_words("amex", "0005").split(" ") == ["American", "Express", "••••\u00a00005"]
+
+
 async def test_a_common_last_four_is_found_too(owner: Visitor, seller: Seller, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("paydesk.domain.business.search_for_team.COMMON", 1)
     for number in range(3):
@@ -171,7 +176,7 @@ async def test_a_chargeback_and_what_it_took_stand_on_the_page(owner: Visitor, s
     await read_disputes(seller.desk, now=utc_now())
     shown = text_of(await owner.see(url(owner, f"/{payment_id}"))).replace("\u00a0", " ")
     assert "Chargeback: the bank took back 10.00 USD" in shown
-    assert "fee 15.00 USD" in shown
+    assert "The cardholder says that they did not pay this; fee 15.00 USD" in shown
     assert "Pending 0.00 USD Available −15.60 USD" in shown
     assert "Give money back" not in shown
 

@@ -411,4 +411,4 @@ async def test_test_events_are_limited(owner: Visitor, endpoint: Endpoint, monke
     # Two, if a minute ended just between them.
     assert 0 < len(received) < 3
     assert answers[-1].status_code == 429
-    assert "test events are sent in a minute" in text_of(answers[-1])
+    assert "test event is sent in a minute" in text_of(answers[-1])

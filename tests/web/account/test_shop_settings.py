@@ -178,7 +178,7 @@ async def test_days_of_notice_that_cannot_be_are_shown_with_the_reason(
 ) -> None:
     answer = await owner.send(page_of(owner), page_of(owner), **fields(owner, charge_notice_days=typed))
     assert answer.status_code == 400
-    assert "give a number of days, at most 90" in text_of(answer).lower()
+    assert "give a number of days, from 0 to 90" in text_of(answer).lower()
     assert f'value="{typed}"' in answer.text
     assert (await row_of(database, owner))["charge_notice_days"] is None
 

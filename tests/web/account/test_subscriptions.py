@@ -176,7 +176,7 @@ async def test_a_version_is_offered_on_customers_pages_and_taken_back(
         change(limited, "paydesk.domain.subscriptions.packages", "MOST_OFFERED", 1)
         refused = await offer(club, "yes")
         assert refused.status_code == 409
-        assert "1 plans in USD are offered already" in text_of(refused)
+        assert "1 plan in USD is offered already" in text_of(refused)
         assert leads_to(await offer(pro, "yes")) == pro
     assert leads_to(await offer(pro, "no")) == pro
     assert not await is_offered()

@@ -79,7 +79,7 @@ async def test_a_kept_card_pays_with_one_press_and_its_bank_may_ask(
     stripe.asking.update(stripe.methods)
     again = await open_page(live_web, signed_form(merchant_order_id="second", amount="7.00"))
     page = await live_web.get(again)
-    assert "•••• 4242" in said(page)
+    assert "••••\u00a04242" in said(page)
     (card,) = cards_on(page)
     to_bank = leads_to(await live_web.post(f"{again}/pay-saved", data={"card": card}))
     assert to_bank.startswith(f"{stripe.base_url}/3ds/")

@@ -6,11 +6,9 @@ import re
 from html import unescape
 from pathlib import Path
 
-import pytest
-
 from paydesk.domain.business.made_up_events import EVENTS
 from paydesk.web.guide import chapters as guide
-from paydesk.web.guide.chapters import chapters, found
+from paydesk.web.guide.chapters import chapters
 
 DOCS = Path(__file__).parents[3] / "docs"
 
@@ -61,17 +59,3 @@ def test_readers_find_their_own_addresses_and_key_in_programs_alone() -> None:
     assert "<code>http://127.0.0.1:8000</code>" in prose
     assert "&lt;script&gt;" in curl.filled_in("<script>", "<script>", "<b>")
     assert "<script>" not in curl.filled_in("<script>", "<script>", "<b>")
-
-
-@pytest.mark.parametrize(
-    ("words", "first"), [("test cards", "Test cards"), ("3.2 version", "3.2 Version 1"), ("REFUNDS", "Refunds")]
-)
-def test_a_heading_of_the_words_comes_first(words: str, first: str) -> None:
-    chapter, section, excerpt = found(words)[0]
-    assert section.title == first
-    assert len(excerpt) <= 202
-    assert chapter.slug in chapters()
-
-
-def test_nothing_is_found_for_nothing_or_for_words_that_are_nowhere() -> None:
-    assert found("") == found("   ") == found("pingback zyxw") == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from urllib.parse import quote_plus
 
 from tests.web.account.conftest import OpenVisitor, Visitor, leads_to, text_of
 
@@ -53,6 +54,17 @@ async def test_words_are_looked_for_and_answered_as_they_are(stranger: OpenVisit
     assert "<script>" not in hostile.text
     assert "Nothing in the guide has all of these words" in text_of(hostile)
     assert "Write what you look for" in text_of(await visitor.see("/docs/search"))
+
+
+async def test_the_search_leads_to_a_call_in_the_api_reference(stranger: OpenVisitor) -> None:
+    visitor = await stranger()
+    reference = (await visitor.see("/api/docs")).text
+    charging, refunding = "POST /api/v1/charges", "POST /payment/{payment_id}/refund"
+    for words, call in (("refunds", refunding), (charging, charging)):
+        answered = await visitor.see(f"/docs/search?q={quote_plus(words)}")
+        places = re.findall(r'href="/api/docs#(\w+)">([^<]+)</a>\s*<small>API reference, <code>([^<]+)', answered.text)
+        [(anchor, summary)] = [(anchor, summary) for anchor, summary, line in places if line == call]
+        assert f'<h3 id="{anchor}">{summary}</h3>' in reference
 
 
 async def test_an_address_without_a_chapter_tells_where_its_words_stand(stranger: OpenVisitor) -> None:

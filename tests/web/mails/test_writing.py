@@ -77,9 +77,9 @@ def test_no_card_is_spoken_of_where_a_bank_account_is_charged(language: str) -> 
 @pytest.mark.parametrize(
     ("brand", "last4", "row"),
     [
-        ("visa", "4242", "Card: Visa •••• 4242"),
+        ("visa", "4242", "Card: Visa ••••\u00a04242"),
         ("bank", "", "Payment method: Bank account"),
-        ("slow_bank", "3000", "Payment method: Bank account •••• 3000"),
+        ("slow_bank", "3000", "Payment method: Bank account ••••\u00a03000"),
         ("other", "", "Payment method: Another method"),
     ],
 )

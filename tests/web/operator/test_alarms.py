@@ -11,12 +11,16 @@ from tests.web.account.conftest import Visitor, fields_of, leads_to, text_of
 from tests.web.account.test_errors_in_every_language import OTHERS, english_in, speak
 
 from paydesk.core.clock import utc_now
+from paydesk.core.wording import noted
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms, settle_alarms
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.operations.accepting import accept_difference
+from paydesk.domain.operations.comparing import UNKNOWN_HERE
+from paydesk.domain.operations.history import RESTORED
+from paydesk.web.operator.face import FACE
 
 __all__ = ["database", "database_url"]
 
@@ -42,7 +46,7 @@ async def test_an_alarm_waits_with_its_reason_until_it_is_settled(
     alarm_id = await raised(database, shop)
     shown = await operator.see(PAGE)
     assert "<b>no such" not in shown.text
-    for words in ("Set aside", "payment 8", "Corner Shop", "<b>no such currency</b>", "attempt: 18", "1 time"):
+    for words in ("Set aside", "payment 8", "Corner Shop", "<b>no such currency</b>", "Attempt: 18", "1 time"):
         assert words in text_of(shown).replace("&lt;", "<").replace("&gt;", ">"), words
     assert "Alarms 1" in text_of(await operator.see("/operator/overview"))
     assert leads_to(await operator.send(PAGE, SETTLE)) == PAGE
@@ -120,3 +124,30 @@ async def test_what_to_do_about_each_kind_is_said_in_the_operators_language(oper
     assert [page for page in pages if not english_in(text_of(await operator.see(page)))] == []
     await speak(operator, language)
     assert [page for page in pages if english_in(text_of(await operator.see(page)))] == []
+
+
+@pytest.mark.parametrize("language", OTHERS)
+async def test_an_alarm_is_said_in_the_operators_language_with_all_that_is_known(
+    operator: Visitor, database: Database, shop: Shop, language: str
+) -> None:
+    end = noted("its end can't be recorded")
+    why = noted("the list of %(acquirer)s can't be read: %(error)s", acquirer="bank-7", error="no route to host")
+    told = [
+        Alarm(AlarmKind.held, "this deployment", f"{RESTORED}. {why}"),
+        Alarm(AlarmKind.set_aside, "payment 13330", f"{end}: no row 77", shop),
+        Alarm(
+            AlarmKind.not_reconciled, "refund r-8 at bank-7", UNKNOWN_HERE, None, {"reference": "re-9", "payment": 5}
+        ),
+    ]
+    await raise_alarms(database, told, now=utc_now())
+    shown = text_of(await operator.see(PAGE))
+    kept = ("bank-7", "no route to host", "13330", "no row 77", "r-8", "re-9")
+    assert [one for one in kept if one not in shown] == []
+    assert english_in(shown)
+    await speak(operator, language)
+    said = text_of(await operator.see(PAGE))
+    assert [one for one in kept if one not in said] == []
+    assert english_in(said) == []
+    texts = FACE.catalogues.texts_for(language)
+    for name in ("Payment", "Refund", "Reference", "This deployment"):
+        assert texts.get(name) in said

@@ -123,11 +123,11 @@ async def test_amounts_of_a_currency_are_set_shown_and_forgotten(
     operator: Visitor, owner: Visitor, database: Database
 ) -> None:
     page = f"/operator/merchants/{merchant_id_of(owner)}"
-    assert "1500" in text_of(await operator.see(page)), "by the rule, in yen"
+    assert "1,500" in text_of(await operator.see(page)), "by the rule, in yen"
     amounts = {"currency": "jpy", "own_fixed": "25", "own_chargeback_fee": "1800"}
     assert leads_to(await operator.send(page, f"{page}/fees", **amounts)) == page
     shown = text_of(await operator.see(page))
-    assert "1800" in shown
+    assert "1,800" in shown
     assert "Follow the rule in JPY" in shown
     row = await database.fetchrow("select * from fees_in($1, 'JPY')", merchant_id_of(owner))
     assert (row["fixed"], row["chargeback_fee"]) == (25, 1800)

@@ -9,17 +9,15 @@ from decimal import Decimal
 
 import pytest
 from tests import breaking, set_back
-from tests.core.documents import hostile
 from tests.web.account.conftest import Visitor, fields_of, leads_to, text_of
 from tests.web.account.selling import Seller, seller_of
+from tests.web.account.test_errors_in_every_language import speak
 
-from paydesk.adapters.acquirers.disputes import EvidenceKind
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
-from paydesk.domain.accounts.audit import COMMAND_LINE
+from paydesk.domain.accounts.audit import COMMAND_LINE, Action, record
 from paydesk.domain.business.profiles import PURPOSE
-from paydesk.domain.chargebacks.evidence_files import add_file
 from paydesk.domain.operations.machinery import run_pulse, workers
 from paydesk.domain.operations.merchants import suspend_merchant
 from paydesk.domain.payments.desk import Desk
@@ -310,38 +308,6 @@ async def test_what_has_an_outcome_by_now_is_said_to(operator: Visitor, seller: 
     assert await seller.audited("outcome_asked") == []
 
 
-async def test_chargebacks_of_all_merchants_are_listed_and_read(
-    operator: Visitor, seller: Seller, database: Database
-) -> None:
-    payment_id = await seller.sell()
-    chargeback_id = await database.fetchval(
-        "insert into chargeback (merchant_id, live, payment_id, state, acquirer, acquirer_reference, amount, currency,"
-        " fee, reason, opened_at) values ($1, false, $2, 'open', 'simulator', 'd-1', 10, 'USD', 15, 'fraudulent',"
-        " now() + interval '50 years') returning id",
-        seller.shop.merchant_id,
-        payment_id,
-    )
-    shown = text_of(await operator.see("/operator/chargebacks?side=test&state=open"))
-    assert "Corner Shop" in shown
-    assert "Not given yet" in shown
-    path = f"/operator/chargebacks/{seller.shop.merchant_id}/{chargeback_id}"
-    detail = await operator.see(path)
-    assert "fraudulent" in text_of(detail)
-    for words in ("did not pay this", "What we know", "Grace Hopper", "Paid from", "none was sent"):
-        assert words in text_of(detail), words
-    assert "4242" not in detail.text
-    assert (await operator.see(f"/operator/chargebacks/{seller.shop.merchant_id}/999999999")).status_code == 404
-    await add_file(seller.desk, seller.shop, chargeback_id, EvidenceKind.DELIVERY, "note.pdf", hostile(), now=utc_now())
-    listed = await operator.see(path)
-    assert "Delivery: a label, a signed note" in text_of(listed)
-    assert "Remove" not in text_of(listed)
-    (link,) = re.findall(rf'href="({path}/files/[0-9]+)"', listed.text)
-    file = await operator.see(link)
-    assert file.headers["content-disposition"].startswith("attachment; ")
-    assert (file.content[:5], b"JavaScript" in file.content) == (b"%PDF-", False)
-    assert (await operator.see(link.replace(f"/{chargeback_id}/", "/999999999/"))).status_code == 404
-
-
 async def test_an_acquirers_health_counts_its_attempts_and_shows_no_secret(
     operator: Visitor, seller: Seller, database: Database
 ) -> None:
@@ -379,6 +345,20 @@ async def test_queues_name_what_waits_and_who_works(operator: Visitor, seller: S
         stop.set()
         await pulse
     assert await workers(database) == []
+
+
+async def test_logs_and_who_acted_are_said_in_the_operators_language(operator: Visitor, database: Database) -> None:
+    async with database.acquire() as connection:
+        about = "person 77 (ops@shop.example)"
+        await record(connection, COMMAND_LINE, Action.operator_created, now=utc_now(), subject=about)
+    await speak(operator, "de")
+    shown = text_of(await operator.see("/operator/queues"))
+    assert "Abgelehnte Formulare" in shown
+    assert "Rejected form" not in shown
+    acts = text_of(await operator.see("/operator/audit"))
+    assert "Befehlszeile" in acts
+    assert "command line" not in acts
+    assert "Person 77 (ops@shop.example)" in acts
 
 
 async def test_the_log_is_filtered_by_who_what_and_when(operator: Visitor, seller: Seller, payout_page: str) -> None:

@@ -9,6 +9,7 @@ from decimal import Decimal
 
 import pytest
 from tests.web.account.conftest import Visitor, text_of
+from tests.web.account.test_errors_in_every_language import OTHERS, english_in, speak
 
 from paydesk.adapters.acquirers.balance import BalanceLine, BankPayout, LineKind, PayoutState
 from paydesk.core.clock import utc_now
@@ -36,10 +37,23 @@ async def payout(database: Database) -> str:
 
 async def test_a_payout_that_differs_is_named_with_what_to_do(operator: Visitor, payout: str) -> None:
     shown = text_of(await operator.see(PROCEEDS))
-    assert "it is of 9.60 EUR, and its 1 line comes to 9.61 EUR" in shown
+    assert "it is of 9.60 EUR, and the sum of its lines (1) is 9.61 EUR" in shown
     assert "ask for what is missing" in shown
     assert payout in shown
     assert "REF-7" in shown
+
+
+@pytest.mark.parametrize("language", OTHERS)
+async def test_what_differs_and_what_to_do_is_said_in_the_operators_language(
+    operator: Visitor, payout: str, language: str
+) -> None:
+    pages = (PROCEEDS, f"{PROCEEDS}/payout?acquirer=other&payout={payout}")
+    assert [page for page in pages if not english_in(text_of(await operator.see(page)))] == []
+    await speak(operator, language)
+    for page in pages:
+        said = text_of(await operator.see(page))
+        assert "9.60 EUR" in said
+        assert english_in(said) == [], page
 
 
 async def test_payouts_of_another_time_are_left_out(operator: Visitor, payout: str) -> None:

@@ -139,7 +139,7 @@ async def test_who_looks_for_customers_stands_in_the_log_without_the_words(
     await found(operator, "no order is called so")
     log = text_of(await operator.see("/operator/audit?action=searched"))
     assert "an e-mail address" in log
-    assert "payments: 1" in log
+    assert "Payments: 1" in log
     assert "a card's last digits" in log
     assert address not in log
     page = f"/operator/merchants/{seller.shop.merchant_id}/payments/{payment_id}"

@@ -52,7 +52,7 @@ async def kept(desk: Desk, shopper: Shopper) -> tuple[int, int]:
 @pytest.mark.usefixtures("card")
 async def test_it_shows_each_card_with_what_was_agreed_to(web: httpx.AsyncClient, desk: Desk, shopper: Shopper) -> None:
     page = said(await web.get(page_of(desk, shopper)))
-    assert "Visa •••• 4242" in page
+    assert "Visa ••••\u00a04242" in page
     assert "<q>keep it</q>" in page
     assert "<q>charge it</q>" in page
     assert "You are known in 1 browser" in page

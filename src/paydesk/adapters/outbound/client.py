@@ -11,9 +11,9 @@ import asyncio
 import ssl
 import time
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 
+import msgspec
 from yarl import URL
 
 from paydesk import __version__
@@ -26,8 +26,7 @@ from paydesk.adapters.outbound.problems import Broke, CallFailed, Unanswered
 from paydesk.adapters.outbound.wording import in_words
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True):
     """What came of one call.
 
     `status` is None if no answer came; `body_start` holds at most the client's `max_answer` bytes,
@@ -40,7 +39,24 @@ class Answer:
     complete: bool
     error: str | None
     duration: float
-    sent: Mapping[str, str] = field(repr=False)
+    sent: Mapping[str, str]
+
+    def __repr__(self) -> str:
+        """All but the headers, which may carry a key."""
+        return f"Answer({self.status}, {self.body_start!r}, {self.complete}, {self.error!r}, {self.duration})"
+
+
+class _Target(msgspec.Struct, frozen=True):
+    """What all requests to one URL have in common: where it is, what is asked for there,
+    and the first headers.
+    """
+
+    endpoint: URL
+    scheme: str
+    host: str
+    port: int
+    path: str
+    headers: Mapping[str, str]
 
 
 @lru_cache(maxsize=4096)
@@ -104,17 +120,16 @@ class OutboundClient:
 
     async def _answer(self, method: str, url: str, body: bytes, headers: Mapping[str, str], whose: Hashable) -> Answer:
         started = time.monotonic()
-        heard, problem, sent = Heard(), None, dict(headers)
+        heard, problem, sent = Heard(), None, headers
         try:
-            endpoint = parse_endpoint(url)
-            sent = _all_headers(endpoint, body if method == "POST" else None, headers)
-            request = _request(method, endpoint, sent, body)
+            target = _target(url)
+            sent = _all_headers(target, body if method == "POST" else None, headers)
+            request = _request(method, target, sent, body)
         except ValueError as error:
             words = str(error) if str(error).startswith("not a usable URL") else in_words(error, self.timeout)
-            return Answer(None, b"", False, words, 0.0, sent)
+            return Answer(None, b"", False, words, 0.0, dict(sent))
         try:
-            async with asyncio.timeout(self.timeout):
-                await self._call(endpoint, request, heard, whose)
+            await self._call(target, request, heard, whose, started + self.timeout)
         except (CallFailed, OSError, ValueError) as error:
             problem = in_words(error, self.timeout)
         duration = time.monotonic() - started
@@ -126,57 +141,64 @@ class OutboundClient:
         self._kept.close()
         await self._connector.close()
 
-    async def _call(self, endpoint: URL, request: bytes, heard: Heard, whose: Hashable) -> None:
+    async def _call(self, target: _Target, request: bytes, heard: Heard, whose: Hashable, until: float) -> None:
         """Make one request; once more if the server closed a kept connection just as it was used
-        again (RFC 9112, 9.3.1).
+        again (RFC 9112, 9.3.1). It ends at `until`, in monotonic seconds.
 
         The server may have read the first one all the same: what is posted here may come twice
-        (a pingback comes at least once, and shops take it so). Raises: CallFailed, OSError.
+        (a pingback comes at least once, and shops take it so).
+        Raises: CallFailed, OSError, TimeoutError.
         """
-        place = (whose, endpoint.scheme, endpoint.raw_host or "", endpoint.port or 0)
-        kept = self._kept.take(place) if whose is not None else None
-        if kept is not None:
+        place = (whose, target.scheme, target.host, target.port)
+        connection = self._kept.take(place) if whose is not None else None
+        if connection is not None:
             try:
-                await self._exchange(kept, request, heard, place)
+                await connection.exchange(request, heard, until)
             except (Broke, Unanswered):
                 if heard.began:
                     raise
-            else:
-                return
-        connection = await self._connector.connect(endpoint)
-        await self._exchange(connection, request, heard, place)
-
-    async def _exchange(self, connection: Connection, request: bytes, heard: Heard, place: Place) -> None:
-        """Make the request on this connection, and keep it if it can be used again.
-
-        Raises: CallFailed.
-        """
-        await connection.exchange(request, heard)
+                connection = None
+        if connection is None:
+            async with asyncio.timeout(until - time.monotonic()):
+                connection = await self._connector.connect(target.endpoint)
+            await connection.exchange(request, heard, until)
         if connection.is_reusable:
-            if place[0] is None or self._is_closed:
-                connection.close()
-            else:
-                self._kept.keep(place, connection)
+            self._keep(place, connection)
+
+    def _keep(self, place: Place, connection: Connection) -> None:
+        """Have a connection wait for the next request, if there may be one."""
+        if place[0] is None or self._is_closed:
+            connection.close()
+        else:
+            self._kept.keep(place, connection)
 
 
-def _all_headers(endpoint: URL, body: bytes | None, headers: Mapping[str, str]) -> dict[str, str]:
-    """All that the request will carry, so that it can be recorded as it was sent;
-    nothing is added behind it.
-    """
-    return {
+@lru_cache(maxsize=4096)
+def _target(url: str) -> _Target:
+    """What requests to a URL are made of. Raises: ValueError, as `parse_endpoint`."""
+    endpoint = parse_endpoint(url)
+    headers = {
         "Host": endpoint.host_port_subcomponent or "",
         "User-Agent": f"Paydesk/{__version__}",
         "Accept": "*/*",
         "Accept-Encoding": "identity",
-        **headers,
-        **({} if body is None else {"Content-Length": str(len(body))}),
     }
+    host, port = endpoint.raw_host or "", endpoint.port or 0
+    return _Target(endpoint, endpoint.scheme, host, port, endpoint.raw_path_qs, headers)
 
 
-def _request(method: str, endpoint: URL, headers: Mapping[str, str], body: bytes) -> bytes:
+def _all_headers(target: _Target, body: bytes | None, headers: Mapping[str, str]) -> dict[str, str]:
+    """All that the request will carry, so that it can be recorded as it was sent;
+    nothing is added behind it.
+    """
+    if body is None:
+        return {**target.headers, **headers}
+    return {**target.headers, **headers, "Content-Length": str(len(body))}
+
+
+def _request(method: str, target: _Target, headers: Mapping[str, str], body: bytes) -> bytes:
     """The request, byte for byte. Raises: ValueError if it could be read as another one."""
-    lines = [f"{method} {endpoint.raw_path_qs} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items())]
-    head = "\r\n".join(lines)
+    head = "\r\n".join([f"{method} {target.path} HTTP/1.1", *map(": ".join, headers.items())])
     if head.count("\r") != len(headers) or head.count("\n") != len(headers) or "\0" in head:
         raise ValueError("a header contains a line break")
     return f"{head}\r\n\r\n".encode() + body

@@ -8,6 +8,7 @@ answer would be taken for the next one, and a pingback be acknowledged that was 
 from __future__ import annotations
 
 import asyncio
+import select
 import socket
 import time
 from typing import cast
@@ -54,20 +55,16 @@ class Connection(asyncio.Protocol):
         self._parser = self._new_parser()
         self._spoke_unasked = False
         self._done: asyncio.Future[None] | None = None
+        self._until = 0.0
+        self._alarm: asyncio.TimerHandle | None = None
+        self._unread = select.poll()
+        self._unread.register(connected, select.POLLIN)
         self._begin(Heard())
 
     @property
     def is_quiet(self) -> bool:
         """Whether it is open and nothing has come that nobody has read yet."""
-        if self._transport is None or self._transport.is_closing():
-            return False
-        try:
-            self._socket.recv(1, socket.MSG_PEEK)
-        except BlockingIOError:
-            return True
-        except OSError:
-            return False
-        return False
+        return self._transport is not None and not self._transport.is_closing() and not self._unread.poll(0)
 
     @property
     def is_reusable(self) -> bool:
@@ -76,15 +73,17 @@ class Connection(asyncio.Protocol):
         """
         return self._heard.complete and self._keeps and self._transport is not None and not self._spoke_unasked
 
-    async def exchange(self, request: bytes, heard: Heard) -> None:
-        """Send a request and hear its answer into `heard`, no more of its body than was asked for.
+    async def exchange(self, request: bytes, heard: Heard, until: float) -> None:
+        """Send a request and hear its answer into `heard`, no more of its body than was asked for;
+        `until` is when that ends at the latest (monotonic seconds).
 
         Unless the connection can be used again it is closed.
 
-        Raises: CallFailed.
+        Raises: CallFailed, TimeoutError.
         """
         self._begin(heard)
         self._done = self._loop.create_future()
+        self._end_at(until)
         try:
             self._send(request)
             await self._done
@@ -128,6 +127,8 @@ class Connection(asyncio.Protocol):
         """It is gone, which ends an answer whose head named no other end."""
         self._transport = None
         self._parser = None
+        if self._alarm is not None:
+            self._alarm.cancel()
         if self._heard.status is None:
             self._end(Broke() if error else Unanswered())
         elif self._is_delimited:
@@ -164,8 +165,11 @@ class Connection(asyncio.Protocol):
             self._heard.body += part
 
     def on_message_complete(self) -> None:
-        """The answer ends here, unless it was an interim one."""
+        """The answer ends here, unless it was an interim one; a trailer may say, too, that it was
+        the last.
+        """
         self._is_ended = self._heard.status is not None
+        self._keeps = self._keeps and self._parser is not None and self._parser.should_keep_alive()
 
     def _new_parser(self) -> httptools.HttpResponseParser | None:
         """A parser that reads answers as leniently as browsers do where that misplaces no end."""
@@ -230,7 +234,26 @@ class Connection(asyncio.Protocol):
             return NotHttp("it says twice how long it is")
         return None
 
-    def _end(self, problem: CallFailed | None = None) -> None:
+    def _end_at(self, until: float) -> None:
+        """Have the exchange end at a time; one timer rings for many, and looks for which."""
+        if self._alarm is not None and until < self._until:
+            self._alarm.cancel()
+            self._alarm = None
+        self._until = until
+        if self._alarm is None:
+            self._alarm = self._loop.call_later(until - time.monotonic(), self._ring)
+
+    def _ring(self) -> None:
+        """End what has taken its time; what has begun since is looked at again in its own."""
+        self._alarm = None
+        if self._done is None or self._done.done():
+            return
+        if time.monotonic() < self._until:
+            self._end_at(self._until)
+        else:
+            self._end(TimeoutError())
+
+    def _end(self, problem: CallFailed | TimeoutError | None = None) -> None:
         """Let go of whoever waits for the answer."""
         if self._done is None or self._done.done():
             return

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass
 
@@ -32,13 +31,17 @@ Place = tuple[Hashable, str, str, int]
 
 
 class KeptConnections:
-    """Unused connections by place, the oldest of all first to go."""
+    """Unused connections by place, the oldest of all first to go.
+
+    What is used again at once comes and goes with each request: places that have none left are
+    forgotten with the next sweep.
+    """
 
     def __init__(self, bounds: Bounds) -> None:
         self._bounds = bounds
         self._idle: dict[Connection, tuple[Place, float]] = {}
         self._at: dict[Place, list[Connection]] = {}
-        self._of: Counter[Hashable] = Counter()
+        self._of: dict[Hashable, int] = {}
         self._sweeping: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
@@ -46,10 +49,11 @@ class KeptConnections:
 
     def take(self, place: Place) -> Connection | None:
         """The connection to this place that was used last and is still good, if there is one."""
-        while waiting := self._at.get(place):
-            connection = waiting[-1]
-            _, since = self._idle[connection]
-            self._remove(connection)
+        waiting = self._at.get(place)
+        while waiting:
+            connection = waiting.pop()
+            _, since = self._idle.pop(connection)
+            self._of[place[0]] -= 1
             if connection.is_quiet and time.monotonic() - since < _IDLE_SECONDS:
                 return connection
             connection.close()
@@ -58,14 +62,18 @@ class KeptConnections:
     def keep(self, place: Place, connection: Connection) -> None:
         """Have a connection wait, or close it."""
         now = time.monotonic()
-        if now - connection.made > _LONGEST_LIFE or self._of[place[0]] >= self._bounds.each:
+        of_this = self._of.get(place[0], 0)
+        if now - connection.made > _LONGEST_LIFE or of_this >= self._bounds.each:
             connection.close()
             return
         if len(self._idle) >= self._bounds.in_all:
             self._drop(next(iter(self._idle)))
         self._idle[connection] = (place, now)
-        self._at.setdefault(place, []).append(connection)
-        self._of[place[0]] += 1
+        waiting = self._at.get(place)
+        if waiting is None:
+            waiting = self._at[place] = []
+        waiting.append(connection)
+        self._of[place[0]] = self._of.get(place[0], 0) + 1
         if self._sweeping is None:
             self._sweep_later()
 
@@ -87,19 +95,14 @@ class KeptConnections:
         for connection, (_, since) in list(self._idle.items()):
             if since <= oldest or not connection.is_quiet:
                 self._drop(connection)
+        self._at = {place: waiting for place, waiting in self._at.items() if waiting}
+        self._of = {whose: number for whose, number in self._of.items() if number}
         if self._idle:
             self._sweep_later()
 
     def _drop(self, connection: Connection) -> None:
-        self._remove(connection)
-        connection.close()
-
-    def _remove(self, connection: Connection) -> None:
         """Keep it no longer."""
         place, _ = self._idle.pop(connection)
         self._at[place].remove(connection)
-        if not self._at[place]:
-            del self._at[place]
         self._of[place[0]] -= 1
-        if not self._of[place[0]]:
-            del self._of[place[0]]
+        connection.close()

@@ -8,17 +8,19 @@ from paydesk.adapters.vault import Vault
 from paydesk.core.errors import Forbidden, Unauthorized
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.passwords import Passwords
+from paydesk.domain.cells.entering import ALONE, Entering
 
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """What letting people in needs: the database, the vault, and the hashing of passwords
-    (one per process).
+    """What letting people in needs: the database, the vault, the hashing of passwords (one per
+    process), and the directory of cells, in which new people are entered.
     """
 
     database: Database
     vault: Vault
     passwords: Passwords
+    entering: Entering = ALONE
 
 
 @dataclass(frozen=True, slots=True)

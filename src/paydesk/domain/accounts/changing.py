@@ -33,6 +33,8 @@ from paydesk.domain.accounts.people import (
 from paydesk.domain.accounts.sessions import Session, end_all_sessions, renew_token, require_open, require_recent
 from paydesk.domain.accounts.signing_in import ask_to_confirm, check_password, forgive_account
 from paydesk.domain.accounts.tokens import LinkHolder, Purpose, add_token, find_token, use_token
+from paydesk.domain.cells.directory import TakenElsewhere
+from paydesk.domain.cells.entering import email_to_enter
 
 PACE = 0.25
 """Seconds that asking for a link takes, longer than sending one does:
@@ -205,7 +207,8 @@ async def confirm_email(gate: Gate, token: str, *, client: Client, now: datetime
     """Take the address that a link went to as its person's, and return it;
     the address before is told of a change.
 
-    Raises: Gone; Conflict if another account has the address.
+    Raises: Gone; Conflict if another account has the address, in whichever cell; Unavailable if
+        other cells can't be asked.
     """
     try:
         async with gate.database.acquire() as connection, connection.transaction():
@@ -214,6 +217,8 @@ async def confirm_email(gate: Gate, token: str, *, client: Client, now: datetime
                 _Before, await queries.set_email(connection, person_id=used.person_id, email=used.email, now=now)
             )
             changed = before.email_before.lower() != used.email.lower()
+            if changed:
+                await gate.entering.enter(connection, [email_to_enter(gate.vault, used.email)], now=now)
             action = Action.email_changed if changed else Action.email_confirmed
             await record(connection, Actor(used.person_id, client.address), action, now=now)
             if changed:
@@ -230,7 +235,7 @@ async def confirm_email(gate: Gate, token: str, *, client: Client, now: datetime
                     client_address=client.address,
                     now=now,
                 )
-    except asyncpg.UniqueViolationError as error:
+    except (asyncpg.UniqueViolationError, TakenElsewhere) as error:
         raise Conflict(worded("another account has this address; log in there, or choose another address")) from error
     return used.email
 

@@ -35,6 +35,7 @@ async def sign_up_invited(
         accepted = await use_invitation(connection, gate, token, now=now)
         person_id = await add_person(
             connection,
+            gate,
             email=accepted.email,
             name=person_name,
             password_hash=password_hash,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from paydesk.core.errors import TooMany
-from paydesk.core.wording import worded
+from paydesk.core.wording import plural, worded
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.accounts.access_needs import Gate
 
@@ -86,5 +86,5 @@ def _subject(gate: Gate, limit: TryLimit, whom: object) -> bytes:
 
 def _in_words(seconds: int) -> str:
     if seconds < 120:
-        return worded("a second") if seconds == 1 else worded("%(number)s seconds", number=seconds)
-    return worded("%(number)s minutes", number=math.ceil(seconds / 60))
+        return plural("%(count)s second", "%(count)s seconds", count=seconds)
+    return plural("%(count)s minute", "%(count)s minutes", count=math.ceil(seconds / 60))

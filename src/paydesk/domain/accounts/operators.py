@@ -49,6 +49,7 @@ async def create_operator(
         if found is None:
             person_id = await add_person(
                 connection,
+                gate,
                 email=address,
                 name=person_name,
                 password_hash=password_hash,

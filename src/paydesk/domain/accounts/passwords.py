@@ -18,7 +18,7 @@ from argon2.exceptions import InvalidHashError, VerificationError
 from argon2.low_level import ARGON2_VERSION
 
 from paydesk.core.errors import Malformed, SetupError, TooMany
-from paydesk.core.wording import worded
+from paydesk.core.wording import plural, worded
 from paydesk.domain.accounts.common_passwords import is_common
 
 SHORTEST = 12
@@ -116,18 +116,20 @@ class Passwords:
         text = _normal(password)
         if len(text) < SHORTEST:
             raise Malformed(
-                worded(
-                    "the password has %(length)s characters; choose one of at least %(shortest)s",
-                    length=len(text),
+                plural(
+                    "the password has %(count)s character; choose one of at least %(shortest)s",
+                    "the password has %(count)s characters; choose one of at least %(shortest)s",
+                    count=len(text),
                     shortest=SHORTEST,
                 ),
                 "password",
             )
         if len(text) > LONGEST:
             raise Malformed(
-                worded(
-                    "the password has %(length)s characters; at most %(longest)s are accepted",
-                    length=len(text),
+                plural(
+                    "the password has %(count)s character; at most %(longest)s are accepted",
+                    "the password has %(count)s characters; at most %(longest)s are accepted",
+                    count=len(text),
                     longest=LONGEST,
                 ),
                 "password",

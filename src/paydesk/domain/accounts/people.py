@@ -10,7 +10,7 @@ from functools import cache
 from zoneinfo import available_timezones
 
 from paydesk.core.errors import Malformed
-from paydesk.core.wording import worded
+from paydesk.core.wording import plural, worded
 from paydesk.database.records import record_if_any
 from paydesk.database.statements import Connection, load_statements
 
@@ -79,8 +79,11 @@ def parse_name(text: str, field: str = "name") -> str:
     name = " ".join(text.split())
     if not name or not name.isprintable() or len(name) > LONGEST_NAME:
         raise Malformed(
-            worded(
-                "%(field)s needs 1 to %(longest_name)s printable characters", field=field, longest_name=LONGEST_NAME
+            plural(
+                "%(field)s needs 1 to %(count)s printable character",
+                "%(field)s needs 1 to %(count)s printable characters",
+                field=field,
+                count=LONGEST_NAME,
             ),
             field,
         )

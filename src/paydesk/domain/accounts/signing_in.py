@@ -26,6 +26,8 @@ from paydesk.domain.accounts.sessions import LoggedIn, Session, begin_session, f
 from paydesk.domain.accounts.sessions import queries as session_queries
 from paydesk.domain.accounts.team import add_member
 from paydesk.domain.accounts.tokens import Purpose, add_token
+from paydesk.domain.cells.directory import TakenElsewhere
+from paydesk.domain.cells.entering import email_to_enter
 from paydesk.domain.merchants.merchant import open_account
 
 
@@ -51,9 +53,9 @@ async def sign_up(
     password_hash = await gate.passwords.choose(password, email=address)
     async with gate.database.acquire() as connection, connection.transaction():
         person_id = await add_person(
-            connection, email=address, name=person_name, password_hash=password_hash, language=tag, now=now
+            connection, gate, email=address, name=person_name, password_hash=password_hash, language=tag, now=now
         )
-        merchant = await open_account(connection, gate.vault, name=shop, email=address, now=now)
+        merchant = await open_account(connection, gate.vault, name=shop, email=address, now=now, entering=gate.entering)
         await add_member(connection, merchant.id, person_id, Role.owner, now=now)
         await ask_to_confirm(connection, gate, person_id, email=address, name=person_name, language=tag, now=now)
         actor = Actor(person_id, client.address)
@@ -65,6 +67,7 @@ async def sign_up(
 
 async def add_person(
     connection: Connection,
+    gate: Gate,
     *,
     email: str,
     name: str,
@@ -76,7 +79,8 @@ async def add_person(
 ) -> int:
     """Store a person and return the id.
 
-    Raises: Conflict if somebody has this address already.
+    Raises: Conflict if somebody has this address already, in whichever cell; Unavailable if other
+        cells can't be asked.
     """
     person_id = await queries.add_person(
         connection,
@@ -90,8 +94,17 @@ async def add_person(
         now=now,
     )
     if person_id is None:
-        raise Conflict(worded("%(email)s has an account already; log in, or reset the password", email=email))
+        raise _known(email)
+    try:
+        await gate.entering.enter(connection, [email_to_enter(gate.vault, email)], now=now)
+    except TakenElsewhere as error:
+        raise _known(email) from error
     return int(person_id)
+
+
+def _known(email: str) -> Conflict:
+    """The same words for a person of another cell."""
+    return Conflict(worded("%(email)s has an account already; log in, or reset the password", email=email))
 
 
 async def ask_to_confirm(
@@ -199,7 +212,9 @@ async def open_another_shop(gate: Gate, session: Session, *, shop_name: str, now
     shop = parse_name(shop_name, "shop_name")
     await lockout.count_try(gate, lockout.SIGN_UP, session.client.address, now=now)
     async with gate.database.acquire() as connection, connection.transaction():
-        merchant = await open_account(connection, gate.vault, name=shop, email=session.person.email, now=now)
+        merchant = await open_account(
+            connection, gate.vault, name=shop, email=session.person.email, now=now, entering=gate.entering
+        )
         await add_member(connection, merchant.id, session.person.id, Role.owner, now=now)
         await record(connection, session.actor, Action.merchant_opened, now=now, merchant_id=merchant.id, subject=shop)
     return merchant.id

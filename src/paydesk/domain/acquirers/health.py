@@ -21,6 +21,7 @@ import structlog
 
 from paydesk.adapters.acquirers.interface import Acquirer, AcquirerRefused, NothingBegun, OutcomeUnknown, Undecided
 from paydesk.core.clock import utc_now
+from paydesk.core.wording import noted, noted_as
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
@@ -83,11 +84,15 @@ class Kind(StrEnum):
 
 
 _WORDS: Final = {
-    Kind.CUSTOMERS: "calls that customers waited for",
-    Kind.CHARGES: "charges without the customer",
-    Kind.MOVEMENTS: "refunds, captures and voids",
-    Kind.QUESTIONS: "look-ups",
+    Kind.CUSTOMERS: noted("calls that customers waited for"),
+    Kind.CHARGES: noted("charges without the customer"),
+    Kind.MOVEMENTS: noted("refunds, captures and voids"),
+    Kind.QUESTIONS: noted("look-ups"),
 }
+WHY_OUT: Final = noted_as(
+    "%(asked)s %(words)s in the last minutes: %(failed)s without an answer, %(slow)s answered too slowly"
+)
+"""Why an account is out of turn, as health.sql puts it together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +196,7 @@ class Health:
                 log.info("an account takes payments again", account=one.account)
                 subjects, now = [f"account {one.account}"], utc_now()
                 await settle_alarms(
-                    database, AlarmKind.acquirer_out, subjects, shop=None, by="a probe was answered", now=now
+                    database, AlarmKind.acquirer_out, subjects, shop=None, by=noted("a probe was answered"), now=now
                 )
 
     async def run(self, database: Database, known: Mapping[str, Acquirer], stop: asyncio.Event) -> None:
@@ -232,7 +237,7 @@ class Health:
             soon=SOON,
         )
         judged = await records_of(_Judged, rows)
-        alarms = [Alarm(AlarmKind.acquirer_out, f"account {one.account}", one.why) for one in judged]
+        alarms = [Alarm(AlarmKind.acquirer_out, noted("account %(name)s", name=one.account), one.why) for one in judged]
         await raise_alarms(database, alarms, now=utc_now())
 
 

@@ -14,6 +14,7 @@ from typing import Final
 import structlog
 
 from paydesk.core.storable import storable_json, storable_text
+from paydesk.core.wording import noted
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import Connection, load_statements
@@ -138,7 +139,11 @@ async def watch_alarms(database: Database, *, now: datetime) -> None:
     for the operator.
     """
     rows = queries.settle_quiet(
-        database, kind=str(AlarmKind.set_aside), quiet_since=now - QUIET, by="it went well when tried again", now=now
+        database,
+        kind=str(AlarmKind.set_aside),
+        quiet_since=now - QUIET,
+        by=noted("it went well when tried again"),
+        now=now,
     )
     for settled in await records_of(_Settled, rows):
         log.info("an alarm mended itself", alarm=settled.id)

@@ -24,6 +24,7 @@ from paydesk.adapters.acquirers.interface import (
     Voided,
 )
 from paydesk.core.clock import utc_now
+from paydesk.core.wording import noted
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.setting_aside import one_by_one, set_aside
@@ -116,7 +117,7 @@ async def settle_card_changes(desk: Desk, *, now: datetime, most: int = 100) -> 
             await _ask_later(desk, lookup, now=now)
 
     worked = await one_by_one(list(zip(lookups, findings, strict=True)), settle)
-    aside = await set_aside(desk.database, worked, _named, doing="its outcome can't be recorded")
+    aside = await set_aside(desk.database, worked, _named, doing=noted("its outcome can't be recorded"))
     await one_by_one([lookup for lookup, _ in aside], partial(_ask_later, desk, now=now))
     return len(lookups)
 

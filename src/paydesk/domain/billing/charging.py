@@ -5,10 +5,13 @@ in batches, many in flight.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
+import msgspec
 import structlog
 
 from paydesk.adapters.acquirers.interface import (
@@ -23,10 +26,12 @@ from paydesk.adapters.acquirers.interface import (
 from paydesk.adapters.acquirers.purchases import CardDetails, Purchase
 from paydesk.adapters.vault import Sealed
 from paydesk.core.clock import utc_now
+from paydesk.core.wording import noted
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.setting_aside import ASIDE, DueRow, claimed, names_of, one_by_one, set_aside
-from paydesk.domain.billing.marking import renewal_mark
+from paydesk.domain.billing.marking import RenewalMarks
+from paydesk.domain.billing.pacing import Lane, Pace, Room
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import metrics
 from paydesk.domain.payments.desk import FIRST_LOOK, KEY_LIFETIME, Desk
@@ -47,26 +52,6 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
-    """How a billing run works: `batch` subscriptions a claim, `in_flight` calls to acquirers
-    at once.
-
-    `sides` is how many merchants' sides one look for work covers.
-    """
-
-    batch: int = 500
-    sides: int = 200
-    in_flight: int = 100
-
-    @property
-    def lanes(self) -> int:
-        """How many batches are worked on at once:
-        some are claimed and recorded while the calls of others are out.
-        """
-        return self.in_flight // self.batch + 3
-
-
-@dataclass(frozen=True, slots=True)
 class Side:
     """A merchant's live or test side that has something due by its own time `now` (UTC)."""
 
@@ -84,8 +69,7 @@ class _Waiting:
     due: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimedRenewal:
+class ClaimedRenewal(msgspec.Struct, frozen=True, gc=False):
     """A claimed renewal whose intent is committed; `now` is the shop's time, UTC,
     `report` what an approval tells.
     """
@@ -105,10 +89,10 @@ async def run_billing(desk: Desk, stop: asyncio.Event, pace: Pace | None = None,
     """
     billing = BillingRun(desk, pace)
 
-    async def charge() -> bool:
+    async def charge(lane: Lane) -> bool:
         if not desk.gate.is_open:
             return False
-        return await billing.charge_due() > 0 or not billing.round_complete
+        return await billing.charge_due(lane=lane) > 0 or not billing.round_complete
 
     async def expire() -> bool:
         return await expire_due(desk.database, real_now=utc_now()) > 0
@@ -117,8 +101,9 @@ async def run_billing(desk: Desk, stop: asyncio.Event, pace: Pace | None = None,
         return await carry_out_due(desk.database, real_now=utc_now()) > 0
 
     async with asyncio.TaskGroup() as tasks:
-        for lane in range(1, billing.pace.lanes + 1):
-            tasks.create_task(repeat(f"billing {lane}", charge, stop, rest=pause, due=True))
+        for number in range(1, billing.pace.lanes + 1):
+            turn = partial(charge, Lane(billing.pace))
+            tasks.create_task(repeat(f"billing {number}", turn, stop, rest=pause, due=True))
         tasks.create_task(repeat("ending of subscriptions", expire, stop, rest=pause, due=True))
         tasks.create_task(repeat("changes of subscriptions", change, stop, rest=pause, due=True))
 
@@ -135,10 +120,13 @@ class BillingRun:
     on one run.
     """
 
-    def __init__(self, desk: Desk, pace: Pace | None = None) -> None:
+    def __init__(self, desk: Desk, pace: Pace | None = None, *, clock: Callable[[], float] = time.monotonic) -> None:
+        """`clock` is what a bank's answers are timed by, in seconds."""
         self.pace = pace or Pace()
         self._desk = desk
         self._gate = asyncio.Semaphore(self.pace.in_flight)
+        self._room = Room(self.pace)
+        self._clock = clock
         self._after = FIRST
 
     @property
@@ -148,23 +136,30 @@ class BillingRun:
         """
         return self._after == FIRST
 
-    async def charge_due(self, *, merchant_id: int | None = None, at: datetime | None = None) -> int:
+    async def charge_due(
+        self, *, merchant_id: int | None = None, at: datetime | None = None, lane: Lane | None = None
+    ) -> int:
         """Charge one batch of what is due and record it; returns how many charges were tried.
         Moves money.
 
         Each side has its own time: real time, for a test side plus its clock. With `merchant_id`
         only that merchant's test side is charged, and `at` is its time (the clock is being moved).
+        `lane` says how large the batch is, and learns from how it is answered.
 
         Raises: Held.
         """
-        await self._desk.gate.require()
-        real_now = utc_now()
-        if merchant_id is None:
-            sides = await self._sides(real_now)
-        else:
-            sides = [Side(Shop(merchant_id, live=False), at or real_now)]
-        charges = await self.claim(sides, real_now) if sides else []
-        answers = await asyncio.gather(*(self._call(charge) for charge in charges))
+        lane = lane or Lane(self.pace)
+        async with self._room.batch(lane) as most:
+            await self._desk.gate.require()
+            real_now = utc_now()
+            if merchant_id is None:
+                sides = await self._sides(real_now)
+            else:
+                sides = [Side(Shop(merchant_id, live=False), at or real_now)]
+            charges = await self.claim(sides, real_now, most=most) if sides else []
+            began = self._clock()
+            answers = await self._ask(charges)
+            lane.learn(len(charges), self._clock() - began, answered=None not in answers)
         await self._record(list(zip(charges, answers, strict=True)))
         return len(charges)
 
@@ -191,30 +186,34 @@ class BillingRun:
         return [Side(Shop(row.merchant_id, row.live), row.shop_now) for row in rows if row.due]
 
     async def claim(
-        self, sides: Sequence[Side], real_now: datetime, only: Sequence[int] | None = None
+        self, sides: Sequence[Side], real_now: datetime, *, only: Sequence[int] | None = None, most: int | None = None
     ) -> list[ClaimedRenewal]:
-        """Claim due subscriptions, an equal share of each side (or `only` those that are named),
-        and commit the intents. Moves no money.
+        """Claim due subscriptions, at most so many, an equal share of each side (or `only` those
+        that are named), and commit the intents. Moves no money.
         """
         not_after = real_now + KEY_LIFETIME
-        rows = await self._begin(sides, not_after=not_after, lookup_at=real_now + FIRST_LOOK, named=only)
+        rows = await self._begin(sides, real_now, not_after=not_after, named=only, most=most or self.pace.batch)
+
+        marks = RenewalMarks()
 
         async def opened(row: RenewalRow) -> ClaimedRenewal:
-            return self._charge(row, not_after)
+            return self._charge(row, marks, not_after)
 
         # Nothing is sent for what can't be read: the janitor finds that nothing happened, and it is
         # due again.
         worked = await one_by_one(rows, opened)
-        await set_aside(self._desk.database, worked, _named, doing="its card can't be read, so it is not charged")
+        await set_aside(
+            self._desk.database, worked, _named, doing=noted("its card can't be read, so it is not charged")
+        )
         return worked.results
 
     async def _begin(
-        self, sides: Sequence[Side], *, not_after: datetime, lookup_at: datetime, named: Sequence[int] | None
+        self, sides: Sequence[Side], real_now: datetime, *, not_after: datetime, named: Sequence[int] | None, most: int
     ) -> list[RenewalRow]:
         """Commit the intents; a subscription whose intent can't be written is set aside,
         and stops no other.
         """
-        database, per_side = self._desk.database, max(self.pace.batch // len(sides), 1)
+        database, per_side = self._desk.database, max(most // len(sides), 1)
         times = {side.shop: side.now for side in sides}
         asked = {
             "merchant_ids": [shop.merchant_id for shop in times],
@@ -223,9 +222,9 @@ class BillingRun:
         }
 
         async def begin(only: Sequence[int] | None) -> list[RenewalRow]:
-            keys = {"pads": self._desk.pads, "not_after": not_after, "lookup_at": lookup_at}
+            keys = {"pads": self._desk.pads, "not_after": not_after, "lookup_at": real_now + FIRST_LOOK}
             ids = named if only is None else only
-            begun = queries.begin_renewals(database, **asked, **keys, per_side=per_side, most=self.pace.batch, only=ids)
+            begun = queries.begin_renewals(database, **asked, **keys, per_side=per_side, most=most, only=ids)
             return await records_of(RenewalRow, begun)
 
         async def due() -> list[DueRow]:
@@ -235,9 +234,11 @@ class BillingRun:
             nows = [times[row.shop] for row in rows]
             await queries.postpone(database, **names_of(rows), shop_nows=nows, pause=ASIDE)
 
-        return await claimed(database, begin, due, postpone, noun="subscription", doing="its charge can't be begun")
+        return await claimed(
+            database, begin, due, postpone, noun="subscription", doing=noted("its charge can't be begun")
+        )
 
-    def _charge(self, row: RenewalRow, not_after: datetime) -> ClaimedRenewal:
+    def _charge(self, row: RenewalRow, marks: RenewalMarks, not_after: datetime) -> ClaimedRenewal:
         """What is asked of the acquirer; the card number stays in memory only for the call.
 
         An acquirer that keeps the instrument charges it by its reference, one that keeps the card
@@ -257,7 +258,7 @@ class BillingRun:
             not_after=not_after,
             network_reference=row.network_reference,
             stored_reference=row.stored_reference,
-            mark=renewal_mark(row),
+            mark=marks.of(row),
         )
         shop = row.shop
         # What has been due for longer than the acquirer knows keys may have been charged before
@@ -279,6 +280,23 @@ class BillingRun:
         sealed = Sealed(row.vault_key_id, row.number_sealed)
         names = {"merchant_id": row.merchant_id, "row_id": row.card_id}
         return self._desk.vault.open(sealed, purpose=CARD_NUMBER, **names).decode()
+
+    async def _ask(
+        self, charges: Sequence[ClaimedRenewal]
+    ) -> list[Approved | Declined | Pending | RefusedRequest | None]:
+        """Ask for all, as many at once as may be in flight; the answers in the same order.
+        Moves money.
+        """
+        answers: list[Approved | Declined | Pending | RefusedRequest | None] = [None] * len(charges)
+        left = iter(enumerate(charges))
+
+        async def ask() -> None:
+            for place, charge in left:
+                answers[place] = await self._call(charge)
+
+        # A task for each charge would cost more than what it does, where the bank answers at once.
+        await asyncio.gather(*(ask() for _ in range(min(len(charges), self.pace.in_flight))))
+        return answers
 
     async def _call(self, charge: ClaimedRenewal) -> Approved | Declined | Pending | RefusedRequest | None:
         """Ask the acquirer; None means that nobody knows yet. Moves money.

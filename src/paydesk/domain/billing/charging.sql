@@ -5,7 +5,7 @@
 with recursive side as (
     (select merchant_id, live
        from subscription
-      where date_next is not null and charging_attempt_id is null
+      where date_next is not null
         and (merchant_id, live) > (:after_merchant::bigint, :after_live::boolean)
       order by merchant_id, live
       limit 1)
@@ -15,7 +15,7 @@ with recursive side as (
       cross join lateral (
           select s.merchant_id, s.live
             from subscription s
-           where s.date_next is not null and s.charging_attempt_id is null
+           where s.date_next is not null
              and (s.merchant_id, s.live) > (side.merchant_id, side.live)
            order by s.merchant_id, s.live
            limit 1
@@ -28,11 +28,12 @@ with recursive side as (
       join merchant m on m.id = side.merchant_id
 )
 select timed.merchant_id, timed.live, timed.shop_now,
-       not timed.suspended and exists (
+       not timed.suspended and coalesce(timed.merchant_id <> all (array(select merchant_id from merchant_fence)), true)
+       and exists (
                select
                  from subscription s
                 where s.merchant_id = timed.merchant_id and s.live = timed.live and s.date_next <= timed.shop_now
-                  and s.charging_attempt_id is null) as due
+                  and s.charging_attempt_id is null and s.charge_takes_long is null) as due
   from timed
  order by merchant_id, live;
 
@@ -45,20 +46,29 @@ select timed.merchant_id, timed.live, timed.shop_now,
 -- the acquirer's list had a purchase of this period that our books had forgotten, and whether it was paused since it was
 -- paid last (its calendar does not begin where it began, then). (What was claimed is joined to its payment once, and
 -- fully: the planner takes it for a few rows, and would compare each with each; a full join, whose rest the coalesce
--- leaves out where it does not look, is always one by hash or order.)
+-- leaves out where it does not look, is always one by hash or order. What is the same for all that are charged by some
+-- terms is read once, and before the rest: to plan one join of all these tables takes a tenth of a second, in each
+-- session, whenever one of them has been analyzed. Where each row needs one of a table that may be big it is read by a limit
+-- of one, so that the planner looks it up and never reads the table whole.)
 with timed as (
     select side.*
       from unnest(:merchant_ids::bigint[], :lives::boolean[], :shop_nows::timestamptz[])
         as side (merchant_id, live, shop_now)
       join merchant m on m.id = side.merchant_id and not (side.live and m.suspended_at is not null)
+     where coalesce(side.merchant_id <> all (array(select merchant_id from merchant_fence)), true)
 ), due as materialized (
-    select s.*, timed.shop_now, nextval('payment_attempt_id_seq') as attempt_id
+    select s.merchant_id, s.live, s.id, s.state, s.package_version_id, s.init_payment_id, s.init_merchant_order_id,
+           s.customer_id, s.card_id, s.acquirer, s.network_reference, s.sign_version, s.key_id, s.pingback_url,
+           s.time_zone, s.anchor, s.next_period, s.date_next, s.date_start, s.created_at, s.failures, s.counter,
+           s.paid_number_counter, s.date_active, s.date_paid, s.date_end, s.date_expired, s.date_cancelled,
+           s.date_stopped, s.cancelled_by, s.revision, s.skipped, s.balance, s.charge_digits, s.least_charge,
+           timed.shop_now, nextval('payment_attempt_id_seq') as attempt_id
       from timed
      cross join lateral (
          select *
            from subscription s
           where s.merchant_id = timed.merchant_id and s.live = timed.live and s.date_next <= timed.shop_now
-            and s.charging_attempt_id is null
+            and s.charging_attempt_id is null and s.charge_takes_long is null
             and coalesce(s.id = any(:only::bigint[]), true)
           order by s.date_next
           limit :per_side
@@ -83,10 +93,13 @@ with timed as (
         on conflict (merchant_id, live, subscription_id, period_number) where subscription_id is not null
         do update set state = 'processing', attempt_id = excluded.attempt_id, card_id = excluded.card_id
      where p.state = 'declined'
- returning p.*, p.xmax = 0 as is_first
+ returning p.merchant_id, p.live, p.id, p.attempt_id, p.merchant_order_id, p.amount, p.currency, p.subscription_id,
+           p.period_number, p.renewal, p.xmax = 0 as is_first
 ), numbered as materialized (
-    select due.*, held.id as payment_id, held.merchant_order_id, held.amount, held.currency, held.period_number,
-           held.renewal, case when held.is_first then 1 else next_attempt(held.merchant_id, held.live, held.id) end as number
+    select due.attempt_id, due.merchant_id, due.live, due.init_payment_id, due.package_version_id, due.acquirer,
+           due.card_id, due.shop_now, held.id as payment_id, held.merchant_order_id, held.amount, held.currency,
+           held.period_number, held.renewal,
+           case when held.is_first then 1 else next_attempt(held.merchant_id, held.live, held.id) end as number
       from held
       full join due on due.attempt_id = held.attempt_id
      where coalesce(held.id > 0, false)
@@ -94,8 +107,13 @@ with timed as (
     select n.*, derived_key(:pads::bytea, 'renewal ' || f.idempotency_key || ' ' || n.period_number || ' '
                                           || n.number) as idempotency_key, f.idempotency_key as of_key
       from numbered n
-      join payment i on i.merchant_id = n.merchant_id and i.id = n.init_payment_id
-      join payment_attempt f on f.merchant_id = i.merchant_id and f.id = i.attempt_id
+     cross join lateral (
+         select a.idempotency_key
+           from payment i
+           join payment_attempt a on a.merchant_id = i.merchant_id and a.id = i.attempt_id
+          where i.merchant_id = n.merchant_id and i.id = n.init_payment_id
+          limit 1
+     ) f
 ), marked as (
     update subscription s
        set charging_attempt_id = held.attempt_id
@@ -108,10 +126,32 @@ with timed as (
     select merchant_id, live, attempt_id, payment_id, 'processing', idempotency_key, acquirer, true, amount, currency,
            card_id, '', :not_after, shop_now, :lookup_at, number
       from keyed
+), charged as materialized (
+    select distinct merchant_id, live, package_version_id, currency from keyed
 ), fees as materialized (
-    select charged.merchant_id, charged.currency, f.*
-      from (select distinct merchant_id, currency from keyed) charged
-     cross join lateral fees_in(charged.merchant_id, charged.currency) f
+    select c.merchant_id, c.currency, f.*
+      from (select distinct merchant_id, currency from charged) c
+     cross join lateral fees_in(c.merchant_id, c.currency) f
+), terms as materialized (
+    select c.currency as charged_in, t.*, m.key_tag, m.charge_missed_until, m.pingback_url as account_url,
+           m.test_pingback_url, m.went_live_at, m.pingback_format, f.rate, f.fixed, f.reserve_rate
+      from charged c
+      join package_terms t
+        on t.merchant_id = c.merchant_id and t.live = c.live and t.package_version_id = c.package_version_id
+      join merchant m on m.id = c.merchant_id
+      join fees f on f.merchant_id = c.merchant_id and f.currency = c.currency
+), due_by_terms as materialized (
+    select due.*, k.payment_id, k.merchant_order_id, k.amount, k.period_number, k.renewal, k.number, k.idempotency_key,
+           k.of_key, t.key_tag, t.charge_missed_until, t.package_id, t.sku_id, t.subscriptions_count, t.package_name,
+           t.currency, t.price, t.period_length, t.period_unit, t.trial_price, t.trial_length, t.trial_unit,
+           t.payment_limit, t.list_price, t.discount_periods, t.quantity, t.rate, t.fixed, t.reserve_rate,
+           t.account_url, t.test_pingback_url, t.went_live_at, t.pingback_format
+      from keyed k
+      full join due on due.attempt_id = k.attempt_id
+      full join terms t
+        on t.merchant_id = k.merchant_id and t.live = k.live and t.package_version_id = k.package_version_id
+       and t.charged_in = k.currency
+     where coalesce(k.attempt_id > 0, false)
 )
 select due.attempt_id, due.payment_id, due.merchant_order_id, due.amount, due.id as subscription_id,
        due.period_number, due.renewal, due.idempotency_key, due.number,
@@ -125,29 +165,34 @@ select due.attempt_id, due.payment_id, due.merchant_order_id, due.amount, due.id
                      from subscription_change g
                     where g.merchant_id = due.merchant_id and g.live = due.live and g.subscription_id = due.id
                       and g.type = 'resume' and g.state = 'done' and g.finished_at >= due.date_paid) as was_paused,
-       m.key_tag, d.tag as deployment, d.epoch,
+       due.key_tag, d.tag as deployment, d.epoch,
        due.merchant_id, due.live, due.shop_now, due.network_reference, due.acquirer, due.sign_version,
        due.pingback_url as form_url,
        due.id, due.state, due.init_payment_id, due.init_merchant_order_id, due.time_zone, due.anchor, due.next_period,
        due.date_next, due.date_start, due.created_at, due.failures, due.counter, due.paid_number_counter,
        due.date_active, due.date_paid, due.date_end, due.date_expired, due.date_cancelled, due.date_stopped,
        due.cancelled_by, due.revision, coalesce(due.skipped, 0) as skipped, due.shop_now as tried_at,
-       m.charge_missed_until,
-       t.package_version_id, t.package_id, t.sku_id, t.subscriptions_count, t.package_name, t.currency, t.price,
-       t.period_length, t.period_unit, t.trial_price, t.trial_length, t.trial_unit, t.payment_limit,
-       t.list_price, t.discount_periods, t.quantity,
+       due.charge_missed_until,
+       due.package_version_id, due.package_id, due.sku_id, due.subscriptions_count,
+       due.package_name, due.currency, due.price, due.period_length,
+       due.period_unit, due.trial_price, due.trial_length, due.trial_unit,
+       due.payment_limit, due.list_price, due.discount_periods, due.quantity,
        c.id as card_id, c.number_sealed, c.vault_key_id, c.exp_month, c.exp_year, c.holder, c.refused_as,
        c.stored_reference,
-       u.first_name, u.last_name, u.username, u.country, u.email, f.rate, f.fixed, f.reserve_rate,
-       m.pingback_url as account_url, m.test_pingback_url, m.went_live_at, m.pingback_format
-  from keyed due
-  join package_terms t
-    on t.merchant_id = due.merchant_id and t.live = due.live and t.package_version_id = due.package_version_id
-  join card c on c.merchant_id = due.merchant_id and c.live = due.live and c.id = due.card_id
-  join customer u on u.merchant_id = due.merchant_id and u.live = due.live and u.id = due.customer_id
-  join merchant m on m.id = due.merchant_id
-  cross join deployment d
-  join fees f on f.merchant_id = due.merchant_id and f.currency = due.currency;
+       u.first_name, u.last_name, u.username, u.country, u.email,
+       due.rate, due.fixed, due.reserve_rate,
+       due.account_url, due.test_pingback_url, due.went_live_at, due.pingback_format
+  from due_by_terms due
+ cross join lateral (
+     select * from card c where c.merchant_id = due.merchant_id and c.live = due.live and c.id = due.card_id limit 1
+ ) c
+ cross join lateral (
+     select *
+       from customer u
+      where u.merchant_id = due.merchant_id and u.live = due.live and u.id = due.customer_id
+      limit 1
+ ) u
+  cross join deployment d;
 
 -- name: due_to_renew(merchant_ids, lives, shop_nows, most)
 -- The subscriptions that are due, oldest first of each side.
@@ -158,7 +203,7 @@ select s.merchant_id, s.live, s.id
      select merchant_id, live, id
        from subscription
       where merchant_id = side.merchant_id and live = side.live and date_next <= side.shop_now
-        and charging_attempt_id is null
+        and charging_attempt_id is null and charge_takes_long is null
       order by date_next
       limit :most
  ) s;

@@ -54,8 +54,8 @@ select s.id, s.acquirer, s.removed_at, s.charge_wording, s.charge_revoked_at, s.
  cross join lateral (
      select coalesce(sum(p.amount), 0) as forgotten
        from card d
-       join payment p
-         on p.merchant_id = d.merchant_id and p.live = d.live and p.card_id = d.id and not p.renewal
+      cross join lateral payments_with_card(d.merchant_id, d.live, d.id) own
+       join payment p on p.merchant_id = d.merchant_id and p.live = d.live and p.id = own.payment_id
        join payment_attempt b on b.merchant_id = p.merchant_id and b.live = p.live and b.id = p.attempt_id
       where d.merchant_id = s.merchant_id and d.live = s.live and d.last4 = c.last4
         and p.checkout_id is null and p.subscription_id is null and p.currency = s.charge_currency

@@ -26,21 +26,34 @@ class BegunCheck:
     epoch: int
 
 
-def renewal_mark(row: RenewalRow) -> Mark:
-    """The mark of a renewal's attempt; its order is the subscription's first."""
-    return Mark(
-        deployment=row.deployment,
-        epoch=row.epoch,
-        merchant=row.key_tag,
-        live=row.live,
-        kind=PurchaseKind.RENEWAL,
-        order=row.init_merchant_order_id,
-        payment_id=row.payment_id,
-        attempt=row.number,
-        subscription_id=row.id,
-        period=row.period_number or 0,
-        terms=digest_of(package_of(row).terms),
-    )
+class RenewalMarks:
+    """The marks of a batch of renewals' attempts: the terms of a version are digested once."""
+
+    def __init__(self) -> None:
+        self._digests: dict[tuple[int, bool, int | None], str] = {}
+
+    def of(self, row: RenewalRow) -> Mark:
+        """The mark of a renewal's attempt; its order is the subscription's first."""
+        return Mark(
+            deployment=row.deployment,
+            epoch=row.epoch,
+            merchant=row.key_tag,
+            live=row.live,
+            kind=PurchaseKind.RENEWAL,
+            order=row.init_merchant_order_id,
+            payment_id=row.payment_id,
+            attempt=row.number,
+            subscription_id=row.id,
+            period=row.period_number or 0,
+            terms=self._digest(row),
+        )
+
+    def _digest(self, row: RenewalRow) -> str:
+        version = (row.merchant_id, row.live, row.package_version_id)
+        digest = self._digests.get(version)
+        if digest is None:
+            digest = self._digests[version] = digest_of(package_of(row).terms)
+        return digest
 
 
 def card_mark(row: BegunCheck, shop: Shop, subscription: Subscription) -> Mark:

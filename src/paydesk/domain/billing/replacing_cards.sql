@@ -204,6 +204,7 @@ with due as materialized (
       from card_change
      where lookup_at <= :now and (leased_until is null or leased_until < clock_timestamp())
        and not (live and (select copied_at is not null from deployment))
+       and coalesce(merchant_id <> all (array(select merchant_id from merchant_fence)), true)
      order by lookup_at
      limit :most
        for update skip locked

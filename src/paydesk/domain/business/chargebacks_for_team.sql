@@ -38,7 +38,8 @@ select e.id, e.merchant_order_id, e.amount, e.currency, e.paid_at, a.client_addr
   from payment p
   join customer c on c.merchant_id = p.merchant_id and c.live = p.live and c.id = p.customer_id
   join customer o on o.merchant_id = c.merchant_id and o.live = c.live and lower(o.email) = lower(c.email)
-  join payment e on e.merchant_id = o.merchant_id and e.live = o.live and e.customer_id = o.id and not e.renewal
+ cross join lateral payments_of_customer(o.merchant_id, o.live, o.id) own
+  join payment e on e.merchant_id = o.merchant_id and e.live = o.live and e.id = own.payment_id
   join payment_attempt a on a.merchant_id = e.merchant_id and a.live = e.live and a.id = e.attempt_id
  where p.merchant_id = :merchant_id and p.live = :live and p.id = :payment_id and c.erased_at is null
    and o.erased_at is null and e.id <> p.id and e.paid_at < p.paid_at and e.state in ('captured', 'partially_refunded')

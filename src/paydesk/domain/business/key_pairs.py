@@ -93,8 +93,8 @@ async def rotate_keys(
     Once a shop is live, a key that moves money is made by who may refund, and one that somebody
     else made before moves test money alone: they would get by the key what their role withholds.
 
-    Raises: Forbidden; ConfirmationNeeded; Malformed for another grace period; Conflict as
-        `keys.rotate` does.
+    Raises: Forbidden; ConfirmationNeeded; Malformed for another grace period; Conflict and
+        Unavailable as `keys.rotate` does.
     """
     merchant_id = require(session, Permission.manage_keys).merchant_id
     require_recent(session, now=now)
@@ -114,6 +114,7 @@ async def rotate_keys(
             now=now,
             scopes=scopes,
             moves_live=allows(session.role, Permission.refund),
+            entering=gate.entering,
         )
         await record(
             connection,

@@ -9,7 +9,7 @@ from decimal import Decimal
 from paydesk.core.errors import Malformed
 from paydesk.core.money import parse_typed
 from paydesk.core.urls import check_url, is_systems_own
-from paydesk.core.wording import worded
+from paydesk.core.wording import plural, worded
 from paydesk.domain.payments.requests import LONGEST
 from paydesk.domain.selling.payment_links import Offer
 from paydesk.domain.selling.plans import LONGEST_ABOUT, MOST_PLANS, Plan, Plans, by_price, in_order
@@ -107,7 +107,12 @@ def _plans(typed: Typed, packages: Mapping[int, Package]) -> Plans:
         chosen.setdefault(one.id, []).append(one)
     if len(chosen) > MOST_PLANS:
         raise Malformed(
-            worded("a page has at most %(most_plans)s packages side by side", most_plans=MOST_PLANS), "packages"
+            plural(
+                "a page has at most %(count)s package",
+                "a page has at most %(count)s packages side by side",
+                count=MOST_PLANS,
+            ),
+            "packages",
         )
     for versions in chosen.values():
         if len({one.terms.period for one in versions}) < len(versions):
@@ -184,7 +189,11 @@ def _line(text: str) -> str:
         raise Malformed(worded("the title is missing"), "title")
     if len(line) > LONGEST_TITLE or not line.translate(_JOINERS).isprintable():
         raise Malformed(
-            worded("the title must be at most %(longest_title)s characters of plain text", longest_title=LONGEST_TITLE),
+            plural(
+                "the title must be at most %(count)s character of plain text",
+                "the title must be at most %(count)s characters of plain text",
+                count=LONGEST_TITLE,
+            ),
             "title",
         )
     return line
@@ -193,7 +202,14 @@ def _line(text: str) -> str:
 def _lines(text: str, field: str, most: int) -> str:
     said = "\n".join(text.splitlines()).strip()
     if len(said) > most or not said.replace("\n", "").translate(_JOINERS).isprintable():
-        raise Malformed(worded("the description must be at most %(most)s characters of plain text", most=most), field)
+        raise Malformed(
+            plural(
+                "the description must be at most %(count)s character of plain text",
+                "the description must be at most %(count)s characters of plain text",
+                count=most,
+            ),
+            field,
+        )
     return said
 
 
@@ -201,7 +217,14 @@ def _success_url(text: str) -> str:
     if not text:
         return ""
     if len(text) > (most := LONGEST.get("success_url", 0)):
-        raise Malformed(worded("the address has more than %(most)s characters", most=most), "success_url")
+        raise Malformed(
+            plural(
+                "the address has more than %(count)s character",
+                "the address has more than %(count)s characters",
+                count=most,
+            ),
+            "success_url",
+        )
     try:
         scheme = check_url(text, "the address")
     except Malformed as error:

@@ -8,10 +8,11 @@ out of reach.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from types import MappingProxyType
+
+from msgspec.structs import replace
 
 from paydesk.core.money import Split
 from paydesk.core.periods import Period

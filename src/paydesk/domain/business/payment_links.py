@@ -10,7 +10,7 @@ from decimal import Decimal
 
 from paydesk.core.errors import Conflict, NotFound
 from paydesk.core.money import parse_currency
-from paydesk.core.wording import worded
+from paydesk.core.wording import plural
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import Connection, load_statements
@@ -176,9 +176,10 @@ async def make_link(gate: Gate, session: Session, shop: Shop, typed: Typed, *, n
         )
         if made is None:
             raise Conflict(
-                worded(
-                    "there are %(most_links)s payment links already; change one that is not used any more",
-                    most_links=MOST_LINKS,
+                plural(
+                    "there is %(count)s payment link already; change one that is not used any more",
+                    "there are %(count)s payment links already; change one that is not used any more",
+                    count=MOST_LINKS,
                 )
             )
         await _note(connection, session, shop, int(made), "made", offer, now=now)

@@ -44,19 +44,11 @@ select asked.state, count(one.id) as number
  group by asked.state;
 
 -- name: balances_of(merchant_id, live, payment_id)
--- Where a payment's money is, by the ledger's own entries. Each of its postings has an entry in one of two accounts, so
--- that an index of these alone would find it; the posting's other entries have the same time.
-with posting as (
-    select distinct at, posting_id
-      from ledger_entry
-     where merchant_id = :merchant_id and live = :live and payment_id = :payment_id
-       and account in ('acquirer', 'available')
-)
-select e.account, -sum(e.amount) as amount
-  from posting
-  join ledger_entry e
-    on e.merchant_id = :merchant_id and e.live = :live and e.at = posting.at and e.posting_id = posting.posting_id
- group by e.account;
+-- Where a payment's money is, by the ledger's own entries.
+select account, -sum(amount) as amount
+  from ledger_entry
+ where merchant_id = :merchant_id and live = :live and payment_id = :payment_id
+ group by account;
 
 -- name: tries_of(merchant_id, live, payment_id, most)
 -- All attempts to make a payment, first to last.
@@ -75,7 +67,7 @@ select a.id, a.state, a.amount, a.currency, a.decline_reason, a.capture, a.chall
 select m.id, m.kind, m.state, m.amount, m.currency, m.requested_by, m.refusal, m.created_at, m.finished_at,
        m.failed_at, coalesce(p.name, '') as person
   from movement m
-  left join person p on p.id = substring(m.requested_by from '^person ([0-9]{1,15})$')::bigint
+  left join person p on p.id = substring(m.requested_by from '^person ([0-9]{1,16})$')::bigint
  where m.merchant_id = :merchant_id and m.live = :live and m.payment_id = :payment_id
  order by m.id
  limit :most;

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from paydesk.core.email_addresses import parse_email
 from paydesk.core.errors import Malformed
 from paydesk.core.urls import check_url
-from paydesk.core.wording import worded
+from paydesk.core.wording import plural, worded
 
 _PHONE = re.compile(r"\+?[0-9][0-9 ()/.-]{4,30}")
 _COUNTRY = re.compile(r"[A-Z]{2}")
@@ -109,7 +109,13 @@ def _bounded(name: str, text: str) -> str:
     most = _TEXT if name in ("description", "goods") else _LINE
     if len(text) > most:
         raise Malformed(
-            worded("this has %(length)s characters; at most %(most)s are kept", length=len(text), most=most), name
+            plural(
+                "this has %(count)s character; at most %(most)s are kept",
+                "this has %(count)s characters; at most %(most)s are kept",
+                count=len(text),
+                most=most,
+            ),
+            name,
         )
     return text
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 
-from paydesk.core.paging import LARGEST_ID, Page, Place
+from paydesk.core.paging import Page, Place, read_id
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
@@ -38,10 +38,7 @@ class PaymentSearch:
 
 def id_in(text: str) -> int | None:
     """The id that a text writes out, or None if it is none."""
-    digits = text.removeprefix("#")
-    if not (digits.isascii() and digits.isdigit() and len(digits) <= len(str(LARGEST_ID))):
-        return None
-    return int(digits) if 0 < int(digits) <= LARGEST_ID else None
+    return read_id(text.removeprefix("#"))
 
 
 async def search_payments(database: Database, shop: Shop, wanted: PaymentSearch, page: Page) -> list[SeenPayment]:

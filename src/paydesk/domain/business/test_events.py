@@ -12,7 +12,7 @@ import structlog
 
 from paydesk.adapters.vault import Vault
 from paydesk.core.errors import NotFound, TooMany
-from paydesk.core.wording import worded
+from paydesk.core.wording import plural
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any
 from paydesk.database.statements import load_statements
@@ -104,8 +104,10 @@ async def count_test_event(database: Database, merchant_id: int, *, now: datetim
     minute = now.replace(second=0, microsecond=0)
     if await queries.count_test_event(database, merchant_id=merchant_id, minute=minute) > A_MINUTE:
         raise TooMany(
-            worded(
-                "at most %(a_minute)s test events are sent in a minute; wait a little and try again", a_minute=A_MINUTE
+            plural(
+                "at most %(count)s test event is sent in a minute; wait a little and try again",
+                "at most %(count)s test events are sent in a minute; wait a little and try again",
+                count=A_MINUTE,
             ),
             retry_after=60 - now.second,
         )

@@ -9,6 +9,7 @@ from datetime import datetime
 
 from paydesk.adapters.acquirers.disputes import Dispute
 from paydesk.core.storable import storable_text
+from paydesk.core.wording import noted
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any
 from paydesk.database.statements import load_statements
@@ -74,7 +75,7 @@ async def record_dispute(
                 return Booked(changed, waits=step)
             case ChargebackStep():
                 changed = await _book(database, acquirer, dispute, row, step, now) or changed
-    return Booked(changed, Waits("its payment changes all the time", soon=True))
+    return Booked(changed, Waits(noted("its payment changes all the time"), soon=True))
 
 
 async def _of_nobody(database: Database, acquirer: str, dispute: Dispute) -> Booked:
@@ -83,7 +84,7 @@ async def _of_nobody(database: Database, acquirer: str, dispute: Dispute) -> Boo
     """
     if await queries.is_forgotten(database, acquirer=acquirer, of_key=dispute.of_key):
         return Booked(changed=False)
-    return Booked(changed=False, waits=Waits("no attempt to pay has the key that it names"))
+    return Booked(changed=False, waits=Waits(noted("no attempt to pay has the key that it names")))
 
 
 async def _book(
@@ -161,8 +162,15 @@ async def _tell_reckoned(
     alarm = Alarm(
         AlarmKind.dispute_reckoned,
         f"chargeback {row.reference_id}",
-        f"it is over {dispute.amount} {dispute.currency}; {step.sums.amount} {row.currency} of payment "
-        f"{row.payment_id} were booked, since the acquirer did not say what it is worth there",
+        noted(
+            "it is over %(amount)s %(currency)s; %(step_amount)s %(row_currency)s of payment %(payment_id)s were "
+            "booked, since the acquirer did not say what it is worth there",
+            amount=dispute.amount,
+            currency=dispute.currency,
+            step_amount=step.sums.amount,
+            row_currency=row.currency,
+            payment_id=row.payment_id,
+        ),
         row.shop,
     )
     await raise_alarms(database, [alarm], now=now)

@@ -14,7 +14,7 @@ from paydesk.core.card_numbers import masked
 from paydesk.core.errors import Conflict, Malformed, NotFound
 from paydesk.core.pictures import Largest
 from paydesk.core.shrinking import redrawn
-from paydesk.core.wording import worded
+from paydesk.core.wording import plural, worded
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import Connection, load_statements
@@ -202,9 +202,10 @@ def _require_room(held: list[SeenFile], written: _Written) -> None:
     pages = sum(one.pages for one in held) + written.pages
     if pages > MOST_PAGES:
         raise Malformed(
-            worded(
-                "with this file all have %(pages)s pages; at most %(most_pages)s are taken",
-                pages=pages,
+            plural(
+                "with this file all have %(count)s page; at most %(most_pages)s are taken",
+                "with this file all have %(count)s pages; at most %(most_pages)s are taken",
+                count=pages,
                 most_pages=MOST_PAGES,
             ),
             FILE,

@@ -49,17 +49,8 @@ class Chargeback:
 class PurchaseKey:
     """A payment's purchase: at which acquirer, and under which key."""
 
-    shop: Shop
     acquirer: str
     key: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Purchase:
-    merchant_id: int
-    live: bool
-    acquirer: str
-    idempotency_key: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,14 +112,15 @@ async def shop_of_chargeback(database: Database, chargeback_id: int) -> Shop:
     raise NotFound(f"there is no chargeback {chargeback_id}; see: paydesk chargeback list")
 
 
-async def purchase_of(database: Database, payment_id: int) -> PurchaseKey:
-    """The purchase of a payment, for an operator.
+async def purchase_of(database: Database, shop: Shop, payment_id: int) -> PurchaseKey:
+    """The purchase of a shop's payment, for an operator.
 
     Raises: NotFound.
     """
-    for row in await records_of(_Purchase, queries.purchase_of(database, payment_id=payment_id)):
-        return PurchaseKey(Shop(row.merchant_id, row.live), row.acquirer, row.idempotency_key)
-    raise NotFound(f"there is no payment {payment_id}")
+    row = await queries.purchase_of(database, merchant_id=shop.merchant_id, live=shop.live, payment_id=payment_id)
+    if (purchase := record_if_any(PurchaseKey, row)) is None:
+        raise NotFound(f"there is no payment {payment_id}")
+    return purchase
 
 
 async def find_by_reference(database: Database, shop: Shop, acquirer: str, reference: str) -> Chargeback | None:

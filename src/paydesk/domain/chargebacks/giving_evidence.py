@@ -13,7 +13,7 @@ from functools import partial
 from paydesk.adapters.acquirers.interface import Acquirer, AcquirerRefused, OutcomeUnknown
 from paydesk.core.card_numbers import masked
 from paydesk.core.errors import Conflict, Malformed, PaydeskError, Unavailable
-from paydesk.core.wording import worded
+from paydesk.core.wording import plural, worded
 from paydesk.database.records import record_of
 from paydesk.database.statements import Connection, load_statements
 from paydesk.database.surely import drawn_key, surely
@@ -170,6 +170,10 @@ async def why_not(desk: Desk, shop: Shop, chargeback_id: int) -> Conflict:
 def _require_text(text: str) -> None:
     if not text.strip() or len(text) > LONGEST_EVIDENCE or "\x00" in text:
         raise Malformed(
-            worded("evidence is a text of 1 to %(longest_evidence)s characters", longest_evidence=LONGEST_EVIDENCE),
+            plural(
+                "evidence is a text of 1 to %(count)s character",
+                "evidence is a text of 1 to %(count)s characters",
+                count=LONGEST_EVIDENCE,
+            ),
             "text",
         )

@@ -53,6 +53,7 @@ select merchant_id, live, id, acquirer_reference
   from chargeback
  where acquirer = :acquirer and asked_at < :before
    and (state in ('inquiry', 'open') or state = 'won' and returned < taken)
+   and coalesce(merchant_id <> all (array(select merchant_id from merchant_fence)), true)
  order by asked_at
  limit :most;
 
@@ -133,12 +134,20 @@ with moved as (
       from moved
      cross join (select distinct kind from entry) k
 ), posted as (
-    insert into ledger_entry (merchant_id, live, posting_id, kind, payment_id, account, currency, amount, at)
-    select posting.merchant_id, posting.live, posting.posting_id, posting.kind, posting.id, entry.account,
-           posting.currency, entry.amount, posted_at(posting.merchant_id, posting.live, :now)
-      from posting
-      join entry on entry.kind = posting.kind
-     where entry.amount <> 0
+    insert into ledger_posting (merchant_id, live, posting_id, kind, payment_id, currency, acquirer, pending, available,
+                                reserve, fees, bank, at)
+    select g.merchant_id, g.live, g.posting_id, g.kind, g.id, g.currency,
+           coalesce(sum(e.amount) filter (where e.account = 'acquirer'), 0),
+           coalesce(sum(e.amount) filter (where e.account = 'pending'), 0),
+           coalesce(sum(e.amount) filter (where e.account = 'available'), 0),
+           coalesce(sum(e.amount) filter (where e.account = 'reserve'), 0),
+           coalesce(sum(e.amount) filter (where e.account = 'fees'), 0),
+           coalesce(sum(e.amount) filter (where e.account = 'bank'), 0),
+           posted_at(g.merchant_id, g.live, :now)
+      from posting g
+      join entry e on e.kind = g.kind
+     where e.amount <> 0
+     group by g.merchant_id, g.live, g.posting_id, g.kind, g.id, g.currency
 ), told as (
     insert into pingback (merchant_id, live, event, payment_id, reversal_id, reversal_step, url, sign_version, key_id,
                           format, payload, state, due_at, created_at)
@@ -158,7 +167,7 @@ select c.merchant_id, c.live, c.id as chargeback_id, s.id, s.state,
   join payment p on p.merchant_id = c.merchant_id and p.live = c.live and p.id = c.payment_id
   join subscription s on s.merchant_id = p.merchant_id and s.live = p.live and s.id = p.subscription_id
   join merchant m on m.id = s.merchant_id
- where c.ends_subscription
+ where c.ends_subscription and coalesce(c.merchant_id <> all (array(select merchant_id from merchant_fence)), true)
    and not exists (select
                      from alarm a
                     where a.merchant_id = c.merchant_id and a.live = c.live and a.kind = 'set_aside'
@@ -253,9 +262,9 @@ select c.id, c.payment_id, c.state, c.amount, c.currency, c.taken, c.returned, c
 -- The sides with a chargeback of this id (ids are deployment-wide, so there is one at most).
 select c.merchant_id, c.live from merchant m join chargeback c on c.merchant_id = m.id and c.id = :id;
 
--- name: purchase_of(payment_id)
+-- name: purchase_of(merchant_id, live, payment_id)^
 -- A payment's purchase at its acquirer.
-select a.merchant_id, a.live, a.acquirer, a.idempotency_key
-  from merchant m
-  join payment p on p.merchant_id = m.id and p.id = :payment_id
-  join payment_attempt a on a.merchant_id = p.merchant_id and a.live = p.live and a.id = p.attempt_id;
+select a.acquirer, a.idempotency_key as key
+  from payment p
+  join payment_attempt a on a.merchant_id = p.merchant_id and a.live = p.live and a.id = p.attempt_id
+ where p.merchant_id = :merchant_id and p.live = :live and p.id = :payment_id;

@@ -20,6 +20,7 @@ from paydesk.adapters.acquirers.disputes import Dispute
 from paydesk.adapters.acquirers.interface import AcquirerRefused, OutcomeUnknown
 from paydesk.core.clock import utc_now
 from paydesk.core.storable import storable_json
+from paydesk.core.wording import noted
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import load_statements
@@ -92,10 +93,12 @@ async def watch_readings(desk: Desk, *, now: datetime) -> None:
         metrics.READING_AGE.labels(acquirer).set(row.age)
         if row.age <= UNREAD.total_seconds():
             kind = AlarmKind.disputes_unread
-            await settle_alarms(desk.database, kind, [acquirer], shop=None, by="disputes were read", now=now)
+            await settle_alarms(desk.database, kind, [acquirer], shop=None, by=noted("disputes were read"), now=now)
             continue
         minutes = int(row.age // 60)
-        reason = f"the disputes of {acquirer} were last read {minutes} minutes ago"
+        reason = noted(
+            "the disputes of %(acquirer)s were last read %(minutes)s minutes ago", acquirer=acquirer, minutes=minutes
+        )
         await raise_alarms(desk.database, [Alarm(AlarmKind.disputes_unread, acquirer, reason)], now=now)
 
 
@@ -230,7 +233,7 @@ class _Reading:
         if told is not None:
             await self._record([told], confirmed=True)
             return
-        reason = f"{self.acquirer} does not know it, and it is not over as far as we know"
+        reason = noted("%(acquirer)s does not know it, and it is not over as far as we know", acquirer=self.acquirer)
         alarm = Alarm(AlarmKind.dispute_unknown, f"chargeback {chargeback_id}", reason, shop)
         await raise_alarms(self.database, [alarm], now=self.now)
 
@@ -274,10 +277,10 @@ class _Reading:
         try:
             told = await self.desk.acquirers[self.acquirer].find_dispute(dispute.reference)
         except (AcquirerRefused, OutcomeUnknown) as error:
-            why = f"it was told otherwise before, and the acquirer can't be asked: {error}"
+            why = noted("it was told otherwise before, and the acquirer can't be asked: %(error)s", error=error)
             return Booked(booked.changed, waits=Waits(why, soon=True))
         if told is None:
-            return Booked(booked.changed, waits=Waits("it was told otherwise before, and is not known any more"))
+            return Booked(booked.changed, waits=Waits(noted("it was told otherwise before, and is not known any more")))
         return await record_dispute(self.database, self.acquirer, told, now=self.now, confirmed=True)
 
     async def _wait_no_more(self, references: list[str]) -> None:
@@ -287,7 +290,7 @@ class _Reading:
         subjects = [self._subject(one.acquirer_reference) for one in await records_of(_Reference, rows)]
         if subjects:
             kind = AlarmKind.dispute_waits
-            await settle_alarms(self.database, kind, subjects, shop=None, by="it was booked", now=self.now)
+            await settle_alarms(self.database, kind, subjects, shop=None, by=noted("it was booked"), now=self.now)
 
     async def _keep_waiting(self, waiting: dict[str, tuple[Dispute, Waits]], tries: dict[str, int]) -> None:
         """Put disputes into the list of those that wait, and into the operator's once it is nothing
@@ -308,10 +311,15 @@ class _Reading:
         for row in await records_of(_Kept, rows):
             dispute, why = waiting[row.acquirer_reference]
             if not why.soon or self.now - row.first_at > PATIENCE:
-                about = f"{dispute.amount} {dispute.currency} for {dispute.reason!r}, {dispute.status}"
-                alarms.append(
-                    Alarm(AlarmKind.dispute_waits, self._subject(dispute.reference), f"{why.reason} ({about})")
+                reason = noted(
+                    "%(why)s (%(amount)s %(currency)s for %(reason)s, %(status)s)",
+                    why=why.reason,
+                    amount=dispute.amount,
+                    currency=dispute.currency,
+                    reason=repr(dispute.reason),
+                    status=dispute.status,
                 )
+                alarms.append(Alarm(AlarmKind.dispute_waits, self._subject(dispute.reference), reason))
         await raise_alarms(self.database, alarms, now=self.now)
 
     def _subject(self, reference: str) -> str:
@@ -331,7 +339,7 @@ async def _end_subscriptions(database: Database, *, now: datetime) -> None:
     """
     rows = queries.subscriptions_to_end(database, real_now=now, aside_since=now - ASIDE)
     worked = await one_by_one(await records_of(_ToEnd, rows), partial(_end_subscription, database))
-    await set_aside(database, worked, _named, doing="the subscription behind it can't be ended")
+    await set_aside(database, worked, _named, doing=noted("the subscription behind it can't be ended"))
 
 
 async def _end_subscription(database: Database, row: _ToEnd) -> None:

@@ -16,6 +16,7 @@ from enum import Enum
 
 from paydesk.adapters.acquirers.disputes import Dispute, DisputeStatus
 from paydesk.core.money import LARGEST, LEDGER_DIGITS, split_reversal
+from paydesk.core.wording import noted
 from paydesk.domain.chargebacks.states import AGAINST, ChargebackState
 from paydesk.domain.payments.movement_effects import REVERSAL_STATUS, Reversible, funds_of, state_after
 from paydesk.domain.payments.states import TAKEN, UNSETTLED, AttemptState, PaymentState
@@ -148,9 +149,9 @@ def _why_not_yet(row: ChargedBack) -> Waits | None:
     if row.chargeback_id is not None:
         return None
     if row.attempt_state in _UNKNOWN:
-        return Waits("the outcome of its payment is not known yet", soon=True)
+        return Waits(noted("the outcome of its payment is not known yet"), soon=True)
     if row.holds and row.state == PaymentState.AUTHORIZED:
-        return Waits("its payment is held and not captured, as far as we know", soon=True)
+        return Waits(noted("its payment is held and not captured, as far as we know"), soon=True)
     return None
 
 
@@ -158,13 +159,19 @@ def _why_nonsense(row: ChargedBack, told: Dispute) -> Waits | None:
     """What is wrong with a telling that no books can hold."""
     for name, amount in (("amount", told.amount), ("taken", told.taken or ZERO), ("returned", told.returned or ZERO)):
         if not amount.is_finite() or not 0 <= amount <= LARGEST:
-            return Waits(f"its {name} {amount} is no sum of money")
+            return Waits(noted("its %(name)s %(amount)s is no sum of money", name=name, amount=amount))
     if told.amount == 0:
-        return Waits("it is over nothing")
+        return Waits(noted("it is over nothing"))
     if row.chargeback_payment_id not in (None, row.payment_id):
-        return Waits(f"it was told of payment {row.chargeback_payment_id} before, and now of {row.payment_id}")
+        return Waits(
+            noted(
+                "it was told of payment %(chargeback_payment_id)s before, and now of %(payment_id)s",
+                chargeback_payment_id=row.chargeback_payment_id,
+                payment_id=row.payment_id,
+            )
+        )
     if told.currency != row.currency and told.of_payment is None and row.amount == 0:
-        return Waits("it is in another currency than its payment, which cost nothing")
+        return Waits(noted("it is in another currency than its payment, which cost nothing"))
     return None
 
 

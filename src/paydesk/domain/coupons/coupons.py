@@ -10,7 +10,7 @@ from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
 
 from paydesk.core.errors import Conflict, Malformed
 from paydesk.core.money import fits, minor_digits, parse_amount, parse_currency
-from paydesk.core.wording import worded
+from paydesk.core.wording import plural, worded
 from paydesk.domain.subscriptions.subscription_terms import MOST_PAYMENTS, Discount, Terms, sku_of
 
 LONGEST_CODE = 40
@@ -78,10 +78,11 @@ def read_code(text: str, field: str = "code") -> str:
     code = text.strip().upper()
     if not _CODE.fullmatch(code):
         raise Malformed(
-            worded(
-                "%(field)s is 1 to %(longest_code)s letters from A to Z, digits, - and _",
+            plural(
+                "%(field)s is 1 to %(count)s letter from A to Z, digits, - and _",
+                "%(field)s is 1 to %(count)s letters from A to Z, digits, - and _",
                 field=field,
-                longest_code=LONGEST_CODE,
+                count=LONGEST_CODE,
             ),
             field,
         )
@@ -106,9 +107,10 @@ def read_terms(
         raise Malformed(worded("valid_until must be after valid_from"), "valid_until")
     if len(skus) > MOST_SKUS:
         raise Malformed(
-            worded(
-                "sku_ids names %(length)s packages, at most %(most_skus)s are accepted",
-                length=len(skus),
+            plural(
+                "sku_ids names %(count)s package, at most %(most_skus)s are accepted",
+                "sku_ids names %(count)s packages, at most %(most_skus)s are accepted",
+                count=len(skus),
                 most_skus=MOST_SKUS,
             ),
             "sku_ids",

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from paydesk.core.errors import Conflict, NotFound
 from paydesk.core.paging import Page
-from paydesk.core.wording import worded
+from paydesk.core.wording import plural, worded
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import Connection, load_statements
@@ -46,7 +46,9 @@ async def make_coupon(database: Connection, shop: Shop, terms: CouponTerms, *, n
         return await find_coupon(database, shop, int(made))
     known = await find_by_code(database, shop, terms.code)
     if known is None:
-        raise Conflict(worded("there are %(most_coupons)s coupons already", most_coupons=MOST_COUPONS))
+        raise Conflict(
+            plural("there is %(count)s coupon already", "there are %(count)s coupons already", count=MOST_COUPONS)
+        )
     if not _is(known, terms):
         raise Conflict(
             worded("there is a coupon %(code)s already; its terms can't be changed, take another code", code=terms.code)

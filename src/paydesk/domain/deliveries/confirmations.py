@@ -20,9 +20,9 @@ import msgspec
 
 from paydesk.core.card_numbers import masked
 from paydesk.core.errors import Malformed
-from paydesk.core.paging import EARLIEST, LARGEST_ID, LATEST
+from paydesk.core.paging import EARLIEST, LATEST, read_id
 from paydesk.core.urls import check_url
-from paydesk.core.wording import worded
+from paydesk.core.wording import plural, worded
 from paydesk.domain.deliveries.carriers import tracking_link
 from paydesk.domain.deliveries.delivery_status import DeliveryStatus, GoodsType
 from paydesk_client.parameters import Parameters, Value, is_nested, text
@@ -239,10 +239,11 @@ def _check(written: str, name: str, longest: int, forbidden: re.Pattern[str]) ->
         raise Malformed(worded("%(field)s contains a control character; send plain text", field=name), name)
     if len(written) > longest:
         raise Malformed(
-            worded(
-                "%(field)s has %(length)s characters, at most %(most)s are accepted",
+            plural(
+                "%(field)s has %(count)s character, at most %(most)s are accepted",
+                "%(field)s has %(count)s characters, at most %(most)s are accepted",
                 field=name,
-                length=len(written),
+                count=len(written),
                 most=longest,
             ),
             name,
@@ -252,12 +253,12 @@ def _check(written: str, name: str, longest: int, forbidden: re.Pattern[str]) ->
 def _payment_id(written: str) -> int | None:
     if not written:
         return None
-    if not (written.isascii() and written.isdigit() and len(written) <= 16 and 0 < int(written) <= LARGEST_ID):
+    if (payment_id := read_id(written)) is None:
         raise Malformed(
             f'payment_order_id "{_shown(written)}" is no id; send the payment_order.id of the pingback',
             "payment_order_id",
         )
-    return int(written)
+    return payment_id
 
 
 def _number(fields: Parameters, name: str) -> Decimal | None:

@@ -13,6 +13,7 @@ from datetime import datetime
 import structlog
 
 from paydesk.core.clock import utc_now
+from paydesk.core.wording import noted
 from paydesk.database.records import Row, records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.setting_aside import ASIDE, DueRow, claimed, names_of
@@ -89,8 +90,10 @@ async def _begin(desk: Desk, asked: Mapping[str, object], real_now: datetime) ->
     async def postpone(rows: Sequence[DueRow]) -> None:
         await queries.postpone(database, **names_of(rows), real_now=real_now, pause=ASIDE)
 
-    reminded = await claimed(database, remind, due, postpone, noun="payment", doing="its reminder can't be queued")
-    doing = "it was not shipped, and its void can't be begun"
+    reminded = await claimed(
+        database, remind, due, postpone, noun="payment", doing=noted("its reminder can't be queued")
+    )
+    doing = noted("it was not shipped, and its void can't be begun")
     return len(reminded), await claimed(database, begin_voids, due, postpone, noun="payment", doing=doing)
 
 

@@ -93,6 +93,7 @@ with recursive side as (
 select *
   from timed
  where not (live and (select copied_at is not null from deployment))
+   and coalesce(merchant_id <> all (array(select merchant_id from merchant_fence)), true)
    and exists (select
                  from payment p
                 where p.merchant_id = timed.merchant_id and p.live = timed.live
@@ -106,6 +107,7 @@ with side as (
     select *
       from unnest(:merchant_ids::bigint[], :lives::boolean[], :shop_nows::timestamptz[])
         as side (merchant_id, live, shop_now)
+     where coalesce(side.merchant_id <> all (array(select merchant_id from merchant_fence)), true)
 ), due as materialized (
     select p.*, side.shop_now
       from side
@@ -149,6 +151,7 @@ with side as (
     select *
       from unnest(:merchant_ids::bigint[], :lives::boolean[], :shop_nows::timestamptz[])
         as side (merchant_id, live, shop_now)
+     where coalesce(side.merchant_id <> all (array(select merchant_id from merchant_fence)), true)
 ), due as materialized (
     select p.*, side.shop_now
       from side

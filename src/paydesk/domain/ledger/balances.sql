@@ -34,18 +34,30 @@ having sum(h.amount) <> 0
 
 -- name: postings(merchant_id, live, since, until, before_at, before_id, most)
 -- A page of the statement, newest first: each posting with what it changed of the merchant's balances.
-select e.at, e.posting_id as id, min(e.kind) as kind, min(e.payment_id) as payment_id, min(e.payout_id) as payout_id,
-       min(e.currency) as currency,
-       coalesce(sum(e.amount) filter (where e.account in ('acquirer', 'bank')), 0) as gross,
-       coalesce(sum(e.amount) filter (where e.account = 'fees'), 0) as fees,
-       coalesce(-sum(e.amount) filter (where e.account = 'pending'), 0) as pending,
-       coalesce(-sum(e.amount) filter (where e.account = 'available'), 0) as available,
-       coalesce(-sum(e.amount) filter (where e.account = 'reserve'), 0) as reserve
-  from ledger_entry e
- where e.merchant_id = :merchant_id and e.live = :live and e.at >= :since and e.at < :until
-   and (e.at, e.posting_id) < (:before_at, :before_id)
- group by e.at, e.posting_id
- order by e.at desc, e.posting_id desc
+select at, id, kind, payment_id, payout_id, currency, gross, fees, pending, available, reserve
+  from (
+      (select p.at, p.posting_id as id, p.kind, p.payment_id, p.payout_id, p.currency, p.acquirer + p.bank as gross,
+              p.fees, -p.pending as pending, -p.available as available, -p.reserve as reserve
+         from ledger_posting p
+        where p.merchant_id = :merchant_id and p.live = :live and p.at >= :since and p.at < :until
+          and (p.at, p.posting_id) < (:before_at, :before_id)
+        order by p.at desc, p.posting_id desc
+        limit :most)
+       union all
+      (select e.at, e.posting_id, min(e.kind), min(e.payment_id), min(e.payout_id), min(e.currency),
+              coalesce(sum(e.amount) filter (where e.account in ('acquirer', 'bank')), 0),
+              coalesce(sum(e.amount) filter (where e.account = 'fees'), 0),
+              coalesce(-sum(e.amount) filter (where e.account = 'pending'), 0),
+              coalesce(-sum(e.amount) filter (where e.account = 'available'), 0),
+              coalesce(-sum(e.amount) filter (where e.account = 'reserve'), 0)
+         from ledger_entry_before e
+        where e.merchant_id = :merchant_id and e.live = :live and e.at >= :since and e.at < :until
+          and (e.at, e.posting_id) < (:before_at, :before_id)
+        group by e.at, e.posting_id
+        order by e.at desc, e.posting_id desc
+        limit :most)
+  ) line
+ order by at desc, id desc
  limit :most;
 
 -- name: names_on_lines(merchant_id, live, payment_ids, payout_ids)
@@ -65,14 +77,16 @@ select null, id, reference, ''
 select payouts_from from business_profile where merchant_id = :merchant_id;
 
 -- name: still_posting(until)$
--- Whether an entry may still appear that belongs before a moment which is over: who posts has a lock on the table from the
--- beginning of its statement, and no posting is dated before that; a second is for what has begun and has no lock yet.
+-- Whether an entry may still appear that belongs before a moment which is over: who posts has a lock on the table (code of
+-- before on the view) from the beginning of its statement, and no posting is dated before that; a second is for what has
+-- begun and has no lock yet.
 select :until::timestamptz <= clock_timestamp()
    and (clock_timestamp() < :until::timestamptz + interval '1 second'
         or exists (select
                      from pg_locks l
                      left join pg_stat_activity a on a.pid = l.pid
-                    where l.relation = 'ledger_entry'::regclass and l.mode = 'RowExclusiveLock'
+                    where l.relation in ('ledger_posting'::regclass, 'ledger_entry'::regclass)
+                      and l.mode = 'RowExclusiveLock'
                       and l.database = (select oid from pg_database where datname = current_database())
                       and coalesce(a.xact_start <= :until::timestamptz, true)));
 
@@ -82,22 +96,41 @@ select last_value from ledger_posting_id_seq;
 
 -- name: statement(merchant_id, live, since, until, newest_id, after_at, after_id, most)
 -- The same oldest first, a page of a whole period: a posting's entries have one time, so no page parts them.
-select e.at, e.posting_id as id, min(e.kind) as kind, min(e.payment_id) as payment_id, min(e.payout_id) as payout_id,
-       min(e.currency) as currency,
-       coalesce(sum(e.amount) filter (where e.account in ('acquirer', 'bank')), 0) as gross,
-       coalesce(sum(e.amount) filter (where e.account = 'fees'), 0) as fees,
-       coalesce(-sum(e.amount) filter (where e.account = 'pending'), 0) as pending,
-       coalesce(-sum(e.amount) filter (where e.account = 'available'), 0) as available,
-       coalesce(-sum(e.amount) filter (where e.account = 'reserve'), 0) as reserve
-  from ledger_entry e
- where e.merchant_id = :merchant_id and e.live = :live and e.at >= greatest(:since::timestamptz, :after_at::timestamptz) and e.at < :until
-   and (e.at, e.posting_id) > (:after_at, :after_id) and e.posting_id <= :newest_id
- group by e.at, e.posting_id
- order by e.at, e.posting_id
+select at, id, kind, payment_id, payout_id, currency, gross, fees, pending, available, reserve
+  from (
+      (select p.at, p.posting_id as id, p.kind, p.payment_id, p.payout_id, p.currency, p.acquirer + p.bank as gross,
+              p.fees, -p.pending as pending, -p.available as available, -p.reserve as reserve
+         from ledger_posting p
+        where p.merchant_id = :merchant_id and p.live = :live
+          and p.at >= greatest(:since::timestamptz, :after_at::timestamptz) and p.at < :until
+          and (p.at, p.posting_id) > (:after_at, :after_id) and p.posting_id <= :newest_id
+        order by p.at, p.posting_id
+        limit :most)
+       union all
+      (select e.at, e.posting_id, min(e.kind), min(e.payment_id), min(e.payout_id), min(e.currency),
+              coalesce(sum(e.amount) filter (where e.account in ('acquirer', 'bank')), 0),
+              coalesce(sum(e.amount) filter (where e.account = 'fees'), 0),
+              coalesce(-sum(e.amount) filter (where e.account = 'pending'), 0),
+              coalesce(-sum(e.amount) filter (where e.account = 'available'), 0),
+              coalesce(-sum(e.amount) filter (where e.account = 'reserve'), 0)
+         from ledger_entry_before e
+        where e.merchant_id = :merchant_id and e.live = :live
+          and e.at >= greatest(:since::timestamptz, :after_at::timestamptz) and e.at < :until
+          and (e.at, e.posting_id) > (:after_at, :after_id) and e.posting_id <= :newest_id
+        group by e.at, e.posting_id
+        order by e.at, e.posting_id
+        limit :most)
+  ) line
+ order by at, id
  limit :most;
 
 -- name: count_postings(merchant_id, live, since, until)$
-select count(distinct posting_id) from ledger_entry where merchant_id = :merchant_id and live = :live and at >= :since and at < :until;
+select (select count(*)
+          from ledger_posting
+         where merchant_id = :merchant_id and live = :live and at >= :since and at < :until)
+       + (select count(distinct posting_id)
+            from ledger_entry_before
+           where merchant_id = :merchant_id and live = :live and at >= :since and at < :until);
 
 -- name: lock_merchant(merchant_id)^
 -- Payouts of a merchant come one after the other, or two could spend the same balance; a suspension waits its turn, too.
@@ -140,10 +173,9 @@ with available as (
 ), posting as materialized (
     select paid.*, nextval('ledger_posting_id_seq') as posting_id from paid
 ), posted as (
-    insert into ledger_entry (merchant_id, live, posting_id, kind, payout_id, account, currency, amount, at)
-    select merchant_id, live, posting_id, 'payout', id, e.account, currency, e.amount, posted_at(merchant_id, live, at)
+    insert into ledger_posting (merchant_id, live, posting_id, kind, payout_id, currency, available, bank, at)
+    select merchant_id, live, posting_id, 'payout', id, currency, amount, -amount, posted_at(merchant_id, live, at)
       from posting
-     cross join lateral (values ('available', amount), ('bank', -amount)) as e (account, amount)
 )
 select merchant_id, live, id, currency, amount, reference, recorded_by, at, request_key from paid;
 

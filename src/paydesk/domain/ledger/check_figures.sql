@@ -2,7 +2,7 @@
 
 -- name: postings_whole(merchant_id)
 -- A posting is one event of one payment or payout: money never changes its currency, nor its owner, within the ledger.
--- It has an entry with the acquirer or of what is available, by which a payment's page finds it.
+-- It has an entry with the acquirer or of what is available: no money moves between the other accounts alone.
 with posting as (
     select merchant_id, live, posting_id, min(id) as id, min(kind) as kind, count(distinct kind) as kinds,
            count(distinct currency) as currencies, min(currency) as currency, max(payment_id) as payment_id,

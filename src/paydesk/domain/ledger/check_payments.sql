@@ -188,15 +188,20 @@ select 'payment_attempt', merchant_id, id, 'is live, but was made at the simulat
 
 -- name: parents_exist(merchant_id)
 -- What no foreign key watches, since a trigger per row is dear: the statement that writes such a row has its parent in hand.
+-- A payment that customer and card are to name is of theirs, or nobody who looks for them would find it.
 with orphan as (
     select 'payment' as table_name, p.merchant_id, p.id, 'customer' as parent, p.customer_id as parent_id
       from payment p
-      left join customer u on u.merchant_id = p.merchant_id and u.id = p.customer_id
+      left join customer u
+        on u.merchant_id = p.merchant_id and u.id = p.customer_id
+       and (p.people_of is distinct from p.attempt_id or u.payment_id = p.id)
      where u.id is null
      union all
     select 'payment', p.merchant_id, p.id, 'card', p.card_id
       from payment p
-      left join card d on d.merchant_id = p.merchant_id and d.id = p.card_id
+      left join card d
+        on d.merchant_id = p.merchant_id and d.id = p.card_id
+       and (p.people_of is distinct from p.attempt_id or d.payment_id = p.id)
      where d.id is null
      union all
     select 'payment_attempt', a.merchant_id, a.id, 'payment', a.payment_id
@@ -239,7 +244,7 @@ with orphan as (
       left join merchant m on m.id = d.merchant_id
      where m.id is null
 )
-select table_name, merchant_id, id, format('is of %s %s, which does not exist', parent, parent_id) as detail
+select table_name, merchant_id, id, format('is of %s %s, which does not exist or is not of it', parent, parent_id) as detail
   from orphan
  where :merchant_id::bigint is null or merchant_id = :merchant_id;
 

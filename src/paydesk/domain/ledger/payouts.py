@@ -10,7 +10,7 @@ from decimal import Decimal
 from paydesk.core.errors import Conflict, Malformed, NotFound
 from paydesk.core.money import written
 from paydesk.core.paging import Page
-from paydesk.core.wording import worded
+from paydesk.core.wording import plural, worded
 from paydesk.database.durability import ConfirmedConnection
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any, records_of
@@ -121,9 +121,10 @@ async def record_payout_on(connection: Connection, shop: Shop, sent: Sent, *, no
     """
     if not sent.reference.strip() or len(sent.reference) > LONGEST_REFERENCE or not sent.reference.isprintable():
         raise Malformed(
-            worded(
-                "a payout needs the reference of its transfer, at most %(longest_reference)s characters",
-                longest_reference=LONGEST_REFERENCE,
+            plural(
+                "a payout needs the reference of its transfer, at most %(count)s character",
+                "a payout needs the reference of its transfer, at most %(count)s characters",
+                count=LONGEST_REFERENCE,
             ),
             "reference",
         )

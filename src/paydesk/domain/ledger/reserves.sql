@@ -6,6 +6,7 @@ with taken as materialized (
     select merchant_id, live, payment_id, id
       from reserve_change
      where exists (select from schema_migration where number = 408)
+       and coalesce(merchant_id <> all (array(select merchant_id from merchant_fence)), true)
      order by merchant_id, live, payment_id, id
      limit :most
        for update skip locked

@@ -19,7 +19,8 @@ with due as materialized (
           limit :most
             for update skip locked
      ) p
-     where :merchant_id::bigint is null or (m.id = :merchant_id and not side.live)
+     where (:merchant_id::bigint is null or (m.id = :merchant_id and not side.live))
+       and coalesce(m.id <> all (array(select merchant_id from merchant_fence)), true)
      limit :most
 ), moved as (
     update payment p
@@ -35,14 +36,13 @@ with due as materialized (
 ), posting as materialized (
     select moved.*, nextval('ledger_posting_id_seq') as posting_id,
            case when reserve_released_at is null then 'settlement' else 'reserve_release' end as kind,
-           case when reserve_released_at is null then 'pending' else 'reserve' end as source,
            case when reserve_released_at is null then net - pending_taken else reserve - reserve_taken end as ready
       from moved
 ), posted as (
-    insert into ledger_entry (merchant_id, live, posting_id, kind, payment_id, account, currency, amount, at)
-    select merchant_id, live, posting_id, kind, id, e.account, currency, e.amount, posted_at(merchant_id, live, moment)
+    insert into ledger_posting (merchant_id, live, posting_id, kind, payment_id, currency, pending, reserve, available, at)
+    select merchant_id, live, posting_id, kind, id, currency, case kind when 'settlement' then ready else 0 end,
+           case kind when 'settlement' then 0 else ready end, -ready, posted_at(merchant_id, live, moment)
       from posting
-     cross join lateral (values (source, ready), ('available', -ready)) as e (account, amount)
      where ready <> 0
 )
 select merchant_id, live, id as payment_id, kind, currency, ready as amount from posting;

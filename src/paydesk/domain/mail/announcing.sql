@@ -28,7 +28,7 @@ with side as (
            :real_now::timestamptz + side_clock(l.live, m.test_clock) as shop_now, m.charge_notice_days as days
       from merchant m
      cross join (values (true), (false)) l (live)
-     where m.charge_notice_days is not null
+     where m.charge_notice_days is not null and coalesce(m.id <> all (array(select merchant_id from merchant_fence)), true)
 ), by_date as materialized (
     select e.*, side.merchant_email, side.wanted
       from side

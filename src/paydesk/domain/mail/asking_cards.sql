@@ -37,6 +37,7 @@ with recursive side as (
            make_interval(days => coalesce(m.charge_notice_days, :usual_days)) as ahead
       from side
       join merchant m on m.id = side.merchant_id
+     where coalesce(side.merchant_id <> all (array(select merchant_id from merchant_fence)), true)
 ), due as materialized (
     select e.*, timed.merchant_email, timed.wanted
       from timed

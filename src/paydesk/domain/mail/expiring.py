@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from paydesk.core.wording import noted
 from paydesk.database.pool import Database
 from paydesk.database.records import record_of, records_of
 from paydesk.database.statements import load_statements
@@ -52,7 +53,7 @@ async def tell_expiring(database: Database, *, real_now: datetime, keep_test: bo
 
     queued, seen = 0, 1
     while seen:
-        told = await claimed(database, tell, due, _leave_to_the_alarm, noun=_NOTICE, doing="it can't be queued")
+        told = await claimed(database, tell, due, _leave_to_the_alarm, noun=_NOTICE, doing=noted("it can't be queued"))
         queued, seen = queued + sum(one.mails for one in told), sum(one.seen for one in told)
     return queued
 

@@ -32,6 +32,7 @@ with recursive side as (
            :real_now::timestamptz + side_clock(side.live, m.test_clock) as shop_now
       from side
       join merchant m on m.id = side.merchant_id
+     where coalesce(side.merchant_id <> all (array(select merchant_id from merchant_fence)), true)
 ), due as materialized (
     select e.*, timed.merchant_email, timed.wanted, timed.shop_now,
            e.expires_at <= timed.shop_now + make_interval(days => :last_days) as is_last

@@ -30,6 +30,7 @@ with due as materialized (
       from movement
      where kind = 'refund' and state = 'done' and not mailed and (:only::bigint[] is null or id = any(:only))
        and not is_set_aside(merchant_id, live, :prefix || id::text, :aside_since)
+       and coalesce(merchant_id <> all (array(select merchant_id from merchant_fence)), true)
      order by merchant_id, id
      limit :most
        for update skip locked
@@ -74,6 +75,7 @@ with due as materialized (
       from hosted_page
      where not mailed and (:only::bigint[] is null or attempt_id = any(:only))
        and not is_set_aside(merchant_id, live, :prefix || attempt_id::text, :aside_since)
+       and coalesce(merchant_id <> all (array(select merchant_id from merchant_fence)), true)
      order by merchant_id, attempt_id
      limit :most
        for update skip locked
@@ -113,6 +115,7 @@ with due as materialized (
       from delivery
      where status = 'order_shipped' and not mailed and (:only::bigint[] is null or id = any(:only))
        and not is_set_aside(merchant_id, live, :prefix || id::text, :aside_since)
+       and coalesce(merchant_id <> all (array(select merchant_id from merchant_fence)), true)
      order by merchant_id, id
      limit :most
        for update skip locked
@@ -151,6 +154,7 @@ with due as materialized (
       from chargeback
      where not mailed and (:only::bigint[] is null or id = any(:only))
        and not is_set_aside(merchant_id, live, :prefix || id::text, :aside_since)
+       and coalesce(merchant_id <> all (array(select merchant_id from merchant_fence)), true)
      order by merchant_id, id
      limit :most
        for update skip locked
@@ -185,6 +189,7 @@ with due as materialized (
      where kind = 'void' and requested_by = 'deadline' and state = 'done' and not mailed
        and (:only::bigint[] is null or id = any(:only))
        and not is_set_aside(merchant_id, live, :prefix || id::text, :aside_since)
+       and coalesce(merchant_id <> all (array(select merchant_id from merchant_fence)), true)
      order by merchant_id, id
      limit :most
        for update skip locked

@@ -80,13 +80,16 @@ def open_facts(vault: Vault, facts: Mapping[str, object]) -> dict[str, object]:
     return {name: _opened(vault, secret) if (secret := _secret(value)) else value for name, value in facts.items()}
 
 
-def reseal_facts(vault: Vault, facts: Mapping[str, object]) -> dict[str, object]:
-    """The facts with each sealed one sealed anew, under the vault's newest key.
+def reseal_facts(vault: Vault, facts: Mapping[str, object], seals: Vault | None = None) -> dict[str, object]:
+    """The facts with each sealed one sealed anew, under the newest key of the vault, or of another
+    one that `seals`.
 
     Raises: VaultError if one was sealed under a key that is not configured.
     """
     return {
-        name: seal_fact(vault, _opened(vault, secret), row_id=secret.row_id) if (secret := _secret(value)) else value
+        name: seal_fact(seals or vault, _opened(vault, secret), row_id=secret.row_id)
+        if (secret := _secret(value))
+        else value
         for name, value in facts.items()
     }
 

@@ -10,6 +10,7 @@ with due as materialized (
     select merchant_id, id
       from mail
      where state = 'due' and due_at <= :now and (leased_until is null or leased_until < clock_timestamp())
+       and coalesce(merchant_id <> all (array(select merchant_id from merchant_fence)), true)
      order by due_at
      limit :most
        for update skip locked

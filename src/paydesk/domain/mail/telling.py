@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from paydesk.core.clock import utc_now
+from paydesk.core.wording import noted
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.records import record_of, records_of
 from paydesk.database.statements import load_statements
@@ -48,7 +49,7 @@ _EVENT = "mail of pingback "
 
 _RENEWAL = "mail of renewal of subscription"
 _ENDPOINTS = "mails of failing endpoints of merchant"
-_NOT_TOLD = "it can't be queued"
+_NOT_TOLD = noted("it can't be queued")
 _EVER = datetime(2000, 1, 1, tzinfo=UTC)
 
 _LOOKED_AT = 200
@@ -124,7 +125,7 @@ class _Telling:
         await set_aside(self.database, worked, _named_event, doing=_NOT_TOLD)
         for shop in {event.shop for event in worked.results}:
             subjects = [_named_event(event)[1] for event in worked.results if event.shop == shop]
-            by = "it was told when tried again"
+            by = noted("it was told when tried again")
             await settle_alarms(self.database, AlarmKind.set_aside, subjects, shop=shop, by=by, now=self.real_now)
 
     async def marked(self, kind: str) -> int:
@@ -204,7 +205,7 @@ async def tell_events(
         queued, places = queued + sum(one.mails for one in told), sum(one.seen for one in told)
     await telling.again()
     worked = await one_by_one(("refunds", "failures", "shipments", "chargebacks", "voids"), telling.marked)
-    await set_aside(database, worked, lambda kind: (None, f"mails about {kind}"), doing=_NOT_TOLD)
+    await set_aside(database, worked, lambda kind: (None, noted("mails about %(kind)s", kind=kind)), doing=_NOT_TOLD)
     return queued + sum(worked.results)
 
 

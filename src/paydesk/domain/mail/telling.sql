@@ -50,6 +50,7 @@ with place as materialized (
        and :events::bigint[] is null
        and (:only::bigint[] is null or p.merchant_id = any(:only))
        and not is_set_aside(p.merchant_id, true, 'mails of merchant ' || p.merchant_id, :aside_since)
+       and coalesce(p.merchant_id <> all (array(select merchant_id from merchant_fence)), true)
      order by p.moved_at
      limit :most_merchants
        for update skip locked

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from paydesk.core.errors import Malformed
 from paydesk.core.urls import WEB_SCHEMES, is_systems_own
-from paydesk.core.wording import worded
+from paydesk.core.wording import plural, worded
 
 MOST = 10
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]{1,63}")
@@ -28,7 +28,12 @@ def parse_app_schemes(names: Iterable[str]) -> tuple[str, ...]:
             )
     if len(schemes) > MOST:
         raise Malformed(
-            worded("these are %(length)s schemes, at most %(most)s are accepted", length=len(schemes), most=MOST),
+            plural(
+                "%(count)s scheme, and at most %(most)s are accepted",
+                "%(count)s schemes, and at most %(most)s are accepted",
+                count=len(schemes),
+                most=MOST,
+            ),
             "app_schemes",
         )
     return tuple(schemes)

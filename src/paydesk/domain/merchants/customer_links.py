@@ -4,7 +4,7 @@ It is made from the row and rests nowhere.
 A link's token says in clear which merchant's side it belongs to, since rows are found by that; then
 come a proof, which takes the deployment's secret key and the row's own seed to make, and the row's
 id, hidden by the proof. So neither a dump nor the key alone opens anything, and a row is found by
-its primary key.
+its primary key. The merchant's id, in hex, also leads a request to the merchant's cell.
 
 Tokens of older versions are random and stood in their rows; these are found by their keyed hash
 (`hiding_links.py`).
@@ -25,7 +25,7 @@ from paydesk.domain.merchants.shop import Shop
 
 _PROOF_BYTES: Final = 16
 _ID_BYTES: Final = 8
-_TOKEN: Final = re.compile(r"([lt])([0-9a-f]{1,13})-([0-9a-f]{32})([0-9a-f]{16})?")
+_TOKEN: Final = re.compile(r"([lt])([0-9a-f]{1,14})-([0-9a-f]{32})([0-9a-f]{16})?")
 
 
 class LinkTo(StrEnum):
@@ -117,6 +117,15 @@ def open_link(vault: Vault, to: LinkTo, token: str, *, period: int | None = None
     if not 0 < row_id <= LARGEST_ID:
         raise wrong_link()
     return OpenedLink(vault, to, shop, row_id, token, period)
+
+
+def merchant_in(token: str) -> int | None:
+    """The merchant that a token names, of whichever version; None if it can't be one.
+    Whether it is genuine, only the merchant's own cell can tell.
+    """
+    match = _TOKEN.fullmatch(token)
+    merchant_id = int(match[2], 16) if match else 0
+    return merchant_id if 0 < merchant_id <= LARGEST_ID else None
 
 
 def wrong_link() -> NotFound:

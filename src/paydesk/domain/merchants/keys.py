@@ -19,6 +19,8 @@ from paydesk.core.wording import worded
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import Connection, load_statements
+from paydesk.domain.cells.directory import TakenElsewhere
+from paydesk.domain.cells.entering import ALONE, Entering, keys_to_enter, merchant_to_enter
 
 queries = load_statements(__package__ or "")
 
@@ -132,26 +134,41 @@ async def add(
     now: datetime,
     scopes: frozenset[KeyScope] = ALL_SCOPES,
     moves_live: bool = True,
+    entering: Entering = ALONE,
+    is_first: bool = False,
 ) -> int:
     """Seal and store a pair for a merchant; returns the key's id.
 
-    `moves_live` is whether what it may move includes live money.
+    `moves_live` is whether what it may move includes live money; `is_first` says that the merchant
+    is made with it, and entered in the directory of cells with it.
+    Raises: Conflict if another cell has such a key; Unavailable if that can't be asked.
     """
     key_id = int(await queries.next_key_id(connection))
+    lookup = vault.fingerprint(private, purpose=PURPOSE)
     sealed = vault.seal(private.encode(), purpose=PURPOSE, merchant_id=merchant_id, row_id=key_id)
     await queries.add_key(
         connection,
         merchant_id=merchant_id,
         id=key_id,
         public_key=public,
-        private_key_lookup=vault.fingerprint(private, purpose=PURPOSE),
+        private_key_lookup=lookup,
         private_key_sealed=sealed.blob,
         vault_key_id=sealed.key_id,
         scopes=sorted(scopes),
         moves_live=moves_live,
         now=now,
     )
+    entries = keys_to_enter(vault, merchant_id, public=public, private_lookup=lookup)
+    try:
+        await entering.enter(connection, (*entries, merchant_to_enter(merchant_id)) if is_first else entries, now=now)
+    except TakenElsewhere as error:
+        raise taken() from error
     return key_id
+
+
+def taken() -> Conflict:
+    """Somebody has one of a pair already."""
+    return Conflict("this key already belongs to a merchant; choose another pair, or leave it out")
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +198,7 @@ async def rotate(
     now: datetime,
     scopes: frozenset[KeyScope] = ALL_SCOPES,
     moves_live: bool = True,
+    entering: Entering = ALONE,
 ) -> KeyPair:
     """Make a new pair in the connection's transaction, and end all others after `grace`.
 
@@ -188,7 +206,8 @@ async def rotate(
     until it ends, and from then on with the newest. `replaces` is the id of the newest key that was
     known: the same wish comes true once.
 
-    Raises: Conflict if there is a newer key by now.
+    Raises: Conflict if there is a newer key by now; Unavailable if the directory of cells can't be
+        asked.
     """
     newest = await queries.newest_key(connection, merchant_id=merchant_id)
     if newest != replaces:
@@ -205,6 +224,7 @@ async def rotate(
         now=now,
         scopes=scopes,
         moves_live=moves_live,
+        entering=entering,
     )
     return KeyPair(key_id, public, private, until)
 

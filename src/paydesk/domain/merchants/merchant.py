@@ -15,6 +15,7 @@ from paydesk.core.money import FeePlan
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any, record_of, records_of
 from paydesk.database.statements import Connection, load_statements
+from paydesk.domain.cells.entering import ALONE, Entering
 from paydesk.domain.merchants import keys
 from paydesk.domain.merchants.app_schemes import parse_app_schemes
 from paydesk.domain.merchants.customer_ways import PortalCancels, PortalPlans
@@ -143,12 +144,13 @@ async def create_merchant(
     shipped_goods: bool = False,
     fees: FeePlan | None = None,
     scopes: frozenset[keys.KeyScope] = keys.ALL_SCOPES,
+    entering: Entering = ALONE,
 ) -> Merchant:
     """Open an account in test mode with a pair of keys, random unless given;
     the result carries the private key.
 
     Raises: Malformed if a given key is too short or only one of the pair is given; Conflict if a
-        key is taken.
+        key is taken; Unavailable if the directory of cells can't be asked.
     """
     async with database.acquire() as connection, connection.transaction():
         return await open_account(
@@ -163,6 +165,7 @@ async def create_merchant(
             shipped_goods=shipped_goods,
             fees=fees,
             scopes=scopes,
+            entering=entering,
         )
 
 
@@ -179,6 +182,7 @@ async def open_account(
     shipped_goods: bool = False,
     fees: FeePlan | None = None,
     scopes: frozenset[keys.KeyScope] = keys.ALL_SCOPES,
+    entering: Entering = ALONE,
 ) -> Merchant:
     """What `create_merchant` does, as a part of the connection's transaction,
     which an error ends.
@@ -198,9 +202,19 @@ async def open_account(
                 now=now,
             ),
         )
-        await keys.add(connection, vault, row.id, public=public, private=private, now=now, scopes=scopes)
+        await keys.add(
+            connection,
+            vault,
+            row.id,
+            public=public,
+            private=private,
+            now=now,
+            scopes=scopes,
+            entering=entering,
+            is_first=True,
+        )
     except asyncpg.UniqueViolationError as error:
-        raise Conflict("this key already belongs to a merchant; choose another pair, or leave it out") from error
+        raise keys.taken() from error
     return replace(_merchant(row), public_key=public, private_key=private, key_scopes=keys.in_order(scopes))
 
 
@@ -223,7 +237,7 @@ async def find_merchant(database: Database, merchant_id: int) -> Merchant:
 
     Raises: NotFound.
     """
-    row = record_if_any(_Row, await queries.find_merchant(database, id=merchant_id))
+    row = record_if_any(_Row, await queries.find_merchant(database, merchant_id=merchant_id))
     if row is None:
         raise NotFound(f"there is no merchant {merchant_id}; see: paydesk merchant list")
     return _merchant(row)
@@ -283,7 +297,7 @@ async def change_merchant(
         _Row,
         await queries.change_merchant(
             database,
-            id=merchant_id,
+            merchant_id=merchant_id,
             pingback_url=pingback_url,
             test_pingback_url=test_pingback_url,
             pingback_format=pingback_format,
@@ -331,7 +345,7 @@ async def go_live(database: Database, merchant_id: int, *, now: datetime) -> Mer
 
     Raises: NotFound; Conflict if its business profile was never accepted.
     """
-    row = record_if_any(_Row, await queries.go_live(database, id=merchant_id, now=now))
+    row = record_if_any(_Row, await queries.go_live(database, merchant_id=merchant_id, now=now))
     if row is None:
         await find_merchant(database, merchant_id)
         raise Conflict(

@@ -17,7 +17,5 @@ def parse_notice_days(text: str, field: str) -> int | None:
     if not typed:
         return None
     if not (typed.isascii() and typed.isdecimal() and len(typed) <= 3 and int(typed) <= MOST_NOTICE_DAYS):
-        raise Malformed(
-            worded("give a number of days, at most %(most_notice_days)s", most_notice_days=MOST_NOTICE_DAYS), field
-        )
+        raise Malformed(worded("give a number of days, from 0 to %(most)s", most=MOST_NOTICE_DAYS), field)
     return int(typed) or None

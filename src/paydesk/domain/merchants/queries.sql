@@ -41,7 +41,7 @@ update merchant_key
    set valid_until = :until
  where merchant_id = :merchant_id and (valid_until is null or valid_until > :until);
 
--- name: find_merchant(id)^
+-- name: find_merchant(merchant_id)^
 select m.id, m.name, m.email, m.time_zone, m.test_mode, m.went_live_at, m.pingback_url, m.test_pingback_url,
        m.pingback_format, m.shipped_goods, m.slow_methods, m.created_at, m.muted_events, m.app_schemes, m.saves_cards,
        m.signs_quantities, m.signs_line_items, m.portal_cancels, m.portal_pauses, m.portal_plans, m.portal_quantities,
@@ -50,7 +50,7 @@ select m.id, m.name, m.email, m.time_zone, m.test_mode, m.went_live_at, m.pingba
        f.fees_returned
   from merchant m
   join fee_plan f on f.merchant_id = m.id
- where m.id = :id;
+ where m.id = :merchant_id;
 
 -- name: list_merchants()
 -- With each merchant's newest key that is still valid.
@@ -72,13 +72,13 @@ select m.id, m.name, m.email, m.time_zone, m.test_mode, m.went_live_at, m.pingba
   ) k on true
  order by m.id;
 
--- name: change_merchant(id, pingback_url, test_pingback_url, pingback_format, test_mode, shipped_goods, slow_methods, muted, unmuted, fees_returned, app_schemes, saves_cards, signs_quantities, signs_line_items, portal_cancels, portal_pauses, portal_plans, portal_quantities, dunning_hours, dunning_by_reason, dunning_end, charge_notice_days, trials_without_card, types_coupons, signs_coupons)^
+-- name: change_merchant(merchant_id, pingback_url, test_pingback_url, pingback_format, test_mode, shipped_goods, slow_methods, muted, unmuted, fees_returned, app_schemes, saves_cards, signs_quantities, signs_line_items, portal_cancels, portal_pauses, portal_plans, portal_quantities, dunning_hours, dunning_by_reason, dunning_end, charge_notice_days, trials_without_card, types_coupons, signs_coupons)^
 -- A null leaves a value as it is; an empty text clears a URL, an empty array the hours. muted and unmuted are events to add to and to take from
 -- those that are not sent.
 with planned as (
     update fee_plan
        set fees_returned = :fees_returned
-     where merchant_id = :id and :fees_returned::boolean is not null
+     where merchant_id = :merchant_id and :fees_returned::boolean is not null
 )
 update merchant
    set pingback_url = nullif(coalesce(:pingback_url::text, pingback_url), ''),
@@ -104,25 +104,25 @@ update merchant
        signs_coupons = coalesce(:signs_coupons::boolean, signs_coupons),
        muted_events = array(
            select distinct e from unnest(muted_events || :muted::text[]) e where e <> all(:unmuted::text[]) order by e)
- where id = :id
+ where id = :merchant_id
 returning id, name, email, time_zone, test_mode, went_live_at, pingback_url, test_pingback_url,
           pingback_format, shipped_goods, slow_methods, created_at, muted_events, app_schemes, saves_cards,
           signs_quantities, signs_line_items, portal_cancels, portal_pauses, portal_plans, portal_quantities,
           dunning_hours, dunning_by_reason, dunning_end, charge_notice_days,
        trials_without_card,
-          coalesce(:fees_returned, (select fees_returned from fee_plan where merchant_id = :id)) as fees_returned;
+          coalesce(:fees_returned, (select fees_returned from fee_plan where merchant_id = :merchant_id)) as fees_returned;
 
--- name: go_live(id, now)^
+-- name: go_live(merchant_id, now)^
 -- Forms at the live base are live from now on, if the merchant's business profile was accepted.
 update merchant
    set test_mode = false
- where id = :id and went_live_at <= :now
+ where id = :merchant_id and went_live_at <= :now
 returning id, name, email, time_zone, test_mode, went_live_at, pingback_url, test_pingback_url,
           pingback_format, shipped_goods, slow_methods, created_at, muted_events, app_schemes, saves_cards,
           signs_quantities, signs_line_items, portal_cancels, portal_pauses, portal_plans, portal_quantities,
           dunning_hours, dunning_by_reason, dunning_end, charge_notice_days,
        trials_without_card,
-          (select fees_returned from fee_plan where merchant_id = :id) as fees_returned;
+          (select fees_returned from fee_plan where merchant_id = :merchant_id) as fees_returned;
 
 -- name: keys_of(merchant_id)
 select merchant_id, id, private_key_sealed, vault_key_id, public_key

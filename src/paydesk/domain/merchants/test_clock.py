@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, NotFound
-from paydesk.core.wording import worded
+from paydesk.core.wording import plural
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.records import record_if_any
 from paydesk.database.statements import load_statements
@@ -115,11 +115,13 @@ async def held_clock(database: Database, merchant_id: int) -> AsyncIterator[Held
     if row is None:
         await read_clock(database, merchant_id, real_now=real_now)
         raise Conflict(
-            worded(
-                "the test clock of merchant %(merchant_id)s is being moved; wait until that is done (or "
-                "%(seconds)s seconds, if it was killed)",
+            plural(
+                "the test clock of merchant %(merchant_id)s is being moved; wait until that is done (or %(count)s "
+                "second, if it was killed)",
+                "the test clock of merchant %(merchant_id)s is being moved; wait until that is done (or %(count)s "
+                "seconds, if it was killed)",
                 merchant_id=merchant_id,
-                seconds=LEASE.seconds,
+                count=LEASE.seconds,
             )
         )
     clock = HeldClock(database, merchant_id, holder, real_now + row.ahead, row.time_zone)

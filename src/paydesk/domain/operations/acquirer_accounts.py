@@ -16,6 +16,7 @@ from paydesk.adapters.acquirers.interface import AcquirerRefused, OutcomeUnknown
 from paydesk.adapters.vault import Sealed
 from paydesk.core.errors import Conflict, Malformed, NotFound
 from paydesk.core.money import parse_currency
+from paydesk.core.paging import read_id
 from paydesk.core.wording import worded
 from paydesk.database.statements import Connection
 from paydesk.domain.accounts.audit import Action, Actor, record
@@ -265,9 +266,9 @@ def _checked_key(key: str, kind: str) -> str:
 def _merchant_id(typed: str) -> int | None:
     if not typed.strip():
         return None
-    if not (typed.strip().isascii() and typed.strip().isdigit() and len(typed.strip()) < 16):
+    if (merchant_id := read_id(typed.strip())) is None:
         raise Malformed(worded("this must be the merchant's id"), "for_merchant")
-    return int(typed)
+    return merchant_id
 
 
 def _to_open(typed: NewAccount) -> AccountToOpen:

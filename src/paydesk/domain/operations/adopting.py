@@ -21,6 +21,7 @@ from paydesk.adapters.acquirers.interface import Approved, Pending
 from paydesk.adapters.acquirers.listing import ListedPurchase, PurchaseState
 from paydesk.adapters.acquirers.marks import Mark, PurchaseKind
 from paydesk.core.money import written
+from paydesk.core.wording import noted
 from paydesk.database.pool import AWAY
 from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import Connection, load_statements
@@ -28,6 +29,21 @@ from paydesk.domain.alarms.setting_aside import reason_of
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.operations.differences import Adopted
 from paydesk.domain.operations.forgotten_plans import name_forgotten_plan
+from paydesk.domain.operations.reasons_not_to_adopt import (
+    CHARGED_TWICE,
+    FORGED,
+    ID_TAKEN,
+    IN_PART,
+    NO_MERCHANT,
+    NO_SUBSCRIPTION,
+    NO_TERMS,
+    OTHER_PRICE,
+    PAID_AND_GIVEN_BACK,
+    PAID_TWICE,
+    SKIPPED,
+    UNDER_WAY,
+    WAITS_FOR_ANOTHER,
+)
 from paydesk.domain.payments.desk import KEY_LIFETIME, Desk
 from paydesk.domain.payments.marking import digest_of
 from paydesk.domain.payments.outcomes import Approval, record_within
@@ -41,22 +57,6 @@ log = structlog.get_logger()
 
 BATCH = 500
 """How many forgotten purchases are looked at with one statement."""
-
-FORGED = "its key is not made of what its mark says with the secret of this deployment"
-NO_MERCHANT = "its merchant is not in our books"
-PAID_TWICE = "its order is paid by another purchase, so its customer has paid twice: `paydesk undo` gives this one back"
-CHARGED_TWICE = (
-    "its period is paid by another purchase, so its customer has paid twice: `paydesk undo` gives this one back"
-)
-PAID_AND_GIVEN_BACK = "its order was paid by another purchase, whose money went back"
-SKIPPED = "its period was passed over"
-UNDER_WAY = "another attempt of its order is under way"
-NO_TERMS = "what its subscription's customer agreed to is forgotten"
-NO_SUBSCRIPTION = "its subscription is not in our books"
-OTHER_PRICE = "it is of another amount than its subscription's price"
-WAITS_FOR_ANOTHER = "its subscription waits for another period"
-ID_TAKEN = "its payment's id was given to another payment since"
-IN_PART = "only a part of it was captured"
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,7 +352,7 @@ async def _adopted(desk: Desk, acquirer: str, kind: PurchaseKind, plan: _Plan) -
         raise
     except Exception as error:
         log.warning("a forgotten purchase can't be adopted", key=listed.key, exc_info=error)
-        return Left(listed, f"it can't be adopted: {reason_of(error)}")
+        return Left(listed, noted("it can't be adopted: %(error)s", error=reason_of(error)))
     await name_forgotten_plan(desk.database, plan.shop, listed, begun.payment_id)
     what = "the renewal" if kind is PurchaseKind.RENEWAL else "the payment"
     amount = f"{written(listed.amount, listed.currency)} {listed.currency}"

@@ -10,6 +10,7 @@ from decimal import Decimal
 
 from paydesk.adapters.acquirers.disputes import Dispute, DisputeStatus
 from paydesk.core.errors import Conflict
+from paydesk.core.wording import noted
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
@@ -57,7 +58,7 @@ async def reckon(database: Database, shop: Shop, chargeback_id: int, worth: Deci
     acquirer, reference = await reference_of(database, shop, chargeback_id)
     told = Dispute(
         reference,
-        (await purchase_of(database, found.payment_id)).key,
+        (await purchase_of(database, shop, found.payment_id)).key,
         found.disputed_amount,
         found.disputed_currency,
         found.reason,
@@ -71,7 +72,7 @@ async def reckon(database: Database, shop: Shop, chargeback_id: int, worth: Deci
         raise Conflict(f"chargeback {chargeback_id} can't be booked so: {booked.waits.reason}")
     subject = f"chargeback {chargeback_id}"
     await settle_alarms(
-        database, AlarmKind.dispute_reckoned, [subject], shop=shop, by="an operator reckoned it", now=now
+        database, AlarmKind.dispute_reckoned, [subject], shop=shop, by=noted("an operator reckoned it"), now=now
     )
     return await find_chargeback(database, shop, chargeback_id)
 

@@ -22,6 +22,7 @@ import structlog
 from prometheus_client import Gauge
 
 from paydesk.core.clock import utc_now
+from paydesk.core.wording import noted
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
@@ -46,7 +47,7 @@ AHEAD = Gauge(
     multiprocess_mode="liveall",
 )
 
-ALL = "all processes"
+ALL = noted("all processes")
 """What an alarm is about where every process differs from the database alike."""
 
 
@@ -78,7 +79,7 @@ class ClockWatch:
     def __init__(self, database: Database, process: str, *, now: Callable[[], datetime] = utc_now) -> None:
         self._database = database
         self._name = f"{process} {socket.gethostname()[:60]} {os.getpid()} {secrets.token_hex(2)}"
-        self._subject = f"clock of {socket.gethostname()[:60]}"
+        self._subject = noted("clock of %(host)s", host=socket.gethostname()[:60])
         self._now = now
         self._readings: deque[ClockReading] = deque(maxlen=READINGS)
         self._alarmed: str | None = None
@@ -137,12 +138,23 @@ class ClockWatch:
         subject = ALL if self.all_agree else self._subject
         if subject == self._alarmed:
             return
-        how = f"{abs(reading.ahead):.1f} s {'ahead of' if reading.ahead > 0 else 'behind'} the database's clock"
+        seconds = f"{abs(reading.ahead):.1f}"
+        how = (
+            noted("%(seconds)s s ahead of the database's clock", seconds=seconds)
+            if reading.ahead > 0
+            else noted("%(seconds)s s behind the database's clock", seconds=seconds)
+        )
         reason = (
-            f"the clocks of all processes are {how}: one or the other is wrong. Nothing that is due is done until they "
-            "agree; customers are served"
+            noted(
+                "the clocks of all processes are %(how)s: one or the other is wrong. Nothing that is due is done "
+                "until they agree; customers are served",
+                how=how,
+            )
             if self.all_agree
-            else f"its clock is {how}, the others' are not: it does nothing that is due. Set the machine's time (NTP)"
+            else noted(
+                "its clock is %(how)s, the others' are not: it does nothing that is due. Set the machine's time (NTP)",
+                how=how,
+            )
         )
         await raise_alarms(
             self._database,
@@ -156,7 +168,7 @@ class ClockWatch:
         """Settle the alarms of this clock, also those of a process before this one."""
         if self._is_settled:
             return
-        by = "the clocks agree again"
+        by = noted("the clocks agree again")
         await settle_alarms(
             self._database, AlarmKind.clock_off, [self._subject, ALL], shop=None, by=by, now=database_now
         )

@@ -8,6 +8,7 @@ from decimal import Decimal
 
 from paydesk.adapters.acquirers.listing import ListedPurchase, ListedRefund, PurchaseState
 from paydesk.core.money import written
+from paydesk.core.wording import noted
 from paydesk.domain.operations.differences import BookedAttempt, BookedMovement
 from paydesk.domain.payments.states import UNSETTLED, AttemptState, MovementKind, MovementState, PaymentState
 
@@ -19,7 +20,7 @@ _TAKEN = frozenset(
 )
 _ON_THEIR_WAY = frozenset({MovementState.PROCESSING})
 
-UNKNOWN_HERE = "it is not in our books, and its mark says that it is ours"
+UNKNOWN_HERE = noted("it is not in our books, and its mark says that it is ours")
 
 
 def difference(listed: ListedPurchase, attempt: BookedAttempt) -> str | None:
@@ -28,33 +29,47 @@ def difference(listed: ListedPurchase, attempt: BookedAttempt) -> str | None:
     """
     state = attempt.state
     if (listed.amount, listed.currency) != (attempt.amount, attempt.currency):
-        return f"it is of {_money(listed.amount, listed)}, and of {attempt.amount} {attempt.currency} in our books"
+        return noted(
+            "it is of %(amount)s, and of %(ours)s in our books",
+            amount=_money(listed.amount, listed),
+            ours=f"{attempt.amount} {attempt.currency}",
+        )
     if state in _OPEN or attempt.moving or attempt.refunding:
         return None
     if state is AttemptState.APPROVED:
         return _of_approved(listed, attempt) if attempt.holds else None
     if _net(listed) > 0 and not attempt.given_back_otherwise:
-        return f"it has {_money(_net(listed), listed)} of the customer's, and its attempt is {state} in our books"
+        return noted(
+            "it has %(amount)s of the customer's, and its attempt is %(state)s in our books",
+            amount=_money(_net(listed), listed),
+            state=state,
+        )
     return None
 
 
 def _of_approved(listed: ListedPurchase, attempt: BookedAttempt) -> str | None:
     payment = attempt.payment_state
     if payment is PaymentState.VOIDED:
-        return f"it has {_money(_net(listed), listed)}, and is voided in our books" if _net(listed) > 0 else None
+        return (
+            noted("it has %(amount)s, and is voided in our books", amount=_money(_net(listed), listed))
+            if _net(listed) > 0
+            else None
+        )
     if payment is PaymentState.AUTHORIZED and listed.state is not PurchaseState.AUTHORIZED:
-        return f"it is {listed.state} there, and only authorized in our books"
+        return noted("it is %(state)s there, and only authorized in our books", state=listed.state)
     if payment in _TAKEN and listed.state is not PurchaseState.CAPTURED:
-        return f"it is {listed.state} there, and {payment} in our books"
+        return noted("it is %(state)s there, and %(payment)s in our books", state=listed.state, payment=payment)
     # A part that was captured is a capture of all in our books, and a refund of what was let go of.
     if payment not in _TAKEN or _net(listed) == attempt.amount - attempt.refunded:
         return None
     if listed.captured != attempt.amount:
-        return (
-            f"{_money(listed.captured, listed)} were captured there, and {_money(attempt.amount, listed)} in our books"
+        return noted(
+            "%(there)s were captured there, and %(here)s in our books",
+            there=_money(listed.captured, listed),
+            here=_money(attempt.amount, listed),
         )
     there, here = _money(listed.refunded, listed), _money(attempt.refunded, listed)
-    return f"{there} were given back there, and {here} in our books"
+    return noted("%(there)s were given back there, and %(here)s in our books", there=there, here=here)
 
 
 def refund_difference(listed: ListedRefund, movement: BookedMovement | None) -> str | None:
@@ -64,15 +79,23 @@ def refund_difference(listed: ListedRefund, movement: BookedMovement | None) -> 
     `movement` is None for a key that nobody here knows.
     """
     if movement is None:
-        unknown = f"{_money(listed.amount, listed)} were given back by it, and our books don't know it"
+        unknown = noted(
+            "%(amount)s were given back by it, and our books don't know it", amount=_money(listed.amount, listed)
+        )
         return unknown if listed.made else None
     state = movement.state
     if state in _ON_THEIR_WAY or movement.kind is not MovementKind.REFUND:
         return None
     if (listed.amount, listed.currency) != (movement.amount, movement.currency):
-        return f"it is of {_money(listed.amount, listed)}, and of {movement.amount} {movement.currency} in our books"
+        return noted(
+            "it is of %(amount)s, and of %(ours)s in our books",
+            amount=_money(listed.amount, listed),
+            ours=f"{movement.amount} {movement.currency}",
+        )
     if listed.made != (state is MovementState.DONE):
-        return f"it is {'made' if listed.made else 'not made'} there, and {state} in our books"
+        if listed.made:
+            return noted("it is made there, and %(state)s in our books", state=state)
+        return noted("it is not made there, and %(state)s in our books", state=state)
     return None
 
 

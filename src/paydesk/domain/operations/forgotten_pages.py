@@ -16,6 +16,7 @@ import structlog
 from paydesk.adapters.acquirers.hosted_pages import ListedPage, Page, PageList, PageState
 from paydesk.adapters.acquirers.interface import Acquirer, AcquirerRefused, NoSuchPage, OutcomeUnknown
 from paydesk.core.money import written
+from paydesk.core.wording import noted
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
@@ -124,7 +125,11 @@ class Pages:
 
     def _difference(self, one: ListedPage) -> Difference:
         order = one.mark.order if one.mark else ""
-        why = f"{_amount(one.page)} for order {order}: the page can be paid still, and nobody here waits for that"
+        why = noted(
+            "%(amount)s for order %(order)s: the page can be paid still, and nobody here waits for that",
+            amount=_amount(one.page),
+            order=order,
+        )
         kind = DifferenceKind.DIFFERS if one.page.key in self.states else DifferenceKind.UNKNOWN_HERE
         return Difference(self.bank.name, WHAT, one.page.key, one.page.reference, why, kind)
 

@@ -8,6 +8,7 @@ from paydesk.adapters.acquirers.listing import ListedPurchase
 from paydesk.adapters.acquirers.marks import PurchaseKind
 from paydesk.core.clock import utc_now
 from paydesk.core.money import written
+from paydesk.core.wording import noted
 from paydesk.database.pool import Database
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms
@@ -24,9 +25,13 @@ async def name_forgotten_plan(database: Database, shop: Shop, listed: ListedPurc
     mark = listed.mark
     if mark is None or mark.kind is not PurchaseKind.ORDER or not mark.subscription_id or mark.terms:
         return
-    why = (
-        f"{written(listed.amount, listed.currency)} {listed.currency} was charged for another plan of subscription "
-        f"{mark.subscription_id}, order {mark.order}, and the change was forgotten"
+    why = noted(
+        "%(amount)s %(currency)s was charged for another plan of subscription %(subscription_id)s, order %(order)s, "
+        "and the change was forgotten",
+        amount=written(listed.amount, listed.currency),
+        currency=listed.currency,
+        subscription_id=mark.subscription_id,
+        order=mark.order,
     )
     details = {"subscription": mark.subscription_id, "order": mark.order}
     alarm = Alarm(AlarmKind.plan_forgotten, f"payment {payment_id}", why, shop, details)

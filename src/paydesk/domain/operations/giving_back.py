@@ -16,6 +16,7 @@ import structlog
 from paydesk.adapters.acquirers.interface import AcquirerRefused, Approved, OutcomeUnknown, UnderWay, Voided
 from paydesk.adapters.acquirers.marks import Mark
 from paydesk.core.errors import Conflict, Malformed, NotFound, Unavailable
+from paydesk.core.wording import noted
 from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.accounts.audit import Action, Actor, record
@@ -133,7 +134,7 @@ async def _write_down(connection: Connection, actor: Actor, stray: GivenBack, ma
         Action.purchase_given_back,
         now=now,
         shop=Shop(merchant_id, mark.live) if merchant_id is not None else None,
-        subject=f"purchase {stray.key}",
+        subject=noted("purchase %(key)s", key=stray.key),
         details=details,
     )
 
@@ -174,7 +175,7 @@ async def settle_given_back(
     if came is Undone.OPEN:
         raise Unavailable(f"{acquirer} does not refuse it: it may yet be given back there; try again later")
     settled = None if came is Undone.DONE else await _settled(desk, found, words.strip(), actor, now=now)
-    by = "it is given back" if settled is None else f"settled: {words.strip()}"
+    by = noted("it is given back") if settled is None else noted("settled: %(words)s", words=words.strip())
     subjects = [subject_of(found.attempt_id)]
     await settle_alarms(desk.database, AlarmKind.contradiction, subjects, shop=shop, by=by, now=now)
     return settled
@@ -202,7 +203,7 @@ async def _settled(desk: Desk, found: _Voiding, words: str, actor: Actor, *, now
                 "currency": settled.currency,
                 "because": words,
             }
-            subject = f"purchase {settled.key}"
+            subject = noted("purchase %(key)s", key=settled.key)
             await record(
                 connection, actor, Action.purchase_given_back, now=now, shop=shop, subject=subject, details=details
             )

@@ -18,6 +18,7 @@ from enum import StrEnum
 import structlog
 
 from paydesk.core.clock import utc_now
+from paydesk.core.wording import noted
 from paydesk.database.records import record_if_any, record_of
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.alarms.kinds import AlarmKind
@@ -44,10 +45,10 @@ more than a standby can be behind by."""
 SUBJECT = "this deployment"
 """What the alarm of a hold is about."""
 
-WENT_BACK = (
+WENT_BACK = noted(
     "the database has forgotten what it once said was committed, by a failover that lost something, or a restore"
 )
-RESTORED = "the database was restored, and may have forgotten what acquirers did since"
+RESTORED = noted("the database was restored, and may have forgotten what acquirers did since")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -175,7 +176,9 @@ async def hold(
     begun = record_if_any(Begun, row)
     if begun is not None:
         log.error("everything that moves money is held", why=because, epoch=begun.epoch)
-        why = f"{because}. Nothing that moves money is begun until acquirers' lists and our books agree"
+        why = noted(
+            "%(because)s. Nothing that moves money is begun until acquirers' lists and our books agree", because=because
+        )
         await raise_alarms(database, [Alarm(AlarmKind.held, SUBJECT, why)], now=utc_now())
     return begun
 

@@ -14,6 +14,7 @@ import structlog
 
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Malformed, Unavailable
+from paydesk.core.wording import noted
 from paydesk.database.pool import Database
 from paydesk.database.statements import Connection
 from paydesk.domain.accounts.audit import Action, Actor, record
@@ -199,12 +200,18 @@ async def _require_all_open(desk: Desk) -> None:
     if isinstance(desk.acquirers, OpenAcquirers):
         unopened = await desk.acquirers.unopened(desk.database)
         for name in unopened if is_live else ():
-            raise Unavailable(f"the list of {name} can't be read: this process can't open that account")
+            raise Unavailable(
+                noted("the list of %(name)s can't be read: this process can't open that account", name=name)
+            )
 
 
 def _sum(differing: Sequence[Difference]) -> str:
     """What differs, in one line."""
-    return f"acquirers' lists and our books differ in {len(differing)} places, the first: {differing[0].reason}"
+    return noted(
+        "acquirers' lists and our books differ in %(len)s places, the first: %(reason)s",
+        len=len(differing),
+        reason=differing[0].reason,
+    )
 
 
 async def tend_hold(desk: Desk, stop: asyncio.Event) -> None:

@@ -33,7 +33,7 @@ PULSE = timedelta(seconds=5)
 SILENT = timedelta(seconds=20)
 """A worker that has not been heard of for so long is not alive any more."""
 _FORGOTTEN = timedelta(hours=1)
-_PERSON = re.compile("person ([0-9]{1,15})")
+_PERSON = re.compile("person ([0-9]{1,16})")
 
 
 @dataclass(frozen=True, slots=True)

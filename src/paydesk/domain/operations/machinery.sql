@@ -18,6 +18,7 @@ select 'renewals', count(*), min(b.date_next - side.clock), 0
   from side
   join subscription b on b.merchant_id = side.merchant_id and b.live = side.live
  where b.date_next <= :now::timestamptz + side.clock and b.date_next is not null and b.charging_attempt_id is null
+   and b.charge_takes_long is null
  union all
 select 'changes', count(*), min(c.due_at - side.clock), 0
   from side

@@ -12,8 +12,8 @@ from decimal import Decimal
 from enum import StrEnum
 
 from paydesk.core.errors import Conflict, Malformed, NotFound
-from paydesk.core.paging import LARGEST_ID
-from paydesk.core.wording import worded
+from paydesk.core.paging import LARGEST_ID, read_id
+from paydesk.core.wording import plural, worded
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import load_statements
@@ -160,10 +160,9 @@ async def search_merchants(
     common = {"before_id": before_id or LARGEST_ID, "most": most}
     if text:
         beginning = text.translate(_LIKE)
-        number = int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None
         rows = queries.search_merchants(
             database,
-            id=number,
+            id=read_id(text),
             prefix=f"{beginning.lower()}%",
             key_prefix=f"{beginning}%",
             standing=standing,
@@ -212,9 +211,10 @@ async def suspend_merchant(database: Database, actor: Actor, merchant_id: int, *
     words = reason.strip().replace("\x00", "")
     if not words or len(words) > LONGEST_REASON:
         raise Malformed(
-            worded(
-                "say why in at most %(longest_reason)s characters; the merchant's team reads it",
-                longest_reason=LONGEST_REASON,
+            plural(
+                "say why in at most %(count)s character; the merchant's team reads it",
+                "say why in at most %(count)s characters; the merchant's team reads it",
+                count=LONGEST_REASON,
             ),
             "reason",
         )
@@ -301,7 +301,7 @@ def _check(terms: TradeTerms) -> None:
             raise Malformed(worded("a fee is from 0 to 1000, with at most 4 decimals"), name)
     for name, most in (("settlement_days", 365), ("reserve_days", 3650)):
         if not 0 <= getattr(terms, name) <= most:
-            raise Malformed(worded("this is a number of days, at most %(most)s", most=most), name)
+            raise Malformed(worded("this is a number of days, from 0 to %(most)s", most=most), name)
 
 
 def _difference(before: TradeTerms, after: TradeTerms) -> dict[str, object]:

@@ -15,6 +15,7 @@ import structlog
 from paydesk.adapters.acquirers.interface import AcquirerRefused, OutcomeUnknown
 from paydesk.adapters.acquirers.own_ids import UNTOLD, own_id_of
 from paydesk.core.errors import Conflict, Malformed
+from paydesk.core.wording import noted
 from paydesk.database.records import record_if_any
 from paydesk.database.statements import Connection
 from paydesk.domain.acquirers.accounts import queries
@@ -149,8 +150,8 @@ async def learn(desk: Desk, name: str, *, now: datetime) -> None:
     of = await queries.account_of(desk.database, own_id=own_id)
     if of == name:
         await settle_alarms(
-            desk.database, AlarmKind.one_account_twice, [name], shop=None, by="it is one account", now=now
+            desk.database, AlarmKind.one_account_twice, [name], shop=None, by=noted("it is one account"), now=now
         )
         return
-    why = f"it is {own_id} at the acquirer, as {of} is: two keys of one account"
+    why = noted("it is %(own_id)s at the acquirer, as %(of)s is: two keys of one account", own_id=own_id, of=of)
     await raise_alarms(desk.database, [Alarm(AlarmKind.one_account_twice, name, why)], now=now)

@@ -28,6 +28,8 @@ from paydesk.domain.operations.payouts import pay_out
 
 queries = load_statements(__package__ or "", "payout_files.sql")
 
+_LONGEST_END_TO_END = 35
+
 
 class FileState(StrEnum):
     """Where a file stands."""
@@ -76,8 +78,11 @@ class Line:
 
     @property
     def reference(self) -> str:
-        """What both bank statements show."""
-        return f"PAYOUT-{self.file_id}-{self.merchant_id}"
+        """What both bank statements show, in the 35 characters of an EndToEndId (ISO 20022): ids of
+        cells have up to 16 digits.
+        """
+        ids = f"{self.file_id}-{self.merchant_id}"
+        return f"PAYOUT-{ids}" if len(ids) <= _LONGEST_END_TO_END - len("PAYOUT-") else f"P-{ids}"
 
 
 @dataclass(frozen=True, slots=True)

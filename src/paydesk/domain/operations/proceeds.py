@@ -11,7 +11,7 @@ from typing import Final
 
 from paydesk.core.errors import Malformed, NotFound
 from paydesk.core.money import parse_known_currency, plain_number
-from paydesk.core.wording import worded
+from paydesk.core.wording import noted, plural
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import Connection, load_statements
@@ -64,7 +64,7 @@ async def accept_finding(database: Database, actor: Actor, finding_id: int, note
             raise NotFound(f"there is no open finding {finding_id}")
         subject = subject_of(taken.kind, taken.subject, taken.acquirer)
         await settle_alarms(
-            connection, AlarmKind.proceeds_differ, [subject], shop=None, by="an operator accepted it", now=now
+            connection, AlarmKind.proceeds_differ, [subject], shop=None, by=noted("an operator accepted it"), now=now
         )
         details: dict[str, object] = {"accepted": subject, "reason": taken.reason, "note": why}
         await record(connection, actor, Action.acquirer_changed, now=now, subject=taken.acquirer, details=details)
@@ -100,7 +100,12 @@ async def correct_finding(
             connection, finding_id, correction.amount, against=account, by=_who(actor), why=why, now=now
         )
         await settle_alarms(
-            connection, AlarmKind.proceeds_differ, [done.named], shop=None, by="an operator corrected it", now=now
+            connection,
+            AlarmKind.proceeds_differ,
+            [done.named],
+            shop=None,
+            by=noted("an operator corrected it"),
+            now=now,
         )
         await _write_down(connection, actor, done, {"note": why, "as": account}, now=now)
     return done
@@ -135,7 +140,12 @@ def _check_amount(amount: Decimal) -> None:
     """Make sure that an amount may be posted. Raises: Malformed."""
     if not amount.is_finite() or not 0 < abs(amount) <= _MOST_FIXED or amount != round(amount, _DECIMALS):
         raise Malformed(
-            worded("a correction is not zero, and has at most %(decimals)s decimals", decimals=_DECIMALS), "amount"
+            plural(
+                "a correction is not zero, and has at most %(count)s decimal",
+                "a correction is not zero, and has at most %(count)s decimals",
+                count=_DECIMALS,
+            ),
+            "amount",
         )
 
 
@@ -144,7 +154,12 @@ def _checked_note(note: str) -> str:
     why = note.strip()
     if not why or len(why) > LONGEST_NOTE or not why.isprintable():
         raise Malformed(
-            worded("say why in a note of at most %(longest_note)s characters", longest_note=LONGEST_NOTE), "note"
+            plural(
+                "say why in a note of at most %(count)s character",
+                "say why in a note of at most %(count)s characters",
+                count=LONGEST_NOTE,
+            ),
+            "note",
         )
     return why
 

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from paydesk.adapters.acquirers.interface import Acquirer, AcquirerRefused, Approved, OutcomeUnknown
 from paydesk.adapters.acquirers.listing import ListedPurchase, ListedRefund
+from paydesk.core.wording import noted
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
@@ -152,7 +153,7 @@ class ListReading:
         self.found.ended += ended
         self.found.differences += differences
         if self.tells and (mended := await pages.mended(differences)):
-            by = "nobody pays on the page any more"
+            by = noted("nobody pays on the page any more")
             await settle_alarms(self.database, AlarmKind.not_reconciled, mended, shop=None, by=by, now=self.now)
 
     async def _hold(self, told: Callable[[], None]) -> None:
@@ -204,7 +205,7 @@ class ListReading:
     async def _settle(self, agreeing: Sequence[Listed]) -> None:
         subjects = sorted(subject_of(_what(one), _key(one), self.bank.name) for one in agreeing)
         if subjects and self.tells:
-            by = "the acquirer's list and our books agree"
+            by = noted("the acquirer's list and our books agree")
             await settle_alarms(self.database, AlarmKind.not_reconciled, subjects, shop=None, by=by, now=self.now)
 
     def _is_settled(self, one: Listed) -> bool:
@@ -260,7 +261,14 @@ class ListReading:
             return difference(one, attempt) if self._is_settled(one) else None
         if one.mark is None or not had_money(one):
             return None
-        return f"{UNKNOWN_HERE} (order {one.mark.order}, payment {one.mark.payment_id}, {one.amount} {one.currency})"
+        return noted(
+            "%(unknown)s (order %(order)s, payment %(payment_id)s, %(amount)s %(currency)s)",
+            unknown=UNKNOWN_HERE,
+            order=one.mark.order,
+            payment_id=one.mark.payment_id,
+            amount=one.amount,
+            currency=one.currency,
+        )
 
     def _of_refund(
         self, one: ListedRefund, movement: BookedMovement | None, attempts: Mapping[str, BookedAttempt]
@@ -366,7 +374,7 @@ class ListReading:
             return False
 
     def _missing(self, one: _Approved) -> Difference:
-        reason = "it is approved in our books, and the acquirer neither lists it nor knows it by its key"
+        reason = noted("it is approved in our books, and the acquirer neither lists it nor knows it by its key")
         kind, whose = DifferenceKind.UNKNOWN_THERE, (one.merchant_id, one.payment_id)
         return Difference(self.bank.name, "purchase", one.key, "", reason, kind, *whose)
 

@@ -17,6 +17,7 @@ import structlog
 from paydesk.adapters.acquirers.interface import AcquirerRefused, OutcomeUnknown
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, NotFound, Unavailable
+from paydesk.core.wording import noted
 from paydesk.database.pool import AWAY
 from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import load_statements
@@ -146,7 +147,9 @@ async def reconcile(
         if fix and desk.gives_back_paid_twice and desk.gate.is_open and not (await read(desk.database)).held_because:
             await _give_back(desk, reading, now=now)
     except (AcquirerRefused, OutcomeUnknown) as error:
-        raise Unavailable(f"the list of {acquirer} can't be read: {error}") from error
+        raise Unavailable(
+            noted("the list of %(acquirer)s can't be read: %(error)s", acquirer=acquirer, error=error)
+        ) from error
     if tells and both_ways:
         differences = len(reading.found.differences)
         await queries.note(desk.database, acquirer=acquirer, since=since, back=BACK, differences=differences)

@@ -22,6 +22,7 @@ import msgspec
 import structlog
 
 from paydesk.core.errors import Malformed, NotFound
+from paydesk.core.wording import noted
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import Connection, load_statements
@@ -35,7 +36,7 @@ NAME: Final = "accounts.json"
 EVERY: Final = 3.0
 """Seconds between two looks; an account takes its first payment later after it was added."""
 
-FORGOTTEN: Final = "the database has forgotten accounts at acquirers that served"
+FORGOTTEN: Final = noted("the database has forgotten accounts at acquirers that served")
 _LONGEST: Final = 1_000_000
 """Bytes; what is longer is none of ours."""
 

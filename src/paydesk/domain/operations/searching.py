@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
-from paydesk.core.paging import LARGEST_ID
+from paydesk.core.paging import read_id
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
@@ -224,9 +224,7 @@ async def _note(
 
 def _number(text: str) -> int | None:
     """The id that a text writes out, if it is one."""
-    digits = text.removeprefix("#")
-    plausible = digits.isascii() and digits.isdigit() and len(digits) <= len(str(LARGEST_ID))
-    return int(digits) if plausible and 0 < int(digits) <= LARGEST_ID else None
+    return read_id(text.removeprefix("#"))
 
 
 def _last4(text: str) -> str | None:

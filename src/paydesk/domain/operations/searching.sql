@@ -24,14 +24,14 @@ with found as materialized (
            order by id desc
            limit :most::integer)
           union
-         (select p.merchant_id, p.live, p.id
+         (select m.id, side.live, p.payment_id
             from (select id
                     from card
                    where merchant_id = m.id and live = side.live and last4 = :last4::text
                    order by id desc
                    limit :most::integer) c
-            join payment p on p.merchant_id = m.id and p.live = side.live and p.card_id = c.id and not p.renewal
-           order by p.id desc
+           cross join lateral payments_with_card(m.id, side.live, c.id) p
+           order by p.payment_id desc
            limit :most::integer)
      ) one
      union
@@ -68,9 +68,8 @@ with found as materialized (
           union
          (select s.merchant_id, s.live, s.id
             from customer u
-            join payment p
-              on p.merchant_id = u.merchant_id and p.live = u.live and p.customer_id = u.id and not p.renewal
-            join subscription s on s.merchant_id = p.merchant_id and s.live = p.live and s.init_payment_id = p.id
+           cross join lateral payments_of_customer(u.merchant_id, u.live, u.id) p
+            join subscription s on s.merchant_id = u.merchant_id and s.live = u.live and s.init_payment_id = p.payment_id
            where u.merchant_id = m.id and u.live = side.live and lower(u.email) = :email::text
            order by s.id desc
            limit :most::integer)

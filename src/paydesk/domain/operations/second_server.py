@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager, suppress
 import structlog
 
 from paydesk.core.clock import utc_now
+from paydesk.core.wording import noted
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.standbys import Standbys, watch_standbys
 from paydesk.domain.alarms.kinds import AlarmKind
@@ -72,13 +73,17 @@ class StandbyWatch:
         """Raise the alarm, or settle it, also that of a process before this one."""
         now = utc_now()
         if found.keep_all:
-            by = "a synchronous standby has what is committed"
+            by = noted("a synchronous standby has what is committed")
             settled = await settle_alarms(self._database, AlarmKind.standby_lost, [SUBJECT], shop=None, by=by, now=now)
             if settled:
                 log.warning("a synchronous standby is there again")
             return
-        held = "No payment is begun" if self._gate is not None else "Customers go on paying where commits go through"
-        reason = f"live payments need a synchronous standby, and {found.lack}. {held}"
+        held = (
+            noted("No payment is begun")
+            if self._gate is not None
+            else noted("Customers go on paying where commits go through")
+        )
+        reason = noted("live payments need a synchronous standby, and %(lack)s. %(held)s", lack=found.lack, held=held)
         await raise_alarms(self._database, [Alarm(AlarmKind.standby_lost, SUBJECT, reason)], now=now)
 
 

@@ -19,6 +19,7 @@ from paydesk.adapters.acquirers.interface import (
     Voided,
 )
 from paydesk.core.clock import utc_now
+from paydesk.core.wording import noted
 from paydesk.database.pool import Database
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms
@@ -85,9 +86,15 @@ async def believed(database: Database, page: OpenedPage, said: Page) -> Finding:
     ours, theirs = (page.key, page.amount, page.currency), (said.key, said.amount, said.currency)
     if ours != theirs:
         why = (
-            f"its page is of {said.amount:f} {said.currency} there and of {page.amount:f} {page.currency} here"
+            noted(
+                "its page is of %(amount)s %(currency)s there and of %(page_amount)s %(page_currency)s here",
+                amount=f"{said.amount:f}",
+                currency=said.currency,
+                page_amount=f"{page.amount:f}",
+                page_currency=page.currency,
+            )
             if page.key == said.key
-            else "its page is another order's there"
+            else noted("its page is another order's there")
         )
         alarm = Alarm(AlarmKind.contradiction, f"{page.of} {page.attempt_id}", why, page.shop)
         await raise_alarms(database, [alarm], now=utc_now())

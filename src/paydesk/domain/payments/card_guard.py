@@ -22,6 +22,7 @@ import structlog
 from paydesk.adapters.acquirers.interface import Approved, Declined, DeclineReason, Outcome
 from paydesk.adapters.acquirers.purchases import CardDetails
 from paydesk.adapters.vault import Vault
+from paydesk.core.wording import noted
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
@@ -348,8 +349,9 @@ async def _pause(database: Database, tested: Sequence[_Rate], *, now: datetime) 
     )
     new = await records_of(Shop, rows)
     metrics.GUARD_STEPS.labels("pause").inc(len(new))
-    reason = (
-        f"most cards are declined although everybody is asked for 3-D Secure; no card is taken until {until:%H:%M} UTC"
+    reason = noted(
+        "most cards are declined although everybody is asked for 3-D Secure; no card is taken until %(until)s UTC",
+        until=f"{until:%H:%M}",
     )
     await raise_alarms(database, [Alarm(AlarmKind.card_testing, ABOUT, reason, shop) for shop in new], now=now)
 

@@ -18,6 +18,7 @@ import structlog
 from paydesk.adapters.acquirers.disputes import FailedRefund
 from paydesk.core.clock import utc_now
 from paydesk.core.money import fees_due_again
+from paydesk.core.wording import noted
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import load_statements
@@ -120,7 +121,9 @@ async def _read(desk: Desk, acquirer: str, place: str, *, now: datetime) -> int:
         while not is_complete:
             page = await desk.acquirers[acquirer].failed_refunds(place)
             worked = await one_by_one(page.refunds, partial(record_failed, desk.database, acquirer, now=now))
-            await set_aside(desk.database, worked, lambda one: (None, one.reference), doing="it failed, unrecorded")
+            await set_aside(
+                desk.database, worked, lambda one: (None, one.reference), doing=noted("it failed, unrecorded")
+            )
             changed += sum(worked.results)
             whole = page.next if whole == place and not worked.failed else whole
             place, is_complete = page.next, not page.refunds
@@ -134,7 +137,7 @@ async def _read(desk: Desk, acquirer: str, place: str, *, now: datetime) -> int:
     finally:
         await queries.end_reading(desk.database, acquirer=acquirer, place=whole, read_at=read_at)
     if read_at is not None:
-        by = "its failed refunds were read"
+        by = noted("its failed refunds were read")
         await settle_alarms(desk.database, AlarmKind.refunds_unread, [acquirer], shop=None, by=by, now=now)
     return changed
 
@@ -236,12 +239,23 @@ async def _report_unknown(
     database: Database, acquirer: str, failed: FailedRefund, row: _FailedRefund | None, *, now: datetime
 ) -> None:
     """Raise an alarm for a refund that is not ours as the acquirer tells it."""
-    why = "nobody knows of it; a second charge that was undone may be the customer's loss again"
+    why = noted("nobody knows of it; a second charge that was undone may be the customer's loss again")
     shop = None
     if row is not None:
-        why = f"it is refund {row.movement_id} here, of {row.moved} {row.currency}"
+        why = noted(
+            "it is refund %(movement_id)s here, of %(moved)s %(currency)s",
+            movement_id=row.movement_id,
+            moved=row.moved,
+            currency=row.currency,
+        )
         shop = row.shop
-    told_as = f"{failed.amount} {failed.currency} came back to {acquirer} ({failed.reason})"
+    told_as = noted(
+        "%(amount)s %(currency)s came back to %(acquirer)s (%(reason)s)",
+        amount=failed.amount,
+        currency=failed.currency,
+        acquirer=acquirer,
+        reason=failed.reason,
+    )
     details = {"acquirer": acquirer, "key": failed.key, "reason": failed.reason}
     alarm = Alarm(AlarmKind.refund_unknown, failed.reference, f"{told_as}: {why}", shop, details)
     await raise_alarms(database, [alarm], now=now)

@@ -72,13 +72,10 @@ with held as materialized (
 ), posting as materialized (
     select moved.*, nextval('ledger_posting_id_seq') as posting_id from moved
 ), posted as (
-    insert into ledger_entry (merchant_id, live, posting_id, kind, payment_id, account, currency, amount, at)
-    select merchant_id, live, posting_id, 'refund_failure', id, e.account, currency, e.amount,
+    insert into ledger_posting (merchant_id, live, posting_id, kind, payment_id, currency, acquirer, fees, available, at)
+    select merchant_id, live, posting_id, 'refund_failure', id, currency, returned, -:fees::numeric, :fees - returned,
            posted_at(merchant_id, live, :now)
       from posting
-     cross join lateral (values ('acquirer', returned), ('fees', -:fees::numeric), ('available', :fees - returned))
-        as e (account, amount)
-     where e.amount <> 0
 ), told as (
     insert into pingback (merchant_id, live, event, payment_id, reversal_id, url, sign_version, key_id, format, payload,
                           state, due_at, created_at)

@@ -30,6 +30,7 @@ from paydesk.adapters.acquirers.interface import (
 )
 from paydesk.adapters.acquirers.purchases import Purchase
 from paydesk.core.clock import utc_now
+from paydesk.core.wording import noted
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any
 from paydesk.database.statements import load_statements
@@ -184,7 +185,9 @@ async def hold(database: Database, shop: Shop, attempt_id: int, earlier: Earlier
     Moves no money.
     """
     found = f"{earlier.amount:f} {earlier.currency}".strip()
-    why = f"the acquirer has an older purchase of {found} under its key, with another amount or other terms"
+    why = noted(
+        "the acquirer has an older purchase of %(found)s under its key, with another amount or other terms", found=found
+    )
     details = {"attempt": attempt_id, "found": found, "order": earlier.mark.order if earlier.mark else ""}
     alarm = Alarm(AlarmKind.order_held, f"attempt {attempt_id}", why, shop, details)
     await raise_alarms(database, [alarm], now=utc_now())

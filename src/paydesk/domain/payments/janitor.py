@@ -27,6 +27,7 @@ from paydesk.adapters.acquirers.interface import (
     is_earlier,
 )
 from paydesk.core.clock import utc_now
+from paydesk.core.wording import noted
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
@@ -60,6 +61,7 @@ from paydesk.domain.payments.page_lookups import find_on_page, pass_time_if_due
 from paydesk.domain.payments.pending import PENDING_LOOK, OnItsWay, record_pending
 from paydesk.domain.payments.states import NOT_PAID, PAGE_LEFT, UNSETTLED, AttemptState
 from paydesk.domain.payments.undoing import GivenUp, Undone, undo
+from paydesk.domain.subscriptions.long_charges import note_long_charges
 from paydesk.loops.repeating import repeat
 
 queries = load_statements(__package__ or "")
@@ -246,7 +248,7 @@ async def _record_challenges(desk: Desk, found: list[tuple[Lookup, Finding | Non
         return lookup.attempt_id if moved else None
 
     worked = await side_by_side(challenged, record)
-    await set_aside(desk.database, worked, lambda one: _named(one[0]), doing="its challenge can't be recorded")
+    await set_aside(desk.database, worked, lambda one: _named(one[0]), doing=noted("its challenge can't be recorded"))
     return {attempt_id for attempt_id in worked.results if attempt_id is not None}
 
 
@@ -266,7 +268,9 @@ async def _record_pending(desk: Desk, found: list[tuple[Lookup, Finding | None]]
         return list(await record_pending(desk.database, on_their_way, now=now))
 
     worked = await together(pending, record)
-    await set_aside(desk.database, worked, lambda one: _named(one[0]), doing="that it is pending can't be recorded")
+    await set_aside(
+        desk.database, worked, lambda one: _named(one[0]), doing=noted("that it is pending can't be recorded")
+    )
     return set(worked.results)
 
 
@@ -293,7 +297,7 @@ async def _undo_late(desk: Desk, found: list[tuple[Lookup, Finding | None]], *, 
         return lookup.attempt_id, await undo(desk, given_up, approved, now=now)
 
     worked = await side_by_side(late, undone)
-    await set_aside(desk.database, worked, lambda one: _named(one[0]), doing="its late approval can't be undone")
+    await set_aside(desk.database, worked, lambda one: _named(one[0]), doing=noted("its late approval can't be undone"))
     return dict(worked.results)
 
 
@@ -315,6 +319,8 @@ async def _ask_later(
     for lookup in lookups:
         if is_alarming(lookup, now) and not lookup.alerted:
             log.error("an outcome is unknown for a day", attempt_id=lookup.attempt_id, payment_id=lookup.payment_id)
+    open_renewals = [(one.shop, one.attempt_id) for one in lookups if one.renewal and one.state in UNSETTLED]
+    await note_long_charges(desk.database, open_renewals)
     await queries.schedule_lookups(
         desk.database,
         merchant_ids=[lookup.shop.merchant_id for lookup in lookups],

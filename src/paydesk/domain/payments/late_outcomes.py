@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from paydesk.core.clock import utc_now
+from paydesk.core.wording import noted
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
@@ -37,7 +38,9 @@ async def look_at_late_approvals(database: Database, attempts: Sequence[tuple[Sh
     if not attempts:
         return
     await queries.hurry_lookups(database, **_names(attempts), now=utc_now())
-    said = "the bank says that it approved it, and it is recorded as declined: look at the bank whether it took money"
+    said = noted(
+        "the bank says that it approved it, and it is recorded as declined: look at the bank whether it took money"
+    )
     await _report(database, attempts, AttemptState.DECLINED, said)
 
 
@@ -45,7 +48,9 @@ async def look_at_late_declines(database: Database, attempts: Sequence[tuple[Sho
     """Attempts of which a bank has just said that it declined them,
     and that could not be recorded so.
     """
-    said = "the bank says that it declined it, and it is recorded as approved: look at the bank whether it took money"
+    said = noted(
+        "the bank says that it declined it, and it is recorded as approved: look at the bank whether it took money"
+    )
     await _report(database, attempts, AttemptState.APPROVED, said)
 
 

@@ -19,6 +19,7 @@ import structlog
 
 from paydesk.adapters.acquirers.interface import AcquirerRefused, OutcomeUnknown
 from paydesk.adapters.acquirers.letting_go import release_kept
+from paydesk.core.wording import noted
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import Connection, load_statements
@@ -123,7 +124,7 @@ async def _tell(desk: Desk, one: _Release, *, now: datetime) -> None:
     else:
         await queries.release_made(desk.database, **one.names)
         if one.tries > ALARMING:
-            by = "the acquirer has let go of it"
+            by = noted("the acquirer has let go of it")
             await settle_alarms(desk.database, AlarmKind.still_kept, [one.subject], shop=one.shop, by=by, now=now)
 
 

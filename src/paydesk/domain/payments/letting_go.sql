@@ -30,14 +30,15 @@ with spare as materialized (
     select c.merchant_id, c.live, c.id, c.acquirer, c.stored_reference
       from card c
      where c.stored_reference <> '' and c.let_go_at is null
+       and coalesce(c.merchant_id <> all (array(select merchant_id from merchant_fence)), true)
        and not exists (select from saved_instrument s
                         where s.merchant_id = c.merchant_id and s.card_id = c.id and s.removed_at is null)
-       and not exists (select from payment p
+       and not exists (select from payments_with_card(c.merchant_id, c.live, c.id) own
+                         join payment p on p.merchant_id = c.merchant_id and p.live = c.live and p.id = own.payment_id
                          left join subscription n
                            on n.merchant_id = p.merchant_id and n.live = p.live and n.init_payment_id = p.id
                           and n.card_id = c.id
-                        where p.merchant_id = c.merchant_id and p.live = c.live and p.card_id = c.id and not p.renewal
-                          and (p.state in ('processing', 'challenged', 'pending')
+                        where (p.state in ('processing', 'challenged', 'pending')
                                or n.date_next is not null or n.change_id is not null))
        and not exists (select from payment p
                         where p.merchant_id = c.merchant_id and p.live = c.live and p.state = 'pending'
@@ -74,6 +75,7 @@ with over as materialized (
       from subscription n
      where n.network_reference <> '' and n.date_next is null and n.state in ('Cancelled', 'Expired')
        and n.change_id is null
+       and coalesce(n.merchant_id <> all (array(select merchant_id from merchant_fence)), true)
        and not exists (select from card_change h
                         where h.merchant_id = n.merchant_id and h.live = n.live and h.subscription_id = n.id
                           and h.state in ('processing', 'challenged'))
@@ -121,6 +123,7 @@ update kept_release r
         from kept_release
        where due_at <= clock_timestamp() and (leased_until is null or leased_until < clock_timestamp())
          and not (live and (select copied_at is not null from deployment))
+         and coalesce(merchant_id <> all (array(select merchant_id from merchant_fence)), true)
        order by due_at
        limit :most
          for update skip locked

@@ -16,6 +16,7 @@ import msgspec
 
 from paydesk.adapters.acquirers import interface as bank
 from paydesk.core.clock import utc_now
+from paydesk.core.wording import noted
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import Connection, load_statements
@@ -42,7 +43,9 @@ Answer = bank.Moved | bank.Refused | bank.Captured
 """What an acquirer says of a movement: Captured only of a void,
 whose authorization holds nothing any more."""
 
-CAPTURED_MEANWHILE = "the bank has captured the money already, so there is no hold to let go of; it can be refunded"
+CAPTURED_MEANWHILE = noted(
+    "the bank has captured the money already, so there is no hold to let go of; it can be refunded"
+)
 
 
 _Happened = tuple[Movement, str]
@@ -102,11 +105,11 @@ async def record_done(database: Database, done: Sequence[tuple[Movement, str]], 
         database,
         aside,
         lambda one: _named(one[0]),
-        doing="the bank moved its money, and it does not fit its payment",
+        doing=noted("the bank moved its money, and it does not fit its payment"),
     )
     set_apart = {movement.id for (movement, _), _ in aside.failed}
     missing = [movement for movement, _ in done if movement.id not in recorded | set_apart]
-    await _report_contradictions(database, missing, MovementState.REFUSED, "the bank says that it was made")
+    await _report_contradictions(database, missing, MovementState.REFUSED, noted("the bank says that it was made"))
     return recorded
 
 
@@ -218,10 +221,10 @@ async def record_refusals(database: Database, refused: Sequence[tuple[Movement, 
     One that can't be recorded waits in the operator's list and stops no other.
     """
     worked = await together(refused, partial(_record_refusals, database, now=now))
-    await set_aside(database, worked, lambda one: _named(one[0]), doing="its refusal can't be recorded")
+    await set_aside(database, worked, lambda one: _named(one[0]), doing=noted("its refusal can't be recorded"))
     set_apart = {movement.id for (movement, _), _ in worked.failed}
     missing = [movement for movement, _ in refused if movement.id not in set_apart.union(worked.results)]
-    await _report_contradictions(database, missing, MovementState.DONE, "the bank says that it refused it")
+    await _report_contradictions(database, missing, MovementState.DONE, noted("the bank says that it refused it"))
     return set(worked.results)
 
 
@@ -249,14 +252,20 @@ async def record_captured(
     word fits no payment (nothing, or more than was authorized) that is all. Moves no money.
     """
     worked = await together(captured, partial(_record_captured, database, now=now))
-    await set_aside(database, worked, lambda one: _named(one[0]), doing="the bank captured it, which can't be recorded")
+    await set_aside(
+        database, worked, lambda one: _named(one[0]), doing=noted("the bank captured it, which can't be recorded")
+    )
     booked = dict(worked.results)
     alarms = [
         Alarm(
             AlarmKind.captured_elsewhere,
             f"payment {movement.payment_id}",
-            f"it was to be voided, and the bank says that {found.amount} of {movement.amount} {movement.currency} were "
-            f"captured: {'recorded' if booked[movement.id] else 'not recorded, compare it with the bank'}",
+            noted(
+                "it was to be voided, and the bank says that %(captured)s of %(amount)s were captured: %(what)s",
+                captured=found.amount,
+                amount=f"{movement.amount} {movement.currency}",
+                what=noted("recorded") if booked[movement.id] else noted("not recorded, compare it with the bank"),
+            ),
             movement.shop,
             {"movement": movement.id, "reference": found.reference, "captured": str(found.amount)},
         )
@@ -332,7 +341,12 @@ async def _report_contradictions(
         Alarm(
             AlarmKind.contradiction,
             f"{movement.kind} {movement.id}",
-            f"{said}, and it is recorded as {against}: compare payment {movement.payment_id} with the bank",
+            noted(
+                "%(said)s, and it is recorded as %(against)s: compare payment %(payment_id)s with the bank",
+                said=said,
+                against=against,
+                payment_id=movement.payment_id,
+            ),
             movement.shop,
             {"payment": movement.payment_id, "key": movement.key},
         )

@@ -197,14 +197,22 @@ with outcome as (
 ), posting as materialized (
     select moved.*, nextval('ledger_posting_id_seq') as posting_id from moved where kind <> 'void'
 ), posted as (
-    insert into ledger_entry (merchant_id, live, posting_id, kind, payment_id, account, currency, amount, at)
-    select posting.merchant_id, posting.live, posting.posting_id, posting.kind, posting.id, e.account,
-           posting.currency, e.amount, posted_at(posting.merchant_id, posting.live, :now)
-      from posting
+    insert into ledger_posting (merchant_id, live, posting_id, kind, payment_id, currency, acquirer, pending, available,
+                                reserve, fees, bank, at)
+    select g.merchant_id, g.live, g.posting_id, g.kind, g.id, g.currency,
+           coalesce(sum(e.amount) filter (where e.account = 'acquirer'), 0),
+           coalesce(sum(e.amount) filter (where e.account = 'pending'), 0),
+           coalesce(sum(e.amount) filter (where e.account = 'available'), 0),
+           coalesce(sum(e.amount) filter (where e.account = 'reserve'), 0),
+           coalesce(sum(e.amount) filter (where e.account = 'fees'), 0),
+           coalesce(sum(e.amount) filter (where e.account = 'bank'), 0),
+           posted_at(g.merchant_id, g.live, :now)
+      from posting g
       join unnest(:posting_movements::bigint[], :posting_accounts::text[], :posting_amounts::numeric[])
         as e (movement_id, account, amount)
-        on e.movement_id = posting.movement_id
+        on e.movement_id = g.movement_id
      where e.amount <> 0
+     group by g.merchant_id, g.live, g.posting_id, g.kind, g.id, g.currency
 ), told as (
     insert into pingback (merchant_id, live, event, payment_id, reversal_id, url, sign_version, key_id, format, payload,
                           state, due_at, created_at)
@@ -324,13 +332,12 @@ with outcome as (
 ), posting as materialized (
     select taken.*, nextval('ledger_posting_id_seq') as posting_id from taken
 ), posted as (
-    insert into ledger_entry (merchant_id, live, posting_id, kind, payment_id, account, currency, amount, at)
-    select merchant_id, live, posting_id, 'capture', posting.id, e.account, currency, e.amount,
+    insert into ledger_posting (merchant_id, live, posting_id, kind, payment_id, currency, acquirer, pending, reserve,
+                                fees, at)
+    select merchant_id, live, posting_id, 'capture', id, currency, amount, -net, -reserve, -fees,
            posted_at(merchant_id, live, :now)
       from posting
-     cross join lateral (values ('acquirer', posting.amount), ('pending', -net), ('reserve', -reserve), ('fees', -fees))
-        as e (account, amount)
-     where e.amount <> 0
+     where amount <> 0
 )
 select r.id as movement_id, taken.id is not null as captured, released.id as released_id, released.amount as rest
   from refused r
@@ -350,6 +357,7 @@ with due as materialized (
       from movement
      where lookup_at <= :now and (leased_until is null or leased_until < clock_timestamp())
        and not (live and (select copied_at is not null from deployment))
+       and coalesce(merchant_id <> all (array(select merchant_id from merchant_fence)), true)
      order by lookup_at
      limit :most
        for update skip locked

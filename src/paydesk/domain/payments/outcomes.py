@@ -15,6 +15,7 @@ from paydesk.adapters.acquirers.interface import Approved, Challenged, DeclineRe
 from paydesk.core.clock import utc_now
 from paydesk.core.money import FeePlan, Split, split_payment
 from paydesk.core.payment_systems import payment_system
+from paydesk.core.wording import noted
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import Connection, load_statements
@@ -30,7 +31,7 @@ from paydesk.domain.payments.time_to_ship import REMINDED_BEFORE, SOONER_BY, TIM
 from paydesk.domain.pingbacks import waking
 from paydesk.domain.pingbacks.payload import PaymentReport, payment_envelope
 from paydesk.domain.subscriptions.failed_renewals import EndedRenewal, record_failures
-from paydesk.domain.subscriptions.reporting import PaidVersion, ReportRow, rows_to_write, steps_after
+from paydesk.domain.subscriptions.reporting import PaidVersion, ReportRow, begun_rows, moves_of, steps_after
 from paydesk.domain.subscriptions.rows import Report
 from paydesk.domain.subscriptions.subscription_object import subscription_object
 
@@ -119,7 +120,7 @@ async def record_approvals(database: Database, approvals: Sequence[Approval], *,
         if not again:
             break
         left = [replace(approval, report=None) for approval in left if approval.attempt_id in again]
-    await set_aside(database, aside, _named, doing="its approval can't be recorded, the money is taken")
+    await set_aside(database, aside, _named, doing=noted("its approval can't be recorded, the money is taken"))
     done = recorded | {approval.attempt_id for approval, _ in aside.failed}
     missing = [(one.shop, one.attempt_id) for one in approvals if one.attempt_id not in done]
     await look_at_late_approvals(database, missing)
@@ -155,7 +156,7 @@ async def name_instruments(
 
 
 def _nothing_kept(one: _NotKept) -> Alarm:
-    why = "the acquirer told of what was paid with on its page, and kept nothing to charge again"
+    why = noted("the acquirer told of what was paid with on its page, and kept nothing to charge again")
     return Alarm(AlarmKind.nothing_kept, f"attempt {one.attempt_id}", why, Shop(one.merchant_id, one.live))
 
 
@@ -200,6 +201,7 @@ async def _record_approvals(database: Database, approvals: Sequence[Approval], *
     references = {attempt_id: answer.network_reference for attempt_id, answer in answers.items()}
     steps = await steps_after(database, rows, references, now=now)
     splits = [split_payment(row.amount, FeePlan(row.rate, row.fixed, row.reserve_rate)) for row in rows]
+    moves = moves_of(steps.get(row.attempt_id) for row in rows)
     moved = queries.record_approvals(
         database,
         merchant_ids=[row.merchant_id for row in rows],
@@ -218,7 +220,18 @@ async def _record_approvals(database: Database, approvals: Sequence[Approval], *
         ],
         subscription_ids=[step.version.id if (step := steps.get(row.attempt_id)) else None for row in rows],
         period_numbers=[step.period if (step := steps.get(row.attempt_id)) else None for row in rows],
-        subscriptions=rows_to_write(list(steps.values())),
+        revisions=moves.revision,
+        states=moves.state,
+        next_periods=moves.next_period,
+        dates_next=moves.date_next,
+        failures=moves.failures,
+        counters=moves.counter,
+        paid_number_counters=moves.paid_number_counter,
+        dates_active=moves.date_active,
+        dates_paid=moves.date_paid,
+        dates_end=moves.date_end,
+        skipped=moves.skipped,
+        fresh=begun_rows(steps.values()),
         leads_back=[row.attempt_id in leading for row in rows],
         hold_untils=[answers[row.attempt_id].hold_until for row in rows],
         time_to_ship=TIME_TO_SHIP,
@@ -275,7 +288,7 @@ async def record_endings(
     at_checkout = [ending for ending in endings if not ending.renewal]
     renewals = [ending for ending in endings if ending.renewal]
     worked = await together(at_checkout, partial(_record_at_checkout, database, now=now, real_now=real_now))
-    await set_aside(database, worked, _named, doing="its end can't be recorded")
+    await set_aside(database, worked, _named, doing=noted("its end can't be recorded"))
     recorded = set(worked.results)
     if renewals:
         ended = [

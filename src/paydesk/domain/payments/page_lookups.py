@@ -21,6 +21,7 @@ from paydesk.adapters.acquirers.interface import (
     Pending,
     Voided,
 )
+from paydesk.core.wording import noted
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms
 from paydesk.domain.payments.asking_pages import OpenedPage, end_page, find_page
@@ -71,9 +72,11 @@ async def _of_lost_page(desk: Desk, acquirer: Acquirer, lookup: Lookup, page: Op
         raise OutcomeUnknown("what was paid under the key of a lost page is another sum")
     if earlier is not None and not isinstance(earlier.finding, Declined | Voided | NothingHeld):
         raise OutcomeUnknown("what was begun under the key of a lost page is not decided")
-    why = (
-        f"{acquirer.name} does not know its page {page.reference} any more, nor a payment under its key: it counts as "
-        "not paid. Look for the order there, and whether its secret key is that of the account where the page was made"
+    why = noted(
+        "%(name)s does not know its page %(reference)s any more, nor a payment under its key: it counts as not paid. "
+        "Look for the order there, and whether its secret key is that of the account where the page was made",
+        name=acquirer.name,
+        reference=page.reference,
     )
     alarm = Alarm(AlarmKind.contradiction, f"attempt {lookup.attempt_id}", why, lookup.shop)
     await raise_alarms(desk.database, [alarm], now=now)

@@ -16,6 +16,7 @@ from paydesk.database.records import records_of
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.outcomes import PAGE_LOOK, name_instruments
+from paydesk.domain.subscriptions.long_charges import note_long_charges
 
 hosted = load_statements(__package__ or "", "hosting.sql")
 
@@ -64,4 +65,6 @@ async def record_pending(
         untils=[one.answer.until or now + LONGEST_WAIT for one in on_their_way],
         lookup_ats=[now + one.look_in for one in on_their_way],
     )
-    return {row.attempt_id for row in await records_of(_Moved, moved)}
+    recorded = {row.attempt_id for row in await records_of(_Moved, moved)}
+    await note_long_charges(database, [(one.shop, one.attempt_id) for one in on_their_way])
+    return recorded

@@ -128,15 +128,15 @@ with who as (
             or takes_coupon(c.merchant_id, c.live, c.id, c.coupon_id, c.merchant_order_id, :email, :now))
 ), held as (
     insert into payment as p (merchant_id, live, merchant_order_id, state, amount, currency, checkout_id, attempt_id,
-                              customer_id, card_id, sign_version, key_id, pingback_url, created_at)
+                              people_of, customer_id, card_id, sign_version, key_id, pingback_url, created_at)
     select c.merchant_id, c.live, c.merchant_order_id, 'processing', coalesce(c.first_amount, c.amount), c.currency, c.id, :attempt_id,
-           who.customer_id, :card_id, c.sign_version, c.key_id, c.pingback_url, :now
+           :attempt_id, who.customer_id, :card_id, c.sign_version, c.key_id, c.pingback_url, :now
       from chosen c cross join who
         on conflict (merchant_id, live, merchant_order_id) where not renewal do update
        set state = 'processing', amount = excluded.amount, currency = excluded.currency,
-           checkout_id = excluded.checkout_id, attempt_id = excluded.attempt_id, customer_id = excluded.customer_id,
-           card_id = excluded.card_id, sign_version = excluded.sign_version, key_id = excluded.key_id,
-           pingback_url = excluded.pingback_url
+           checkout_id = excluded.checkout_id, attempt_id = excluded.attempt_id, people_of = excluded.people_of,
+           customer_id = excluded.customer_id, card_id = excluded.card_id, sign_version = excluded.sign_version,
+           key_id = excluded.key_id, pingback_url = excluded.pingback_url
      where p.state = 'declined' and p.attempt_id = :previous_attempt_id::bigint
  returning p.*, p.xmax = 0 as is_first
 ), numbered as materialized (
@@ -147,13 +147,14 @@ with who as (
                || n.merchant_order_id) as idempotency_key
       from numbered n cross join chosen c
 ), customer_kept as (
-    insert into customer (merchant_id, live, id, email, first_name, last_name, username, country, language, created_at)
-    select merchant_id, live, customer_id, :email, :first_name, :last_name, :username, :country, :language, :now
+    insert into customer (merchant_id, live, id, payment_id, email, first_name, last_name, username, country, language,
+                          created_at)
+    select merchant_id, live, customer_id, id, :email, :first_name, :last_name, :username, :country, :language, :now
       from held
 ), card_kept as (
-    insert into card (merchant_id, live, id, number_sealed, vault_key_id, bin, last4, brand, exp_month,
+    insert into card (merchant_id, live, id, payment_id, number_sealed, vault_key_id, bin, last4, brand, exp_month,
                       exp_year, holder, created_at)
-    select merchant_id, live, card_id, :number_sealed, :vault_key_id, :bin, :last4, :brand, :exp_month,
+    select merchant_id, live, card_id, id, :number_sealed, :vault_key_id, :bin, :last4, :brand, :exp_month,
            :exp_year, :holder, :now
       from held
 ), agreed as (
@@ -209,59 +210,67 @@ select a.merchant_id, a.live, a.id as attempt_id, a.amount, a.currency, p.id as 
   cross join lateral fees_in(a.merchant_id, a.currency) f
   left join checkout c on c.merchant_id = a.merchant_id and c.live = a.live and c.id = a.checkout_id;
 
--- name: record_approvals(merchant_ids, lives, attempt_ids, acquirer_references, network_references, nets, reserves, fees, send_to, pingback_formats, payloads, subscription_ids, period_numbers, subscriptions, leads_back, hold_untils, time_to_ship, reminded_before, sooner_by, now)
+-- name: record_approvals(merchant_ids, lives, attempt_ids, acquirer_references, network_references, nets, reserves, fees, send_to, pingback_formats, payloads, subscription_ids, period_numbers, revisions, states, next_periods, dates_next, failures, counters, paid_number_counters, dates_active, dates_paid, dates_end, skipped, fresh, leads_back, hold_untils, time_to_ship, reminded_before, sooner_by, now)
 -- Payments succeed: payment and attempt move, the ledger gets its postings and the merchant its pingback, or nothing
 -- does. Only an attempt that still holds its payment counts; rows come back for those that moved. What is paid for a
--- subscription begins it (revision 1) or moves it on, if it still is as the given version was made from; its card's
--- number is erased with the last payment that was agreed. Whose customer waits for this very answer is led back to the
--- shop by it, once (returning.sql has the others). (What the
--- guards hide in coalesce the planner can't guess: few rows are open at a time, and it would begin with those.)
+-- subscription begins it (fresh) or moves it on, if it still is as the given version was made from; its card's number
+-- is erased with the last payment agreed. Whose customer waits for this very answer is led back by it, once. (What the
+-- guards hide in coalesce the planner can't guess: few rows are open, and it would begin with those.)
 with outcome as (
     select *
       from unnest(:merchant_ids::bigint[], :lives::boolean[], :attempt_ids::bigint[], :acquirer_references::text[],
                   :network_references::text[], :nets::numeric[], :reserves::numeric[], :fees::numeric[],
                   :send_to::text[], :pingback_formats::text[], :payloads::text[], :subscription_ids::bigint[],
-                  :period_numbers::integer[], :leads_back::boolean[], :hold_untils::timestamptz[])
+                  :period_numbers::integer[], :leads_back::boolean[], :hold_untils::timestamptz[],
+                  :revisions::integer[], :states::text[], :next_periods::integer[], :dates_next::timestamptz[],
+                  :failures::integer[], :counters::integer[], :paid_number_counters::integer[], :skipped::integer[],
+                  :dates_active::timestamptz[], :dates_paid::timestamptz[], :dates_end::timestamptz[])
         as o (merchant_id, live, attempt_id, acquirer_reference, network_reference, net, reserve, fees, send_to,
-              pingback_format, payload, subscription_id, period_number, leads_back, hold_until)
-), version as (
-    select * from jsonb_populate_recordset(null::subscription, :subscriptions::jsonb)
+              pingback_format, payload, subscription_id, period_number, leads_back, hold_until, revision, state,
+              next_period, date_next, failures, counter, paid_number_counter, skipped, date_active, date_paid, date_end)
+), fresh as (
+    select * from json_populate_recordset(null::subscription, :fresh::json)
 ), locked as materialized (
-    select s.merchant_id, s.live, s.id
-      from version v
-      join subscription s on s.merchant_id = v.merchant_id and s.live = v.live and s.id = v.id
-       and s.revision = v.revision - 1
-     where v.revision > 1
-     order by s.merchant_id, s.id
-       for update of s
+    select s.*
+      from (select *
+              from unnest(:merchant_ids::bigint[], :lives::boolean[], :subscription_ids::bigint[], :revisions::integer[])
+                as v (merchant_id, live, id, revision)
+             order by merchant_id, id) v
+     cross join lateral (
+         select s.merchant_id, s.live, s.id
+           from subscription s
+          where s.merchant_id = v.merchant_id and s.live = v.live and s.id = v.id and s.revision = v.revision - 1
+          limit 1
+            for update
+     ) s
 ), writable as (
     select merchant_id, live, id from locked
      union all
-    select merchant_id, live, id from version where revision = 1
+    select merchant_id, live, id from fresh
 ), paid as (
     update payment p
        set state = case when a.capture then 'captured' else 'authorized' end,
            net = o.net, reserve = o.reserve, fees = o.fees, paid_at = :now,
            ship_by = waits.ship_by,
            shipping_due_at = case when waits.ship_by + :sooner_by::interval < :now::timestamptz + :time_to_ship::interval
-                                  then :now::timestamptz
-                                  else waits.ship_by - :reminded_before::interval
-                             end,
+                                  then :now::timestamptz else waits.ship_by - :reminded_before::interval end,
            captured_at = case when a.capture and p.amount > 0 then :now::timestamptz end,
            funds_due_at = case when a.capture and p.amount > 0
-                               then :now::timestamptz + (select make_interval(days => m.settlement_days) from merchant m
-                                             where m.id = p.merchant_id)
-                          end,
+                               then :now::timestamptz + make_interval(days => m.settlement_days) end,
            subscription_id = o.subscription_id, period_number = o.period_number
       from outcome o
-      join payment_attempt a on a.merchant_id = o.merchant_id and a.live = o.live and a.id = o.attempt_id
+      join merchant m on m.id = o.merchant_id
+     cross join lateral (
+         select *
+           from payment_attempt a
+          where a.merchant_id = o.merchant_id and a.live = o.live and a.id = o.attempt_id
+          limit 1
+     ) a
      cross join lateral (
          select case when a.capture then null
                      when o.hold_until is null then :now::timestamptz + :time_to_ship::interval
                      else least(:now::timestamptz + :time_to_ship::interval,
-                                greatest(:now::timestamptz, o.hold_until + (select side_clock(a.live, m.test_clock)
-                                                                              from merchant m
-                                                                             where m.id = a.merchant_id)))
+                                greatest(:now::timestamptz, o.hold_until + side_clock(a.live, m.test_clock)))
                 end as ship_by) waits
      where p.merchant_id = o.merchant_id and p.live = o.live and p.id = a.payment_id
        and p.attempt_id = a.id and coalesce(p.state in ('processing', 'challenged', 'pending'), false)
@@ -269,8 +278,10 @@ with outcome as (
        and (o.subscription_id is null
             or exists (select from writable w
                         where w.merchant_id = o.merchant_id and w.live = o.live and w.id = o.subscription_id))
- returning p.*, o.acquirer_reference, o.network_reference, o.send_to, o.pingback_format, o.payload,
-           o.leads_back
+ returning p.merchant_id, p.live, p.id, p.attempt_id, p.checkout_id, p.subscription_id, p.state, p.amount, p.currency,
+           p.net, p.reserve, p.fees, p.sign_version, p.key_id, o.acquirer_reference, o.network_reference, o.send_to,
+           o.pingback_format, o.payload, o.leads_back, o.revision, o.state as moved_to, o.next_period, o.date_next,
+           o.failures, o.counter, o.paid_number_counter, o.date_active, o.date_paid, o.date_end, o.skipped
 ), approved as (
     update payment_attempt a
        set state = 'approved', acquirer_reference = paid.acquirer_reference,
@@ -283,18 +294,18 @@ with outcome as (
       from paid
      where paid.leads_back and c.merchant_id = paid.merchant_id and c.live = paid.live and c.id = paid.checkout_id
 ), posting as (
-    select paid.*, nextval('ledger_posting_id_seq') as posting_id, m.test_clock
+    select paid.merchant_id, paid.live, paid.id, paid.amount, paid.currency, paid.net, paid.reserve, paid.fees,
+           nextval('ledger_posting_id_seq') as posting_id, m.test_clock
       from paid
       join merchant m on m.id = paid.merchant_id
      where paid.state = 'captured'
 ), posted as (
-    insert into ledger_entry (merchant_id, live, posting_id, kind, payment_id, account, currency, amount, at)
-    select merchant_id, live, posting_id, 'capture', posting.id, e.account, currency, e.amount,
+    insert into ledger_posting (merchant_id, live, posting_id, kind, payment_id, currency, acquirer, pending, reserve,
+                                fees, at)
+    select merchant_id, live, posting_id, 'capture', id, currency, amount, -net, -reserve, -fees,
            posted_at_by(test_clock, live, :now)
       from posting
-     cross join lateral (values ('acquirer', posting.amount), ('pending', -net), ('reserve', -reserve), ('fees', -fees))
-        as e (account, amount)
-     where e.amount <> 0
+     where amount <> 0
 ), told as (
     insert into pingback (merchant_id, live, event, payment_id, url, sign_version, key_id, format, payload, state,
                           due_at, created_at)
@@ -312,9 +323,8 @@ with outcome as (
            v.key_id, v.pingback_url, v.time_zone, v.anchor, v.next_period, v.date_next, v.failures, v.counter,
            v.paid_number_counter, v.date_start, v.date_active, v.date_paid, v.date_end, v.cancelled_by, v.revision,
            v.created_at, v.skipped
-      from version v
+      from fresh v
       join paid on paid.merchant_id = v.merchant_id and paid.live = v.live and paid.subscription_id = v.id
-     where v.revision = 1
  returning merchant_id, live, package_version_id, card_id, date_next
 ), sold as (
     update subscription_package k
@@ -334,14 +344,13 @@ with outcome as (
      where v.merchant_id = counted.merchant_id and v.live = counted.live and v.id = counted.package_version_id
 ), renewed as (
     update subscription s
-       set state = v.state, next_period = v.next_period, date_next = v.date_next, failures = v.failures,
-           counter = v.counter, paid_number_counter = v.paid_number_counter, date_active = v.date_active,
-           date_paid = v.date_paid, date_end = v.date_end, skipped = v.skipped, revision = v.revision,
+       set state = paid.moved_to, next_period = paid.next_period, date_next = paid.date_next, failures = paid.failures,
+           counter = paid.counter, paid_number_counter = paid.paid_number_counter, date_active = paid.date_active,
+           date_paid = paid.date_paid, date_end = paid.date_end, skipped = paid.skipped, revision = paid.revision,
            charging_attempt_id = null
-      from version v
-      join paid on paid.merchant_id = v.merchant_id and paid.live = v.live and paid.subscription_id = v.id
-     where v.revision > 1 and s.merchant_id = v.merchant_id and s.live = v.live and s.id = v.id
-       and s.revision = v.revision - 1
+      from paid
+     where s.merchant_id = paid.merchant_id and s.live = paid.live and s.id = paid.subscription_id
+       and s.revision = paid.revision - 1
  returning s.merchant_id, s.live, s.card_id, s.date_next, s.change_id
 ), card_forgotten as (
     update card c
@@ -422,6 +431,7 @@ with due as materialized (
       from payment_attempt
      where lookup_at <= :now and (leased_until is null or leased_until < clock_timestamp())
        and not (live and (select copied_at is not null from deployment))
+       and coalesce(merchant_id <> all (array(select merchant_id from merchant_fence)), true)
      order by lookup_at
      limit :most
        for update skip locked
@@ -469,31 +479,3 @@ update payment_attempt a
 select a.id, a.state
   from unnest(:merchant_ids::bigint[], :lives::boolean[], :attempt_ids::bigint[]) as asked (merchant_id, live, id)
   join payment_attempt a on a.merchant_id = asked.merchant_id and a.live = asked.live and a.id = asked.id;
-
--- name: begin_void(merchant_id, live, attempt_id, acquirer_reference, kept, lookup_at, now)$
--- An approval turned up for an attempt that was given up: commit to undoing it before the acquirer is asked to, and to
--- letting go of what its page has kept. (What is kept of a typed card, or was there before, others may be charged by.)
-with begun as (
-    update payment_attempt
-       set state = 'voiding', acquirer_reference = :acquirer_reference, lookup_at = :lookup_at, lookups = 0,
-           leased_until = null, alerted_at = :now
-     where merchant_id = :merchant_id and live = :live and id = :attempt_id and state in ('failed', 'abandoned')
- returning merchant_id, live, id, acquirer
-), kept as (
-    insert into kept_release (merchant_id, live, acquirer, reference, asked_at, due_at)
-    select b.merchant_id, b.live, b.acquirer, :kept, clock_timestamp(), clock_timestamp()
-      from begun b
-      join hosted_page h on h.merchant_id = b.merchant_id and h.live = b.live and h.attempt_id = b.id
-     where :kept <> ''
-       and not exists (select from card c
-                        where c.merchant_id = b.merchant_id and c.acquirer = b.acquirer and c.stored_reference = :kept
-                          and c.let_go_at is null)
-        on conflict do nothing
-)
-select id from begun;
-
--- name: record_void(merchant_id, live, attempt_id, now)$
-update payment_attempt
-   set state = 'voided', finished_at = :now, lookup_at = null, leased_until = null
- where merchant_id = :merchant_id and live = :live and id = :attempt_id and state = 'voiding'
-returning id;

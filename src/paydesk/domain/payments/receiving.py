@@ -13,6 +13,7 @@ from datetime import datetime
 from paydesk.adapters.acquirers.interface import Acquirer
 from paydesk.adapters.vault import Vault
 from paydesk.core.errors import Conflict, Malformed, NotFound, PaydeskError, TooMany
+from paydesk.core.wording import noted
 from paydesk.database.pool import Database
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms
@@ -178,7 +179,12 @@ async def _find_signer(desk: Reception, public_key: str, client_address: str, *,
         # A flood of forms counts for no more than may be sent.
         if error.forms_this_minute <= desk.forms_per_minute:
             shop = Shop(error.merchant_id, live=True)
-            alarm = Alarm(AlarmKind.key_unreadable, f"key {error.key_id}", f"its forms are refused: {error.why}", shop)
+            alarm = Alarm(
+                AlarmKind.key_unreadable,
+                f"key {error.key_id}",
+                noted("its forms are refused: %(why)s", why=error.why),
+                shop,
+            )
             await raise_alarms(desk.database, [alarm], now=now)
         raise
 

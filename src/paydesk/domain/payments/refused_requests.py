@@ -9,6 +9,7 @@ from datetime import datetime
 from paydesk.adapters.acquirers.interface import Acquirer, AcquirerRefused, Declined, DeclineReason, KeyUsed, Outcome
 from paydesk.adapters.acquirers.purchases import Purchase
 from paydesk.core.clock import utc_now
+from paydesk.core.wording import noted
 from paydesk.database.pool import Database
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms
@@ -52,7 +53,7 @@ async def report_refused(database: Database, refused: Sequence[RefusedRequest], 
     alarms = [
         Alarm(
             AlarmKind.request_refused,
-            f"requests to {one.acquirer}",
+            noted("requests to %(acquirer)s", acquirer=one.acquirer),
             f"{one.what}: {one.reason}",
             one.shop,
             {"acquirer": one.acquirer, "what": one.what},

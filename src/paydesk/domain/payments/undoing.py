@@ -11,6 +11,7 @@ from enum import StrEnum
 import structlog
 
 from paydesk.adapters.acquirers.interface import AcquirerRefused, Approved, OutcomeUnknown, UnderWay, Voided
+from paydesk.core.wording import noted
 from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms
@@ -18,7 +19,7 @@ from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import metrics
 from paydesk.domain.payments.desk import Desk
 
-queries = load_statements(__package__ or "")
+queries = load_statements(__package__ or "", "undoing.sql")
 log = structlog.get_logger()
 
 UNDONE_BY = timedelta(minutes=1)
@@ -73,14 +74,24 @@ async def undo(desk: Desk, attempt: GivenUp, approved: Approved | None, *, now: 
         log.error("a late approval could not be voided yet", **names, why=str(error))
         return Undone.OPEN
     except AcquirerRefused as error:
-        await _refused(desk, attempt, f"its late approval can't be undone, the customer has paid twice: {error}", now)
+        await _refused(
+            desk,
+            attempt,
+            noted("its late approval can't be undone, the customer has paid twice: %(error)s", error=error),
+            now,
+        )
         return Undone.REFUSED
     if isinstance(finding, UnderWay):
         return Undone.OPEN
     if not isinstance(finding, Voided):
         # It was approved, or nobody would undo it: who knows of nothing has undone nothing.
         said = type(finding).__name__
-        await _refused(desk, attempt, f"its late approval is to be undone, and the acquirer says {said} of it", now)
+        await _refused(
+            desk,
+            attempt,
+            noted("its late approval is to be undone, and the acquirer says %(said)s of it", said=said),
+            now,
+        )
         return Undone.REFUSED
     # Somebody else who recorded it at the same moment has done so, too.
     await queries.record_void(desk.database, **names, now=now)
@@ -100,9 +111,11 @@ def subject_of(attempt_id: int) -> str:
 
 async def _refused(desk: Desk, attempt: GivenUp, why: str, now: datetime) -> None:
     """Tell an operator that it is not undone, and what ends it."""
-    ends = (
-        f"It is tried again, ever more rarely. Once its customer has the money in another way: paydesk undo "
-        f'{attempt.key} --acquirer {attempt.acquirer} --settled "how"'
+    ends = noted(
+        "It is tried again, ever more rarely. Once its customer has the money in another way: paydesk undo %(key)s "
+        '--acquirer %(acquirer)s --settled "how"',
+        key=attempt.key,
+        acquirer=attempt.acquirer,
     )
     alarm = Alarm(AlarmKind.contradiction, subject_of(attempt.attempt_id), f"{why}. {ends}", attempt.shop)
     await raise_alarms(desk.database, [alarm], now=now)

@@ -5,19 +5,22 @@ merchants in turn, no URL and no merchant more than its share.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import msgspec
 
 from paydesk.core.clock import utc_now
+from paydesk.core.wording import noted
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms
 from paydesk.domain.pingbacks import metrics
+from paydesk.domain.pingbacks.full_sides import FullSides, Side
 from paydesk.domain.pingbacks.keyring import Keyring
 from paydesk.domain.pingbacks.recording import Name, postpone, subject_of
 
@@ -26,11 +29,10 @@ queries = load_statements(__package__ or "")
 Endpoint = tuple[int, bool, str]
 """Where pingbacks of one merchant's side go: its id, live or test, the URL."""
 
-_FIRST: tuple[int, bool] = (0, False)
+_FIRST: Side = (0, False)
 
 
-@dataclass(frozen=True, slots=True)
-class Claimed:
+class Claimed(msgspec.Struct, frozen=True):
     """A pingback that this process may send.
 
     The lease began at `began` (monotonic seconds), when the merchant's side had the time `now` (a
@@ -41,11 +43,15 @@ class Claimed:
     url: str
     sign_version: str
     body_format: str
-    payload: str = field(repr=False)
-    private_key: str = field(repr=False)
+    payload: str
+    private_key: str
     due_at: datetime
     now: datetime
     began: float
+
+    def __repr__(self) -> str:
+        """No more than which it is: the rest is the customer's and the merchant's."""
+        return f"Claimed({self.name}, {self.url!r})"
 
     def at(self) -> datetime:
         """This moment in the merchant's time."""
@@ -53,13 +59,13 @@ class Claimed:
 
 
 class _Row(msgspec.Struct, frozen=True):
-    """A row of `claim`: where it goes on, and a pingback (without an id:
-    none was taken, and there is nothing else).
+    """A row of `claim`: where it goes on, and a pingback; without an id a side that has nothing due
+    but what there is no room for, or with nothing of its own at all if nothing was taken.
     """
 
     next_merchant_id: int | None
     next_live: bool | None
-    merchant_id: int
+    merchant_id: int | None
     live: bool
     id: int | None
     url: str
@@ -71,20 +77,26 @@ class _Row(msgspec.Struct, frozen=True):
     key_id: int
 
     @property
-    def next_place(self) -> tuple[int, bool]:
+    def next_place(self) -> Side:
         """The merchant's side that the next claim goes on after."""
         return _FIRST if self.next_merchant_id is None else (self.next_merchant_id, bool(self.next_live))
 
     @property
     def name(self) -> Name:
         """The pingback that was taken."""
+        assert self.merchant_id is not None, "a pingback is a merchant's"
         assert self.id is not None, "only rows with an id are pingbacks"
         return self.merchant_id, self.live, self.id
 
     @property
+    def full_side(self) -> Side | None:
+        """The side that has nothing due but what there is no room for, if the row tells of one."""
+        return (self.merchant_id, self.live) if self.id is None and self.merchant_id is not None else None
+
+    @property
     def key(self) -> tuple[int, int]:
         """The key that it is stamped with."""
-        return self.merchant_id, self.key_id
+        return self.name[0], self.key_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +130,7 @@ class Claims:
         self._keyring = keyring
         self._lease = lease
         self._place = _FIRST
+        self._full_sides = FullSides()
 
     @property
     def is_round_complete(self) -> bool:
@@ -136,6 +149,8 @@ class Claims:
         """
         began = time.monotonic()
         place = self._place if merchant_id is None else (merchant_id - 1, True)
+        full = _full_urls(lanes) if merchant_id is None else {}
+        sinces = self._full_sides.sinces(full)
         rows = await records_of(
             _Row,
             queries.claim(
@@ -156,19 +171,26 @@ class Claims:
                 lane_urls=[lane.endpoint[2] for lane in lanes],
                 lane_loads=[lane.load for lane in lanes],
                 lane_rooms=[lane.room for lane in lanes],
+                lane_sinces=[sinces.get(lane.endpoint[:2]) for lane in lanes],
             ),
         )
-        last = rows[0]
         if merchant_id is None:
-            self._place = last.next_place
+            self._place = rows[0].next_place
+            self._note(rows, full, sinces)
         return await self._opened([row for row in rows if row.id is not None], began)
+
+    def _note(self, rows: Sequence[_Row], full: Mapping[Side, frozenset[str]], sinces: Mapping[Side, datetime]) -> None:
+        """Remember which sides have nothing due but what there is no room for."""
+        for row in rows:
+            if side := row.full_side:
+                self._full_sides.note(side, full[side], row.shop_now, asked_since=side in sinces)
 
     async def _opened(self, rows: Sequence[_Row], began: float) -> list[Claimed]:
         """Add the private keys; what can't be stamped is tried again later,
         and waits in the operator's list.
         """
         metrics.CLAIMED.inc(len(rows))
-        keys = await self._keyring.private_keys(row.key for row in rows)
+        keys = await self._keyring.private_keys({row.key for row in rows})
         await self._set_aside([row for row in rows if row.key not in keys])
         return [
             Claimed(
@@ -193,10 +215,19 @@ class Claims:
         alarms = []
         for name in names:
             shop, subject = subject_of(name)
-            alarms.append(Alarm(AlarmKind.set_aside, subject, "its private key can't be opened", shop))
+            alarms.append(Alarm(AlarmKind.set_aside, subject, noted("its private key can't be opened"), shop))
         await raise_alarms(self._database, alarms, now=utc_now())
 
     async def give_back(self, names: Iterable[Name]) -> None:
         """End the leases of what was not sent."""
         merchant_ids, lives, ids = zip(*names, strict=True)
         await queries.release(self._database, merchant_ids=merchant_ids, lives=lives, ids=ids)
+
+
+def _full_urls(lanes: Iterable[Load]) -> dict[Side, frozenset[str]]:
+    """The URLs that have no room, side by side."""
+    full = defaultdict[Side, set[str]](set)
+    for lane in lanes:
+        if lane.room <= 0:
+            full[lane.endpoint[:2]].add(lane.endpoint[2])
+    return {side: frozenset(urls) for side, urls in full.items()}

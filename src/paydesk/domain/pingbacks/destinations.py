@@ -10,7 +10,7 @@ import msgspec
 
 from paydesk.core.errors import Malformed
 from paydesk.core.urls import WEB_SCHEMES, check_url
-from paydesk.core.wording import worded
+from paydesk.core.wording import plural, worded
 
 LONGEST_URL = 2048
 """Characters."""
@@ -35,10 +35,11 @@ def parse_pingback_url(url: str, called: str, field: str) -> str:
         return url
     if len(url) > LONGEST_URL:
         raise Malformed(
-            worded(
-                "%(field)s has %(length)s characters, at most %(most)s are accepted",
+            plural(
+                "%(field)s has %(count)s character, at most %(most)s are accepted",
+                "%(field)s has %(count)s characters, at most %(most)s are accepted",
                 field=called,
-                length=len(url),
+                count=len(url),
                 most=LONGEST_URL,
             ),
             field,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import lru_cache
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -20,8 +21,7 @@ from paydesk.core.payment_systems import CARDS
 _PHP_ZONE_BY_NAME = 3
 
 
-@dataclass(frozen=True, slots=True)
-class PaymentReport:
+class PaymentReport(msgspec.Struct, frozen=True, gc=False):
     """A successful payment, as it is told to the merchant; `at` is when it was paid, UTC.
     `payment_system` is the number of what it was paid with.
     """
@@ -176,5 +176,11 @@ def _order(report: PaymentReport, status: str, *, one_time: bool) -> _PaymentOrd
         merchant_net_revenue=plain_number(split.net),
         merchant_rolling_reserve=plain_number(split.reserve),
         fees=plain_number(split.fees),
-        date=_Date(f"{report.at.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}", _PHP_ZONE_BY_NAME, "UTC"),
+        date=_date(report.at),
     )
+
+
+@lru_cache(maxsize=16)
+def _date(at: datetime) -> _Date:
+    """A moment as PHP shows it; what is paid in one batch is paid at one."""
+    return _Date(f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}", _PHP_ZONE_BY_NAME, "UTC")

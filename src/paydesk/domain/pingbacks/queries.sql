@@ -1,4 +1,4 @@
--- name: claim(now, merchant_id, lease, after_merchant_id, after_live, most_sides, room, test_room, owner_room, side_room, endpoint_room, lane_merchant_ids, lane_lives, lane_urls, lane_loads, lane_rooms)
+-- name: claim(now, merchant_id, lease, after_merchant_id, after_live, most_sides, room, test_room, owner_room, side_room, endpoint_room, lane_merchant_ids, lane_lives, lane_urls, lane_loads, lane_rooms, lane_sinces)
 -- Takes due pingbacks under a lease in database time: at most `room`, `test_room` of all test sides, `owner_room` of all
 -- that one person owns and `side_room` of one merchant's side (both less what the caller has in hand of it), and
 -- `endpoint_room` of one URL (a lane's own room where the caller has one), so that nobody's backlog stands in another's
@@ -9,8 +9,12 @@
 -- that merchant's test side is visited, and :now is its time (its clock is being moved); the place is then just before it.
 -- A copy for staging sends nothing of a live side.
 -- A key that has ended signs nothing any more (its id comes from the form): key_id is then the newest one's.
--- Rows are locked by the place where this statement has just found them: by key, a planner without fresh statistics has
--- been seen to walk all that is due for each.
+-- A side whose lanes have a `since` is looked at from that due time on: what is older goes to URLs that have no room
+-- (full_sides.py). A side that has nothing due but such comes back as a row without an id, with its time.
+-- What is found says how many of each URL are taken and from when on; these are then locked in the same order, past what
+-- another sender is just taking, which found the same ones: several senders at once each get as many as one alone.
+-- They are leased by the place where they were locked: by key, a planner without fresh statistics has been seen to walk
+-- all that is due for each.
 with recursive side as (
     (select merchant_id, live
        from pingback
@@ -30,10 +34,11 @@ with recursive side as (
 ), lane as materialized (
     select *
       from unnest(:lane_merchant_ids::bigint[], :lane_lives::boolean[], :lane_urls::text[], :lane_loads::integer[],
-                  :lane_rooms::integer[]) as l (merchant_id, live, url, load, room)
+                  :lane_rooms::integer[], :lane_sinces::timestamptz[])
+        as l (merchant_id, live, url, load, room, since)
 ), busy as materialized (
     select merchant_id, live, sum(load)::integer as load, array_agg(url) as urls, array_agg(room) as rooms,
-           array_agg(url) filter (where room <= 0) as full_urls
+           array_agg(url) filter (where room <= 0) as full_urls, max(since) as since
       from lane
      group by merchant_id, live
 ), seen as materialized (
@@ -54,7 +59,7 @@ with recursive side as (
     select s.merchant_id, s.live, greatest(:side_room - coalesce(b.load, 0), 0) as room, b.urls, b.rooms,
            coalesce(o.person_id, -s.merchant_id) as owner_id,
            greatest(:owner_room - coalesce(owned.load, 0), 0) as owner_room,
-           coalesce(b.full_urls, '{}') as full_urls,
+           coalesce(b.full_urls, '{}') as full_urls, coalesce(b.since, '-infinity') as since,
            not s.live and m.went_live_at is not null as test_only, m.test_pingback_url,
            :now::timestamptz + case when :merchant_id::bigint is null then side_clock(s.live, m.test_clock)
                                     else interval '0' end as shop_now
@@ -63,17 +68,19 @@ with recursive side as (
       left join busy b on b.merchant_id = s.merchant_id and b.live = s.live
       left join owner o on o.merchant_id = s.merchant_id
       left join owned on owned.person_id = o.person_id
-     where :merchant_id::bigint is null or (s.merchant_id = :merchant_id and not s.live)
+     where (:merchant_id::bigint is null or (s.merchant_id = :merchant_id and not s.live))
+       and coalesce(s.merchant_id <> all (array(select merchant_id from merchant_fence)), true)
 ), found as (
-    select p.place, p.url, v.shop_now, v.live, v.owner_id, v.owner_room,
+    select v.merchant_id, v.live, v.test_only, v.shop_now, v.owner_id, v.owner_room, p.url, p.due_at,
            coalesce(v.rooms[array_position(v.urls, p.url)], :endpoint_room::integer) as room,
            row_number() over (partition by v.merchant_id, v.live order by p.due_at, p.id) as turn,
            row_number() over (partition by v.merchant_id, v.live, p.url order by p.due_at, p.id) as endpoint_turn
       from visited v
      cross join lateral (
-         select ctid as place, id, due_at, case when v.test_only then v.test_pingback_url else url end as url
+         select id, due_at, case when v.test_only then v.test_pingback_url else url end as url
            from pingback
-          where merchant_id = v.merchant_id and live = v.live and state = 'due' and due_at <= v.shop_now
+          where merchant_id = v.merchant_id and live = v.live and state = 'due'
+            and due_at >= v.since and due_at <= v.shop_now
             and not (v.test_only and v.test_pingback_url is null)
             and not (v.live and (select copied_at is not null from deployment))
             and (leased_until is null or leased_until < now())
@@ -81,24 +88,41 @@ with recursive side as (
           order by due_at
           limit v.room
      ) p
+), full_side as (
+    select v.merchant_id, v.live, v.shop_now
+      from visited v
+     where v.room > 0 and v.full_urls <> '{}'
+       and not exists (select from found f where f.merchant_id = v.merchant_id and f.live = v.live)
 ), chosen as materialized (
-    select place, url, turn, shop_now
+    select merchant_id, live, test_only, shop_now, url, min(turn) as turn, min(due_at) as first_due_at,
+           count(*) as most
       from (
-          select place, url, turn, shop_now, live, owner_room,
-                 row_number() over (partition by owner_id order by turn) as owner_turn,
-                 row_number() over (partition by live order by turn) as mode_turn
-            from found
-           where endpoint_turn <= room
+          select *
+            from (
+                select *, row_number() over (partition by owner_id order by turn) as owner_turn,
+                       row_number() over (partition by live order by turn) as mode_turn
+                  from found
+                 where endpoint_turn <= room
+            ) fair
+           where owner_turn <= owner_room and (live or mode_turn <= :test_room)
+           order by turn
+           limit :room
       ) fair
-     where owner_turn <= owner_room and (live or mode_turn <= :test_room)
-     order by turn
-     limit :room
+     group by merchant_id, live, test_only, shop_now, url
 ), held as materialized (
-    select p.ctid as place, c.url, c.turn, c.shop_now
+    select p.place, c.url, c.turn, c.shop_now
       from chosen c
-      join pingback p on p.ctid = c.place
-     where p.state = 'due' and (p.leased_until is null or p.leased_until < now())
-       for update of p skip locked
+     cross join lateral (
+         select ctid as place
+           from pingback
+          where merchant_id = c.merchant_id and live = c.live and state = 'due'
+            and due_at >= c.first_due_at and due_at <= c.shop_now
+            and (leased_until is null or leased_until < now())
+            and (c.test_only or url = c.url)
+          order by due_at
+          limit c.most
+            for update skip locked
+     ) p
 ), taken as (
     update pingback p
        set leased_until = now() + :lease::interval, url = held.url
@@ -107,26 +131,30 @@ with recursive side as (
  returning p.merchant_id, p.live, p.id, p.url, p.sign_version, p.key_id, p.format, p.payload, p.due_at, held.shop_now,
            held.turn
 )
-select place.next_merchant_id, place.next_live, taken.merchant_id, taken.live, taken.id, taken.url, taken.sign_version,
-       taken.format, taken.payload, taken.due_at, taken.shop_now,
+select place.next_merchant_id, place.next_live, got.merchant_id, got.live, got.id, got.url, got.sign_version,
+       got.format, got.payload, got.due_at, got.shop_now,
        case when k.valid_until <= now()
-            then (select max(newest.id) from merchant_key newest where newest.merchant_id = taken.merchant_id)
-            else taken.key_id end as key_id
+            then (select max(newest.id) from merchant_key newest where newest.merchant_id = got.merchant_id)
+            else got.key_id end as key_id
   from (select case when count(*) >= :most_sides then max(merchant_id) end as next_merchant_id,
                (array_agg(live order by merchant_id desc, live desc))[1] as next_live
           from visited) as place
-  left join taken on true
-  left join merchant_key k on k.merchant_id = taken.merchant_id and k.id = taken.key_id
- order by taken.turn;
+  left join (select * from taken
+              union all
+             select merchant_id, live, null, null, null, null, null, null, null, shop_now, null from full_side) as got
+    on true
+  left join merchant_key k on k.merchant_id = got.merchant_id and k.id = got.key_id
+ order by got.turn, got.due_at, got.id;
 
 -- name: say_due()!
 -- Tells the senders that listen (waking.py): its own transaction, which writes nothing and waits for nobody's commit.
 select pg_notify('paydesk_pingbacks', '');
 
--- name: record(merchant_ids, lives, ids, ats, urls, request_headers, request_bodies, statuses, response_bodies, errors, durations_ms, acknowledgements, most_attempts, resend_interval)
+-- name: record(merchant_ids, lives, ids, ats, urls, request_headers, request_bodies, statuses, response_bodies, errors, durations_ms, acknowledgements, most_attempts, resend_interval, in_doubt)
 -- Attempts happened: each is logged, and its pingback becomes acknowledged, due again, or exhausted. An attempt that is
--- recorded late (the lease had run out) is logged too; an `ok` counts even then, a failure changes nothing any more. An
--- attempt that is here already is left alone: the database may have died after it had recorded it, before it said so.
+-- recorded late (the lease had run out) is logged too; an `ok` counts even then, a failure changes nothing any more. With
+-- `in_doubt` an attempt that is here already is left alone: the database may have died after it had recorded it, before it
+-- said so. (Asked for each attempt, it costs a look into the log; of an empty one a planner reads all of it each time.)
 with outcome as materialized (
     select *
       from unnest(:merchant_ids::bigint[], :lives::boolean[], :ids::bigint[], :ats::timestamptz[], :urls::text[],
@@ -134,9 +162,11 @@ with outcome as materialized (
                   :errors::text[], :durations_ms::integer[], :acknowledgements::boolean[])
         as o (merchant_id, live, id, at, url, request_headers, request_body, status, response_body, error, duration_ms,
               acknowledged)
-     where not exists (select 1
-                         from pingback_attempt a
-                        where a.merchant_id = o.merchant_id and a.live = o.live and a.pingback_id = o.id and a.at = o.at)
+     where not (:in_doubt::boolean
+                and exists (select 1
+                              from pingback_attempt a
+                             where a.merchant_id = o.merchant_id and a.live = o.live and a.pingback_id = o.id
+                               and a.at = o.at))
 ), moved as (
     update pingback p
        set attempts = p.attempts + 1,
@@ -235,7 +265,7 @@ update pingback p
        cross join (values (true), (false)) as side (live)
   ) account
  where p.merchant_id = account.merchant_id and p.live = account.live and p.state = 'waiting'
-   and account.url is not null;
+   and account.url is not null and coalesce(p.merchant_id <> all (array(select merchant_id from merchant_fence)), true);
 
 -- name: goes_to(merchant_id, live, id)$
 -- Where a pingback goes that is sent again, null if nowhere; as in resend.

@@ -13,6 +13,7 @@ import msgspec
 
 from paydesk.adapters.outbound import Answer
 from paydesk.core import card_numbers
+from paydesk.core.wording import noted
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
@@ -29,13 +30,13 @@ _LONGEST_PAUSE = 1.0
 _GATHERING_PAUSE = 0.01
 
 queries = load_statements(__package__ or "")
+_as_json = msgspec.json.Encoder().encode
 
 Name = tuple[int, bool, int]
 """A pingback: its merchant's id, live or test, its own id."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sending:
+class Sending(msgspec.Struct, frozen=True):
     """A request that was made at `at` (the merchant's time, UTC) and what came back."""
 
     name: Name
@@ -73,6 +74,11 @@ class Recorder:
         self._attempts: list[Sending] = []
         self._some = asyncio.Event()
         self._flushing = asyncio.Lock()
+        self._is_in_doubt = False
+
+    def __len__(self) -> int:
+        """How many attempts wait to be recorded."""
+        return len(self._attempts)
 
     def add(self, attempt: Sending) -> None:
         """Have an attempt recorded."""
@@ -97,12 +103,21 @@ class Recorder:
         async with self._flushing:
             while self._attempts:
                 batch = self._attempts[:_MOST_AT_ONCE]
-                worked = await together(batch, self._record)
-                names = [attempt.name for attempt, _ in worked.failed]
-                await postpone(self._database, names)
-                await set_aside(self._database, worked, _named, doing="an attempt can't be recorded")
+                try:
+                    await self._record_all(batch)
+                except BaseException:
+                    # It may be in the database all the same, and is the head of the next batch.
+                    self._is_in_doubt = True
+                    raise
+                self._is_in_doubt = False
                 del self._attempts[: len(batch)]
                 self._recorded([attempt.name for attempt in batch])
+
+    async def _record_all(self, batch: Sequence[Sending]) -> None:
+        """Record a batch, and set aside what can't be recorded."""
+        worked = await together(batch, self._record)
+        await postpone(self._database, [attempt.name for attempt, _ in worked.failed])
+        await set_aside(self._database, worked, _named, doing=noted("an attempt can't be recorded"))
 
     async def _record(self, batch: Sequence[Sending]) -> Sequence[Sending]:
         """Record a batch with one statement."""
@@ -113,15 +128,16 @@ class Recorder:
             ids=[attempt.name[2] for attempt in batch],
             ats=[attempt.at for attempt in batch],
             urls=[attempt.url for attempt in batch],
-            request_headers=[msgspec.json.encode(masked(attempt.answer.sent)).decode() for attempt in batch],
+            request_headers=[_as_json(masked(attempt.answer.sent)).decode() for attempt in batch],
             request_bodies=[attempt.body.decode() for attempt in batch],
             statuses=[attempt.answer.status for attempt in batch],
             response_bodies=[storable(attempt.answer.body_start) for attempt in batch],
-            errors=[storable((attempt.answer.error or "").encode()) for attempt in batch],
+            errors=[storable(attempt.answer.error.encode()) if attempt.answer.error else "" for attempt in batch],
             durations_ms=[round(attempt.answer.duration * 1000) for attempt in batch],
             acknowledgements=[is_acknowledged(attempt.answer) for attempt in batch],
             most_attempts=MOST_ATTEMPTS,
             resend_interval=RESEND_INTERVAL,
+            in_doubt=self._is_in_doubt,
         )
         for outcome in await records_of(_Moved, moved):
             metrics.ATTEMPTS.labels(outcome.state).inc(outcome.pingbacks)

@@ -42,6 +42,9 @@ and of one endpoint, until it is known to be quick."""
 _OF_ONE_OWNER = 4
 """One part in so many of what may be in hand may hang for all the shops that one person owns."""
 
+_UNRECORDED = 3
+"""So many times what may be in hand may wait to be recorded: it holds up no endpoint."""
+
 queries = load_statements(__package__ or "")
 log = structlog.get_logger()
 
@@ -50,12 +53,12 @@ log = structlog.get_logger()
 class SenderSettings:
     """How a sender works; times in seconds.
 
-    `in_hand` limits what one sender has claimed in all (and a quarter more for endpoints that owe
-    no answer), `per_merchant` of one merchant's side, `per_endpoint` how many requests to one URL
-    are under way at once. `poll` is the pause when nothing is due, unless a word ends it (`wake`).
-    `lease` must be longer than a call's timeout with time to record it; what has waited too long
-    for the lease to cover a call is not sent under it. `grace` is what requests under way get when
-    the sender stops.
+    `in_hand` limits what one sender has claimed in all and has no answer to (and a quarter more for
+    endpoints that owe none), `per_merchant` of one merchant's side, `per_endpoint` how many
+    requests to one URL are under way at once. `poll` is the pause when nothing is due, unless a
+    word ends it (`wake`). `lease` must be longer than a call's timeout with time to record it; what
+    has waited too long for the lease to cover a call is not sent under it. `grace` is what requests
+    under way get when the sender stops.
     """
 
     header_prefix: str = "X-Service"
@@ -89,7 +92,10 @@ class PingbackSender:
         self._recorder = Recorder(database, self._let_go)
         self._lanes = Lanes(self._settings.per_endpoint, self._deliver)
         self._in_hand: set[Name] = set()
+        self._unanswered: set[Name] = set()
         self._is_told = False
+        self._is_telling = False
+        self._is_behind = False
         self.wake = Paced(self._look_at_once)
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -159,14 +165,23 @@ class PingbackSender:
     @property
     def _room(self) -> int:
         """How many more may be claimed, of whomever."""
-        return max(self._settings.in_hand - len(self._in_hand), 0)
+        return self._room_within(self._settings.in_hand)
 
     @property
     def _spare_room(self) -> int:
         """How many more may be claimed for endpoints that owe no answer:
         so many dead ones can't stop a living one.
         """
-        return max(self._settings.in_hand + self._settings.in_hand // _SPARE - len(self._in_hand), 0)
+        return self._room_within(self._settings.in_hand + self._settings.in_hand // _SPARE)
+
+    def _room_within(self, most: int) -> int:
+        """How many more may be claimed if so many may wait for answers;
+        none while the database lags behind with recording.
+        """
+        if len(self._recorder) >= most * _UNRECORDED:
+            self._is_behind = True
+            return 0
+        return max(most - len(self._unanswered), 0)
 
     @property
     def _test_room(self) -> int:
@@ -174,7 +189,7 @@ class PingbackSender:
         half of what is spare is there for live ones alone.
         """
         most = self._settings.in_hand + self._settings.in_hand // _SPARE // 2
-        return max(most - sum(not live for _, live, _ in self._in_hand), 0)
+        return max(most - sum(not live for _, live, _ in self._unanswered), 0)
 
     async def _claim_once(self) -> bool:
         """Claim what there is room for; true if there is room for more of the merchants who have
@@ -194,6 +209,8 @@ class PingbackSender:
         """Claim into the lanes what is due at `now`, of everybody or of one test side;
         returns how many.
         """
+        # Asked once for all: who logs may be another one by now.
+        self._is_telling = log.is_enabled_for(logging.DEBUG)
         room, is_spare = self._room or self._spare_room, not self._room
         if not room:
             return 0
@@ -211,6 +228,7 @@ class PingbackSender:
         claimed = await self._claims.take(now, share, lanes, merchant_id=merchant_id)
         fresh = [one for one in claimed if one.name not in self._in_hand]
         self._in_hand.update(one.name for one in fresh)
+        self._unanswered.update(one.name for one in fresh)
         metrics.IN_HAND.set(len(self._in_hand))
         self._lanes.add(fresh, loads)
         return len(fresh)
@@ -241,8 +259,9 @@ class PingbackSender:
         answer = await self._post(
             one.url, body, headers, sign_version=one.sign_version, live=one.name[1], merchant_id=one.name[0]
         )
+        self._unanswered.discard(one.name)
         self._recorder.add(Sending(name=one.name, url=one.url, at=at, body=body, answer=answer))
-        if log.is_enabled_for(logging.DEBUG):
+        if self._is_telling:
             tell(log, "a pingback was answered", one.payload, one.url, answer)
         metrics.LAG.observe(max((at - one.due_at).total_seconds(), 0.0))
         return answer.duration
@@ -271,7 +290,11 @@ class PingbackSender:
     def _let_go(self, names: Sequence[Name]) -> None:
         """These are no longer this sender's business."""
         self._in_hand.difference_update(names)
+        self._unanswered.difference_update(names)
         metrics.IN_HAND.set(len(self._in_hand))
+        if self._is_behind:
+            self._is_behind = False
+            self._lanes.hungry.set()
 
     async def _wind_up(self) -> None:
         """Record what was sent and give back what was not;
@@ -283,6 +306,7 @@ class PingbackSender:
                 if self._in_hand:
                     await self._claims.give_back(self._in_hand)
         self._in_hand.clear()
+        self._unanswered.clear()
 
     async def _watch_backlog(self) -> None:
         """Tell the operator how much is due and for how long."""

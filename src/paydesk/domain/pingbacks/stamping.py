@@ -51,6 +51,8 @@ def is_in_clear(url: str, *, sign_version: str, live: bool) -> bool:
     return live and sign_version != "v2" and urlsplit(url).scheme != "https"
 
 
-def masked(headers: Mapping[str, str]) -> dict[str, str]:
+def masked(headers: Mapping[str, str]) -> Mapping[str, str]:
     """The headers as they may be kept: without the private key that version 1 carries."""
+    if _MASKED not in headers:
+        return headers
     return {name: "***" if name == _MASKED else value for name, value in headers.items()}

@@ -21,7 +21,8 @@ with customers as (
 ), first as (
     select p.id, p.merchant_order_id
       from customers u
-      join payment p on p.merchant_id = :merchant_id and p.live = :live and p.customer_id = u.id and not p.renewal
+     cross join lateral payments_of_customer(:merchant_id, :live, u.id) own
+      join payment p on p.merchant_id = :merchant_id and p.live = :live and p.id = own.payment_id
      union
     select p.id, p.merchant_order_id
       from payment p

@@ -10,6 +10,7 @@ from decimal import Decimal
 
 from paydesk.adapters.acquirers.balance import Balance, BalanceLine, BankPayout
 from paydesk.core.storable import storable_text
+from paydesk.core.wording import noted
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import Connection, load_statements
@@ -72,9 +73,17 @@ def _otherwise(known: _Known, told: BalanceLine) -> str:
     before = (known.kind, known.currency, known.amount, known.fee)
     if before == (told.kind, told.currency, told.amount, told.fee):
         return ""
-    return (
-        f"it was a {known.kind} of {known.amount:f} with a fee of {known.fee:f} {known.currency}, and is told now as "
-        f"a {told.kind} of {told.amount:f} with a fee of {told.fee:f} {told.currency}"
+    return noted(
+        "it was a %(kind)s of %(amount)s with a fee of %(fee)s %(currency)s, and is told now as a %(told_kind)s of "
+        "%(told_amount)s with a fee of %(told_fee)s %(told_currency)s",
+        kind=known.kind,
+        amount=f"{known.amount:f}",
+        fee=f"{known.fee:f}",
+        currency=known.currency,
+        told_kind=told.kind,
+        told_amount=f"{told.amount:f}",
+        told_fee=f"{told.fee:f}",
+        told_currency=told.currency,
     )
 
 
@@ -133,7 +142,13 @@ async def enter_payouts(database: Database, acquirer: str, payouts: Sequence[Ban
         Finding(
             FindingKind.CORRECTED,
             one.reference,
-            f"it was of {one.amount:f} {one.currency}, and is told now as of {now.amount:f} {now.currency}",
+            noted(
+                "it was of %(amount)s %(currency)s, and is told now as of %(now_amount)s %(now_currency)s",
+                amount=f"{one.amount:f}",
+                currency=one.currency,
+                now_amount=f"{now.amount:f}",
+                now_currency=now.currency,
+            ),
             one.reference,
         )
         for one in await records_of(_KnownPayout, entered)

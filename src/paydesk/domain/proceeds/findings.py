@@ -7,6 +7,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from paydesk.core.wording import noted
+
 
 class FindingKind(StrEnum):
     """What differs; `ADVICE` says what to do."""
@@ -26,43 +28,45 @@ class FindingKind(StrEnum):
 
 
 ADVICE: dict[FindingKind, str] = {
-    FindingKind.NOT_TOLD: (
-        "Our books have taken this payment, and the acquirer's balance does not have it. Look for it in the acquirer's "
-        "pages by its key; ask the acquirer where the money is."
+    FindingKind.NOT_TOLD: noted(
+        "Our books have taken this payment, and the acquirer's balance does not have it. Look for it in the "
+        "acquirer's pages by its key; ask the acquirer where the money is."
     ),
-    FindingKind.NOT_PAID_OUT: (
+    FindingKind.NOT_PAID_OUT: noted(
         "The acquirer has the money of this payment, and has paid out later ones. Ask it why this one is held back."
     ),
-    FindingKind.UNKNOWN_HERE: (
+    FindingKind.UNKNOWN_HERE: noted(
         "The acquirer moved money that our books don't know. Run `paydesk reconcile --fix`: it adopts what the "
         "database forgot. What other software on the account made can be accepted."
     ),
-    FindingKind.STATE_DIFFERS: (
+    FindingKind.STATE_DIFFERS: noted(
         "The acquirer moved money for something that did not come to that in our books. Compare both, and collect or "
         "give back what differs."
     ),
-    FindingKind.AMOUNT_DIFFERS: "Compare with the acquirer's pages, and have it correct its line, or ours.",
-    FindingKind.CURRENCY_DIFFERS: (
+    FindingKind.AMOUNT_DIFFERS: noted("Compare with the acquirer's pages, and have it correct its line, or ours."),
+    FindingKind.CURRENCY_DIFFERS: noted(
         "The money is of another currency than our books say. Compare with the acquirer's pages."
     ),
-    FindingKind.FEE_DIFFERS: (
+    FindingKind.FEE_DIFFERS: noted(
         "The fee is not that of the contract which was set for this account. Ask the acquirer to correct it, or set "
         "what holds now with `paydesk acquirer fee`."
     ),
-    FindingKind.CORRECTED: (
+    FindingKind.CORRECTED: noted(
         "The acquirer tells a line otherwise than it did before. What was told first stays in the books: ask what "
         "holds, and accept it once you know."
     ),
-    FindingKind.UNEXPLAINED: (
-        "The acquirer moved money for something that is no payment, refund, chargeback, fee or payout. Look up what it "
-        "is in its pages, and accept it."
+    FindingKind.UNEXPLAINED: noted(
+        "The acquirer moved money for something that is no payment, refund, chargeback, fee or payout. Look up what "
+        "it is in its pages, and accept it."
     ),
-    FindingKind.SUM_DIFFERS: (
-        "The payout is not the sum of its lines. Compare the lines with the acquirer's own report of this payout, and "
-        "ask for what is missing."
+    FindingKind.SUM_DIFFERS: noted(
+        "The payout is not the sum of its lines. Compare the lines with the acquirer's own report of this payout, and"
+        " ask for what is missing."
     ),
-    FindingKind.PAYOUT_CURRENCY: "A payout has lines of another currency. Compare with the acquirer's report of it.",
-    FindingKind.PAYOUT_FAILED: (
+    FindingKind.PAYOUT_CURRENCY: noted(
+        "A payout has lines of another currency. Compare with the acquirer's report of it."
+    ),
+    FindingKind.PAYOUT_FAILED: noted(
         "The operator's bank did not take the payout; the money is the acquirer's again. Check the bank account that "
         "it has, and that a later payout has it."
     ),

@@ -58,8 +58,12 @@ select a.acquirer, date_trunc('month', e.at at time zone 'UTC')::date as month, 
   from merchant m
  cross join (values (true), (false)) side (live)
  cross join lateral (
+     select payment_id, currency, fees as amount, at
+       from ledger_posting
+      where merchant_id = m.id and live = side.live and at >= :since and at < :until and fees <> 0
+      union all
      select payment_id, currency, amount, at
-       from ledger_entry
+       from ledger_entry_before
       where merchant_id = m.id and live = side.live and at >= :since and at < :until and account = 'fees'
  ) e
   join payment p on p.merchant_id = m.id and p.live = side.live and p.id = e.payment_id

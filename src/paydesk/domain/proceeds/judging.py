@@ -9,6 +9,7 @@ from decimal import ROUND_HALF_UP, Decimal
 
 from paydesk.adapters.acquirers.balance import LineKind, PayoutState
 from paydesk.core.money import minor_digits, written
+from paydesk.core.wording import noted
 from paydesk.domain.payments.states import UNSETTLED, AttemptState, MovementState
 from paydesk.domain.proceeds.findings import Finding, FindingKind
 
@@ -178,7 +179,12 @@ def judge(line: EnteredLine, books: Books, *, now: datetime) -> Verdict:
         case LineKind.CHARGEBACK | LineKind.CHARGEBACK_REVERSAL:
             return _chargeback(line, books, now)
         case LineKind.OTHER if not (line.purchase and not line.of_purchase) and line.is_ours is not False:
-            return _found(line, None, FindingKind.UNEXPLAINED, f"{_moved(line)} were moved as {line.type or 'another'}")
+            return _found(
+                line,
+                None,
+                FindingKind.UNEXPLAINED,
+                noted("%(amount)s were moved as %(type)s", amount=_moved(line), type=line.type or "another"),
+            )
     return Verdict(books.attempts.get(line.taken_under))
 
 
@@ -189,7 +195,9 @@ def _capture(line: EnteredLine, books: Books, now: datetime) -> Verdict:
     if attempt.state in _OPEN:
         return _WAIT
     if attempt.state is not AttemptState.APPROVED:
-        reason = f"{_moved(line)} were taken, and its attempt is {attempt.state} in our books"
+        reason = noted(
+            "%(amount)s were taken, and its attempt is %(state)s in our books", amount=_moved(line), state=attempt.state
+        )
         return _not_so(line, attempt, reason, now)
     findings = [*_sums(line, attempt, {attempt.amount}), *_fee(line, books)]
     return _verdict(line, attempt, findings)
@@ -208,7 +216,12 @@ def _refund(line: EnteredLine, books: Books, now: datetime) -> Verdict:
         return _WAIT
     wanted = {LineKind.REFUND: MovementState.DONE, LineKind.REFUND_FAILURE: MovementState.FAILED}[line.kind]
     if refund.state not in (wanted, MovementState.FAILED):
-        reason = f"{_moved(line)} were moved as {line.kind}, and it is {refund.state} in our books"
+        reason = noted(
+            "%(amount)s were moved as %(kind)s, and it is %(state)s in our books",
+            amount=_moved(line),
+            kind=line.kind,
+            state=refund.state,
+        )
         return _not_so(line, refund, reason, now)
     return _verdict(line, refund, list(_sums(line, refund, {refund.amount})))
 
@@ -231,7 +244,12 @@ def _unknown(line: EnteredLine, books: Books, now: datetime) -> Verdict:
         return Verdict()
     if now < line.at + _PATIENCE:
         return _WAIT
-    reason = f"{_moved(line)} were moved as {line.kind} ({line.source or line.purchase}), and our books don't know it"
+    reason = noted(
+        "%(amount)s were moved as %(kind)s (%(source)s), and our books don't know it",
+        amount=_moved(line),
+        kind=line.kind,
+        source=line.source or line.purchase,
+    )
     return _found(line, purchase, FindingKind.UNKNOWN_HERE, reason)
 
 
@@ -247,10 +265,20 @@ def _not_so(line: EnteredLine, booked: Booked, reason: str, now: datetime) -> Ve
 def _sums(line: EnteredLine, booked: Booked, sums: set[Decimal]) -> Iterator[tuple[FindingKind, str]]:
     amount, currency = line.moved
     if currency != booked.currency:
-        yield FindingKind.CURRENCY_DIFFERS, f"it is in {currency}, and in {booked.currency} in our books"
+        yield (
+            FindingKind.CURRENCY_DIFFERS,
+            noted(
+                "it is in %(currency)s, and in %(booked_currency)s in our books",
+                currency=currency,
+                booked_currency=booked.currency,
+            ),
+        )
     elif abs(amount) not in sums:
         ours = _money(booked.amount, currency)
-        yield FindingKind.AMOUNT_DIFFERS, f"it is of {_money(abs(amount), currency)}, and of {ours} in our books"
+        yield (
+            FindingKind.AMOUNT_DIFFERS,
+            noted("it is of %(amount)s, and of %(ours)s in our books", amount=_money(abs(amount), currency), ours=ours),
+        )
 
 
 def _fee(line: EnteredLine, books: Books) -> Iterator[tuple[FindingKind, str]]:
@@ -258,21 +286,36 @@ def _fee(line: EnteredLine, books: Books) -> Iterator[tuple[FindingKind, str]]:
     fee = books.fees.get(line.currency)
     if fee is not None and line.of_amount is None and (due := fee.of(line.amount)) != line.fee:
         told, wanted = _money(line.fee, line.currency), _money(due, line.currency)
-        yield FindingKind.FEE_DIFFERS, f"its fee is {told}, and {wanted} by the contract"
+        yield (
+            FindingKind.FEE_DIFFERS,
+            noted("its fee is %(told)s, and %(wanted)s by the contract", told=told, wanted=wanted),
+        )
 
 
 def judge_payout(payout: EnteredPayout) -> tuple[Finding, ...]:
     """Compare a payout with its lines, where the acquirer has told them all."""
     found = []
     if payout.state is PayoutState.FAILED:
-        found.append((FindingKind.PAYOUT_FAILED, f"{_money(payout.amount, payout.currency)} came back"))
+        found.append(
+            (FindingKind.PAYOUT_FAILED, noted("%(amount)s came back", amount=_money(payout.amount, payout.currency)))
+        )
     if payout.lines_read and payout.others:
         others = ", ".join(sorted(payout.others))
-        found.append((FindingKind.PAYOUT_CURRENCY, f"it is in {payout.currency}, and has lines in {others}"))
+        found.append(
+            (
+                FindingKind.PAYOUT_CURRENCY,
+                noted("it is in %(currency)s, and has lines in %(others)s", currency=payout.currency, others=others),
+            )
+        )
     if payout.lines_read and payout.total != payout.amount:
         paid, total = _money(payout.amount, payout.currency), _money(payout.total, payout.currency)
-        lines = "line comes" if payout.lines == 1 else "lines come"
-        found.append((FindingKind.SUM_DIFFERS, f"it is of {paid}, and its {payout.lines} {lines} to {total}"))
+        reason = noted(
+            "it is of %(paid)s, and the sum of its lines (%(lines)s) is %(total)s",
+            paid=paid,
+            lines=payout.lines,
+            total=total,
+        )
+        found.append((FindingKind.SUM_DIFFERS, reason))
     return tuple(Finding(kind, payout.reference, reason, payout.reference) for kind, reason in found)
 
 

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 
 from paydesk.core.money import written
+from paydesk.core.wording import noted
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
@@ -192,11 +193,17 @@ def _is_over(kind: FindingKind, come: _Come) -> bool:
 
 
 def _missing(one: _Missing) -> Finding:
-    paid = f"{written(one.amount, one.currency)} {one.currency}, captured at {one.captured_at:%Y-%m-%d},"
+    amount, day = f"{written(one.amount, one.currency)} {one.currency}", f"{one.captured_at:%Y-%m-%d}"
     if one.is_told:
-        kind, reason = FindingKind.NOT_PAID_OUT, f"{paid} are in the balance, and in no payout"
+        kind, reason = (
+            FindingKind.NOT_PAID_OUT,
+            noted("%(amount)s, captured at %(day)s, are in the balance, and in no payout", amount=amount, day=day),
+        )
     else:
-        kind, reason = FindingKind.NOT_TOLD, f"{paid} are not in the balance"
+        kind, reason = (
+            FindingKind.NOT_TOLD,
+            noted("%(amount)s, captured at %(day)s, are not in the balance", amount=amount, day=day),
+        )
     return Finding(kind, one.key, reason, None, one.merchant_id, one.live, one.payment_id)
 
 

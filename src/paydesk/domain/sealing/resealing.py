@@ -15,7 +15,7 @@ import structlog
 from paydesk.adapters.vault import Sealed, Vault, VaultError
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
-from paydesk.database.statements import load_statements
+from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.accounts import second_factor
 from paydesk.domain.acquirers import accounts
 from paydesk.domain.business import profiles
@@ -31,6 +31,8 @@ BATCH: Final = 500
 that are left."""
 
 BEFORE_ALL: Final = (-1, -1)
+NO_KEY: Final = ""
+"""What is under any key is not under this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,8 +162,40 @@ async def _reseal(database: Database, vault: Vault, place: SealedColumn, report:
     return moved
 
 
+OF_MERCHANTS: Final = ("private_keys", "card_numbers", "bank_accounts", "proposed_accounts", "mail_facts")
+"""The places whose values are a merchant's."""
+
+
+async def hand_over(connection: Connection, opens: Vault, seals: Vault, merchant_id: int) -> int:
+    """Seal everything of a merchant's for another vault, in the caller's transaction; how many
+    values. Nobody else writes them.
+
+    Raises: VaultError if one can't be opened.
+    """
+    return sum(
+        [
+            await _hand_over(connection, opens, seals, place, merchant_id)
+            for place in PLACES
+            if place.name in OF_MERCHANTS
+        ]
+    )
+
+
+async def _hand_over(connection: Connection, opens: Vault, seals: Vault, place: SealedColumn, merchant_id: int) -> int:
+    handed, after, is_complete = 0, (merchant_id, -1), False
+    while not is_complete:
+        rows = [row for row in await _read(connection, place, after, NO_KEY) if row.merchant_id == merchant_id]
+        if rows:
+            anew = [(row, _sealed_anew(opens, seals, place, row)) for row in rows]
+            write = getattr(queries, f"write_{place.name}")
+            handed += await write(connection, **_written(place, anew, seals.current_key_id))
+            after = (merchant_id, rows[-1].id)
+        is_complete = len(rows) < BATCH
+    return handed
+
+
 async def _read(
-    database: Database, place: SealedColumn, after: tuple[int, int], key_id: str
+    database: Database | Connection, place: SealedColumn, after: tuple[int, int], key_id: str
 ) -> Sequence[_SealedValue | _SealedFacts]:
     """The place's next rows, in the order of the table's own key, that are not under this key."""
     asked = {"after_merchant": after[0], "after_id": after[1], "key_id": key_id, "most": BATCH}
@@ -173,18 +207,20 @@ async def _read(
 def _anew(vault: Vault, place: SealedColumn, row: _SealedValue | _SealedFacts) -> bytes | str | None:
     """A row's value under the newest key; None if it can't be opened."""
     try:
-        if isinstance(row, _SealedFacts):
-            return msgspec.json.encode(reseal_facts(vault, msgspec.json.decode(row.was))).decode()
-        assert place.purpose is not None, "what is sealed as a whole has a purpose"
-        whole = vault.open(
-            Sealed(row.key_id, row.was), purpose=place.purpose, merchant_id=row.merchant_id, row_id=row.id
-        )
-        return vault.seal(whole, purpose=place.purpose, merchant_id=row.merchant_id, row_id=row.id).blob
+        return _sealed_anew(vault, vault, place, row)
     except VaultError as error:
         # Those under a key that is not there may be many, and are counted in the end.
         if all(vault.knows(key_id) for key_id in _keys_in(row)):
             log.error("a sealed value stays under its key", place=place.name, id=row.id, why=error.message)
         return None
+
+
+def _sealed_anew(opens: Vault, seals: Vault, place: SealedColumn, row: _SealedValue | _SealedFacts) -> bytes | str:
+    if isinstance(row, _SealedFacts):
+        return msgspec.json.encode(reseal_facts(opens, msgspec.json.decode(row.was), seals)).decode()
+    assert place.purpose is not None, "what is sealed as a whole has a purpose"
+    whole = opens.open(Sealed(row.key_id, row.was), purpose=place.purpose, merchant_id=row.merchant_id, row_id=row.id)
+    return seals.seal(whole, purpose=place.purpose, merchant_id=row.merchant_id, row_id=row.id).blob
 
 
 def _keys_in(row: _SealedValue | _SealedFacts) -> list[str]:

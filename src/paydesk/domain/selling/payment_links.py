@@ -30,7 +30,7 @@ class Rhythm(StrEnum):
     YEARLY = "yearly"
 
 
-_SKU = re.compile(r"link-([0-9]{1,15})-[a-z]+", re.ASCII)
+_SKU = re.compile(r"link-([0-9]{1,16})-[a-z]+", re.ASCII)
 _PERIODS = {Rhythm.MONTHLY: Period(1, "month"), Rhythm.YEARLY: Period(1, "year")}
 
 

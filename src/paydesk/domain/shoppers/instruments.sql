@@ -136,7 +136,7 @@ with over as materialized (
       from saved_instrument s
       join card c on c.merchant_id = s.merchant_id and c.live = s.live and c.id = s.card_id
       left join payment_attempt a on a.merchant_id = s.merchant_id and a.live = s.live and a.id = s.attempt_id
-     where s.removed_at is null
+     where s.removed_at is null and coalesce(s.merchant_id <> all (array(select merchant_id from merchant_fence)), true)
        and (s.used_at < :unused_since
             or c.number_sealed is null and c.stored_reference = ''
                and coalesce(a.state, '') not in ('processing', 'challenged', 'pending')

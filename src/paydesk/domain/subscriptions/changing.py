@@ -16,7 +16,7 @@ import msgspec
 
 from paydesk.core.errors import Busy, Conflict, Malformed
 from paydesk.core.money import minor_digits
-from paydesk.core.wording import worded
+from paydesk.core.wording import noted, plural, worded
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
@@ -49,6 +49,12 @@ RESUMED_EVENT = "subscription_resumed"
 
 LONGEST_PAUSE = timedelta(days=3653)
 """As long as the longest period."""
+
+_TOO_LONG = plural(
+    "until is not between now and %(count)s day from now",
+    "until is not between now and %(count)s days from now",
+    count=LONGEST_PAUSE.days,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +204,7 @@ async def pause(
         ended or is about to; Busy while it is charged.
     """
     if until is not None and not now < until <= now + LONGEST_PAUSE:
-        raise Malformed(worded("until is not between now and %(days)s days from now", days=LONGEST_PAUSE.days), "until")
+        raise Malformed(_TOO_LONG, "until")
 
     def choose(current: Subscription) -> Step | None:
         require_running(current)
@@ -318,7 +324,7 @@ async def carry_out_due(
         database, real_now=real_now, at=at, most=most, merchant_id=merchant_id, aside_since=real_now - ASIDE
     )
     worked = await together(await records_of(_Due, due), partial(_carry_out, database))
-    await set_aside(database, worked, _named, doing="its change is due, and can't be carried out")
+    await set_aside(database, worked, _named, doing=noted("its change is due, and can't be carried out"))
     return len(worked.results)
 
 

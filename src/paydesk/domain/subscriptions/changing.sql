@@ -121,11 +121,13 @@ select id from moved;
 
 -- name: due_to_change(real_now, at, most, merchant_id, aside_since)
 -- Subscriptions whose change is due, each by its side's own time: what is due in real time is due on every side, the
--- rest is looked for only where a test clock runs ahead. What was set aside lately is left out.
+-- rest is looked for only where a test clock runs ahead. What was set aside lately is left out. (Each is read by itself,
+-- so that finding nothing is planned in two milliseconds and not in thirty, after each `analyze` of a table.)
 with due as (
     (select c.merchant_id, c.live, c.subscription_id, c.due_at
        from subscription_change c
       where c.state = 'open' and c.due_at <= :real_now::timestamptz and :merchant_id::bigint is null
+        and coalesce(c.merchant_id <> all (array(select merchant_id from merchant_fence)), true)
         and not exists (select
                           from alarm a
                          where a.merchant_id = c.merchant_id and a.live = c.live and a.kind = 'set_aside'
@@ -150,13 +152,19 @@ with due as (
            limit :most
       ) c
      where case when :merchant_id::bigint is null then m.test_clock > interval '0' else m.id = :merchant_id end
+       and coalesce(m.id <> all (array(select merchant_id from merchant_fence)), true)
      limit :most)
 )
 select w.*, coalesce(:at::timestamptz, :real_now::timestamptz + side_clock(w.live, m.test_clock)) as shop_now,
        m.pingback_url as account_url, m.test_pingback_url, m.went_live_at, m.pingback_format
   from due
   join merchant m on m.id = due.merchant_id
-  join subscription_planned w on w.merchant_id = due.merchant_id and w.live = due.live and w.id = due.subscription_id
+ cross join lateral (
+     select *
+       from subscription_planned w
+      where w.merchant_id = due.merchant_id and w.live = due.live and w.id = due.subscription_id
+     offset 0
+ ) w
  where w.change_type is not null and w.charging_attempt_id is null
  order by due.due_at
  limit :most;

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 
 from paydesk.adapters.acquirers.interface import DeclineReason
 from paydesk.core.errors import Malformed
-from paydesk.core.wording import worded
+from paydesk.core.wording import plural, worded
 from paydesk.domain.merchants.dunning_end import DunningEnd
 from paydesk.domain.subscriptions.retry_times import MOST_RETRIES, RETRY_AFTER
 
@@ -110,10 +110,11 @@ def parse_delays(text: str, field: str) -> tuple[int, ...] | None:
         return None
     if len(words) > MOST_TRIES:
         raise Malformed(
-            worded(
-                "%(field)s has %(length)s delays, %(most_tries)s at most are allowed",
+            plural(
+                "%(field)s has %(count)s delay, %(most_tries)s at most are allowed",
+                "%(field)s has %(count)s delays, %(most_tries)s at most are allowed",
                 field=field,
-                length=len(words),
+                count=len(words),
                 most_tries=MOST_TRIES,
             ),
             field,
@@ -121,10 +122,11 @@ def parse_delays(text: str, field: str) -> tuple[int, ...] | None:
     hours = tuple(_hours(word, field) for word in words)
     if sum(hours) > LONGEST_PLAN:
         raise Malformed(
-            worded(
-                "%(field)s are %(hours)s hours in all, %(longest_plan)s at most are allowed",
+            plural(
+                "%(field)s are %(count)s hour in all, %(longest_plan)s at most are allowed",
+                "%(field)s are %(count)s hours in all, %(longest_plan)s at most are allowed",
                 field=field,
-                hours=sum(hours),
+                count=sum(hours),
                 longest_plan=LONGEST_PLAN,
             ),
             field,

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from paydesk.core.errors import Busy, NotFound
-from paydesk.core.wording import worded
+from paydesk.core.wording import noted, worded
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any, record_of, records_of
 from paydesk.database.statements import load_statements
@@ -111,7 +111,7 @@ async def expire_due(
         database, real_now=real_now, at=at, most=most, merchant_id=merchant_id, aside_since=real_now - ASIDE
     )
     worked = await one_by_one(await records_of(_Over, due), partial(_expire, database))
-    await set_aside(database, worked, _named, doing="it is over, and its end can't be written")
+    await set_aside(database, worked, _named, doing=noted("it is over, and its end can't be written"))
     return sum(worked.results)
 
 

@@ -5,11 +5,14 @@ subscription stops (interface.md §7.2), or stays open or is paused if its accou
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
+from msgspec.structs import replace
+
 from paydesk.adapters.acquirers.interface import DeclineReason
+from paydesk.core.wording import noted
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
@@ -106,7 +109,7 @@ async def record_failures(database: Database, ended: Sequence[EndedRenewal], *, 
         database,
         aside,
         lambda one: (one.shop, f"attempt {one.attempt_id}"),
-        doing="its failure can't be recorded",
+        doing=noted("its failure can't be recorded"),
     )
     return recorded
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import dataclasses
 from datetime import datetime
+
+from msgspec.structs import replace
 
 from paydesk.domain.merchants.dunning_end import DunningEnd
 from paydesk.domain.subscriptions.changes import Change, ChangeType
@@ -32,7 +34,7 @@ def _dunned(subscription: Subscription, plan: Dunning, reason: str, *, at: datet
     left = plan.after(reason, at=at, time_zone=subscription.time_zone)
     if left is not None and left.due_at is not None:
         return _tried_again(replace(subscription, dunning=left), left.due_at)
-    over = replace(subscription, dunning=replace(plan, failures=subscription.failures, due_at=None))
+    over = replace(subscription, dunning=dataclasses.replace(plan, failures=subscription.failures, due_at=None))
     if plan.end is DunningEnd.PAUSE and over.change is None:
         return replace(over, change=Change(ChangeType.RESUME, None, at, "retries"), date_next=None)
     return _stopped(over, at=at) if plan.end is DunningEnd.CANCEL else _kept_open(over)

@@ -5,7 +5,7 @@
 with taken as materialized (
     select m.merchant_id, m.subscription_id, m.number
       from mrr_movement m
-     where not m.folded
+     where not m.folded and coalesce(m.merchant_id <> all (array(select merchant_id from merchant_fence)), true)
      order by m.merchant_id, m.live, m.day
      limit :most
        for update skip locked

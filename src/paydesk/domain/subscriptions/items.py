@@ -16,7 +16,7 @@ import asyncpg
 
 from paydesk.core.errors import Busy, Conflict, NotFound
 from paydesk.core.money import minor_digits
-from paydesk.core.wording import worded
+from paydesk.core.wording import plural, worded
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
@@ -284,9 +284,10 @@ async def _require_room(database: Database, shop: Shop, subscription_id: int) ->
     newest = await _items(database, shop, subscription_id, most=MOST_WAITING)
     if len(newest) == MOST_WAITING and all(item.state is ItemState.WAITING for item in newest):
         raise Conflict(
-            worded(
-                "%(most_waiting)s items of subscription %(subscription_id)s wait already; put them together",
-                most_waiting=MOST_WAITING,
+            plural(
+                "%(count)s item of subscription %(subscription_id)s waits already; put both together",
+                "%(count)s items of subscription %(subscription_id)s wait already; put them together",
+                count=MOST_WAITING,
                 subscription_id=subscription_id,
             )
         )

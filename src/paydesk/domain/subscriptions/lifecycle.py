@@ -6,9 +6,12 @@ pingback reports is what was written, whoever else was at it at the same time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import dataclasses
 from datetime import datetime
 from typing import Literal
+
+import msgspec
+from msgspec.structs import replace
 
 from paydesk.core.periods import occurrence
 from paydesk.domain.subscriptions.changes import NO_CARD, Change, ChangeType
@@ -21,8 +24,7 @@ from paydesk.domain.subscriptions.subscription_terms import Package
 Canceller = Literal["customer", "api", "merchant", "retries", "chargeback", "no_card"]
 
 
-@dataclass(frozen=True, slots=True)
-class Subscription:
+class Subscription(msgspec.Struct, frozen=True, gc=False):
     """One agreement to pay again and again; times are UTC, None when unset (interface.md §5.4).
 
     `skipped` is how many periods fell due while nothing could be charged, and were never charged.
@@ -143,7 +145,7 @@ def begin(
         live=live,
         id=subscription_id,
         state=SubscriptionState.TRIAL if trial else SubscriptionState.ACTIVE,
-        package=replace(package, subscriptions_count=package.subscriptions_count + 1),
+        package=dataclasses.replace(package, subscriptions_count=package.subscriptions_count + 1),
         init_payment_id=payment_id,
         init_merchant_order_id=merchant_order_id,
         email=email,
@@ -187,11 +189,11 @@ def paid(
     intent was committed, if the bank's answer is heard of later. `at` may be a little earlier than
     the payment before: the clocks of two machines differ.
     """
-    schedule = subscription.schedule
+    schedule, due = subscription.schedule, None
     if subscription.running:
-        schedule = schedule.moved_on(period + 1, at=tried_at or at, charge_until=charge_until)
+        schedule, due = schedule.moved_on(period + 1, at=tried_at or at, charge_until=charge_until)
     goes_on = subscription.running and subscription.change is None
-    due = schedule.due(period + 1) if goes_on else None
+    due = due if goes_on else None
     over = goes_on and due is None
     return replace(
         subscription,
@@ -258,13 +260,13 @@ def on_plan(subscription: Subscription, package: Package) -> Subscription:
     Periods of the same length go on by the same calendar; of another length they are counted from
     the end of the one that is paid. Its payments count on, and the trial that it had stays its own.
     """
-    calendar = replace(subscription.schedule, terms=package.terms)
+    calendar = dataclasses.replace(subscription.schedule, terms=package.terms)
     if package.terms.period != subscription.package.terms.period:
         calendar = calendar.beginning(subscription.next_period, subscription.paid_until)
     one_more = int(package.id != subscription.package.id)
     return replace(
         subscription,
-        package=replace(package, subscriptions_count=package.subscriptions_count + one_more),
+        package=dataclasses.replace(package, subscriptions_count=package.subscriptions_count + one_more),
         change=None,
         anchor=calendar.anchor,
         skipped=calendar.skipped,

@@ -44,7 +44,7 @@ select m.merchant_id, m.live, m.id, m.state, m.from_version_id, m.to_version_id,
        m.taken_back_after, :real_now::timestamptz + side_clock(m.live, a.test_clock) as shop_now
   from package_move m
   join merchant a on a.id = m.merchant_id
- where m.state in ('moving', 'taking_back')
+ where m.state in ('moving', 'taking_back') and coalesce(m.merchant_id <> all (array(select merchant_id from merchant_fence)), true)
    and (:id::bigint is null or m.merchant_id = :merchant_id::bigint and m.id = :id::bigint)
  order by m.merchant_id, m.id;
 

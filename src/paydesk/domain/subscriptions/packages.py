@@ -10,7 +10,7 @@ from datetime import datetime
 import msgspec
 
 from paydesk.core.errors import Conflict, NotFound
-from paydesk.core.wording import worded
+from paydesk.core.wording import plural, worded
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import Connection, load_statements
@@ -119,9 +119,10 @@ async def offer(connection: Connection, shop: Shop, package_id: int, version_id:
         raise NotFound(f"there is no version {version_id} of package {package_id}")
     if offered and found.count > MOST_OFFERED:
         raise Conflict(
-            worded(
-                "%(most_offered)s plans in %(currency)s are offered already; take another one back first",
-                most_offered=MOST_OFFERED,
+            plural(
+                "%(count)s plan in %(currency)s is offered already; take another one back first",
+                "%(count)s plans in %(currency)s are offered already; take another one back first",
+                count=MOST_OFFERED,
                 currency=found.currency,
             )
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from paydesk.core.errors import Conflict
-from paydesk.core.wording import worded
+from paydesk.core.wording import plural, worded
 from paydesk.domain.subscriptions.changing import require_running
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.subscription_terms import Package
@@ -44,10 +44,11 @@ def require_plan_possible(current: Subscription, package: Package, version_id: i
     limit = package.terms.limit
     if limit and current.next_period > limit:
         raise Conflict(
-            worded(
-                "subscription %(id)s has had %(counter)s payments, and that plan has %(limit)s in all",
+            plural(
+                "subscription %(id)s has had %(count)s payment, and that plan has %(limit)s in all",
+                "subscription %(id)s has had %(count)s payments, and that plan has %(limit)s in all",
                 id=current.id,
-                counter=current.counter,
+                count=current.counter,
                 limit=limit,
             )
         )

@@ -226,12 +226,14 @@ select attempt_id from refused;
 
 -- name: due_to_expire(real_now, at, most, merchant_id, aside_since)
 -- Subscriptions whose last period is over, each by its side's own time: what is over in real time is over on every side,
--- the rest is looked for only where a test clock runs ahead. What was set aside lately is left out.
+-- the rest is looked for only where a test clock runs ahead. What was set aside lately is left out. (Each is read by
+-- itself, so that finding nothing is planned in two milliseconds and not in fifty, after each `analyze` of a table.)
 with over as (
     (select s.merchant_id, s.live, s.id, s.date_end
        from subscription s
       where s.state = 'Active' and s.date_next is null and s.date_end <= :real_now::timestamptz
         and s.charging_attempt_id is null and :merchant_id::bigint is null
+        and coalesce(s.merchant_id <> all (array(select merchant_id from merchant_fence)), true)
         and not exists (select
                           from alarm a
                          where a.merchant_id = s.merchant_id and a.live = s.live and a.kind = 'set_aside'
@@ -257,13 +259,19 @@ with over as (
            limit :most
       ) s
      where case when :merchant_id::bigint is null then m.test_clock > interval '0' else m.id = :merchant_id end
+       and coalesce(m.id <> all (array(select merchant_id from merchant_fence)), true)
      limit :most)
 )
 select w.*, coalesce(:at::timestamptz, :real_now::timestamptz + side_clock(w.live, m.test_clock)) as shop_now,
        m.pingback_url as account_url, m.test_pingback_url, m.went_live_at, m.pingback_format, m.extra_events
   from over
   join merchant m on m.id = over.merchant_id
-  join subscription_planned w on w.merchant_id = over.merchant_id and w.live = over.live and w.id = over.id
+ cross join lateral (
+     select *
+       from subscription_planned w
+      where w.merchant_id = over.merchant_id and w.live = over.live and w.id = over.id
+     offset 0
+ ) w
  order by over.date_end
  limit :most;
 

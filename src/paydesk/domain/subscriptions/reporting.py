@@ -5,9 +5,10 @@ and how its pingback shows it.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+
+import msgspec
 
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
@@ -15,11 +16,14 @@ from paydesk.database.statements import load_statements
 from paydesk.domain.subscriptions.lifecycle import Subscription, begin, paid
 from paydesk.domain.subscriptions.rows import (
     NO_ACCOUNT,
+    Moves,
     OrderReport,
     PackageRow,
+    Packages,
     RenewalRow,
     Report,
     SubscriptionRow,
+    as_moved,
     as_rows,
     package_of,
     subscription_of,
@@ -38,8 +42,7 @@ class ReportRow(OrderReport, frozen=True):
     tried_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class PaidVersion:
+class PaidVersion(msgspec.Struct, frozen=True, gc=False):
     """A version to write with a payment: for which period it paid,
     and the columns that only a new row needs.
     """
@@ -67,7 +70,10 @@ async def steps_after(
             package = packages[first.package_version_id or 0]
             steps[first.attempt_id] = _beginning(first, package, network_references[first.attempt_id], now)
     if renewing:
-        subscriptions = {row.id: subscription_of(row) for row in renewing if isinstance(row, RenewalRow)}
+        packages_of = Packages()
+        subscriptions = {
+            row.id: subscription_of(row, packages_of.of(row)) for row in renewing if isinstance(row, RenewalRow)
+        }
         if unread := [row for row in renewing if row.subscription_id not in subscriptions]:
             names = [(row.merchant_id, row.live, row.subscription_id or 0) for row in unread]
             subscriptions |= await find_all(database, names)
@@ -135,7 +141,12 @@ def _beginning(row: OrderReport, package: Package, network_reference: str, now: 
     return PaidVersion(version, version.next_period - 1, details)
 
 
-def rows_to_write(steps: Sequence[PaidVersion]) -> str:
-    """The steps' versions as the statement takes them."""
-    details = [step.details for step in steps]
-    return as_rows([step.version for step in steps], details if any(details) else ())
+def begun_rows(steps: Iterable[PaidVersion]) -> str:
+    """The versions of subscriptions that begin, as the rows that the statement inserts."""
+    begun = [step for step in steps if step.details]
+    return as_rows([step.version for step in begun], [step.details for step in begun])
+
+
+def moves_of(steps: Iterable[PaidVersion | None]) -> Moves:
+    """The versions of subscriptions that go on, as the arrays that the statement writes."""
+    return as_moved([None if step is None or step.details else step.version for step in steps])

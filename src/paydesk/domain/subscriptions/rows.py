@@ -5,11 +5,13 @@ writing versions as JSON.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
+from operator import attrgetter
+from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from paydesk.core.periods import Period, Unit
 from paydesk.domain.merchants.customer_links import Link, LinkTo
@@ -30,6 +32,30 @@ _KEPT = (
     "skipped",
 )  # fmt: skip
 """Columns that a version carries under the same name."""
+
+_kept = attrgetter(*_KEPT)
+
+
+class Moves(NamedTuple):
+    """The columns that payments for subscriptions write, each as the array that their statement
+    takes; null where there is no subscription, or where it begins.
+    """
+
+    revision: list[object]
+    state: list[object]
+    next_period: list[object]
+    date_next: list[object]
+    failures: list[object]
+    counter: list[object]
+    paid_number_counter: list[object]
+    date_active: list[object]
+    date_paid: list[object]
+    date_end: list[object]
+    skipped: list[object]
+
+
+_moved = attrgetter(*Moves._fields)
+_UNMOVED = (None,) * len(Moves._fields)
 
 
 class PackageRow(msgspec.Struct, frozen=True):
@@ -152,7 +178,7 @@ class OrderReport(Report, frozen=True):
     fresh_subscription_id: int | None
 
 
-class RenewalRow(Report, frozen=True):
+class RenewalRow(Report, frozen=True, gc=False):
     """A renewal whose intent has just been committed, with its subscription as it stands:
     a row of `begin_renewals`.
     """
@@ -237,11 +263,31 @@ def package_of(row: PackageRow | RenewalRow) -> Package:
     return Package(row.package_id, row.package_version_id, terms, row.subscriptions_count)
 
 
-def subscription_of(row: SubscriptionRow | RenewalRow) -> Subscription:
-    """The subscription in a row."""
-    values = {name: getattr(row, name) for name in _KEPT}
+class Packages:
+    """The packages of renewals, each made once: most of a batch are of the same few versions."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[object, ...], Package] = {}
+
+    def of(self, row: RenewalRow) -> Package:
+        """The package in a row."""
+        # A version's terms never change, how many subscriptions its package has had does.
+        name = (row.merchant_id, row.live, row.package_version_id, row.subscriptions_count)
+        made = self._made.get(name)
+        if made is None:
+            made = self._made[name] = package_of(row)
+        return made
+
+
+def subscription_of(row: SubscriptionRow | RenewalRow, package: Package | None = None) -> Subscription:
+    """The subscription in a row, whose `package` may be made already."""
+    values = dict(zip(_KEPT, _kept(row), strict=True))
     whole = Subscription(
-        **values, state=row.state, package=package_of(row), email=row.email, has_card=row.acquirer != NO_ACCOUNT
+        **values,
+        state=row.state,
+        package=package or package_of(row),
+        email=row.email,
+        has_card=row.acquirer != NO_ACCOUNT,
     )
     if isinstance(row, RenewalRow):
         # What is being charged has no open change.
@@ -280,6 +326,12 @@ def as_rows(versions: Sequence[Subscription], details: Sequence[Mapping[str, obj
         return msgspec.json.encode(versions).decode()
     rows = [as_columns(version) | dict(more) for version, more in zip(versions, details, strict=True)]
     return msgspec.json.encode(rows).decode()
+
+
+def as_moved(versions: Sequence[Subscription | None]) -> Moves:
+    """Versions that payments have moved on, without what stays as it is."""
+    rows = [_UNMOVED if version is None else _moved(version) for version in versions]
+    return Moves(*map(list, zip(*rows, strict=True)))
 
 
 def as_columns(version: Subscription) -> dict[str, object]:

@@ -52,8 +52,8 @@ class Schedule:
             return None
         return occurrence(self.anchor, self.terms.period, self.terms.limit + self.skipped, self.time_zone)
 
-    def moved_on(self, number: int, *, at: datetime, charge_until: datetime | None) -> Schedule:
-        """The calendar after the charge for the period before `number`:
+    def moved_on(self, number: int, *, at: datetime, charge_until: datetime | None) -> tuple[Schedule, datetime | None]:
+        """The calendar after the charge for the period before `number`, and when that is due by it:
         what fell due by `at` is skipped.
 
         All that fell due until `charge_until` is charged, if an operator wanted that.
@@ -61,7 +61,7 @@ class Schedule:
         moved = self
         while (due := moved.due(number)) is not None and due <= at and not (charge_until and due <= charge_until):
             moved = replace(moved, skipped=moved.skipped + 1)
-        return moved
+        return moved, due
 
     def beginning(self, number: int, at: datetime) -> Schedule:
         """The calendar on which a period begins at a moment (UTC), or at the first one after it

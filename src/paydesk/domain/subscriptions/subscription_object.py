@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 from paydesk.core.money import minor_digits
@@ -117,6 +118,7 @@ def package_object(package: Package) -> dict[str, Any]:
     }
 
 
+@lru_cache(maxsize=4096)
 def price_text(amount: Decimal, currency: str) -> str:
     """A price as a decimal string with its currency's digits: `10.00`."""
     return f"{amount:.{minor_digits(currency)}f}"

@@ -13,7 +13,7 @@ from paydesk.core.errors import Malformed
 from paydesk.core.money import LARGEST, parse_exact, plain_number
 from paydesk.core.periods import Period, parse_period, whole_number_of
 from paydesk.core.storable import refuse_card_number
-from paydesk.core.wording import worded
+from paydesk.core.wording import plural, worded
 
 REQUIRED = ("recurring_name", "recurring_sku_id", "recurring_period")
 OPTIONAL = ("recurring_trial_amount", "recurring_trial_period", "recurring_duration")
@@ -223,10 +223,11 @@ def _text(text: str, field: str) -> str:
         raise Malformed(worded("%(field)s contains a control character; send plain text", field=field), field)
     if len(text) > LONGEST_TEXT:
         raise Malformed(
-            worded(
-                "%(field)s has %(length)s characters, at most %(most)s are accepted",
+            plural(
+                "%(field)s has %(count)s character, at most %(most)s are accepted",
+                "%(field)s has %(count)s characters, at most %(most)s are accepted",
                 field=field,
-                length=len(text),
+                count=len(text),
                 most=LONGEST_TEXT,
             ),
             field,

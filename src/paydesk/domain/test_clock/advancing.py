@@ -18,7 +18,8 @@ from paydesk.core.periods import Period, occurrence
 from paydesk.core.wording import worded
 from paydesk.database.records import record_of, records_of
 from paydesk.database.statements import load_statements
-from paydesk.domain.billing.charging import BillingRun, Pace
+from paydesk.domain.billing.charging import BillingRun
+from paydesk.domain.billing.pacing import Pace
 from paydesk.domain.chargebacks.reading_acquirers import read_disputes
 from paydesk.domain.deliveries.deadlines import act_on_due
 from paydesk.domain.ledger.settling import settle_due

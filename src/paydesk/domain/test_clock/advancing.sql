@@ -4,6 +4,7 @@
 select (select min(date_next)
           from subscription
          where merchant_id = :merchant_id and live = false and date_next is not null and charging_attempt_id is null
+           and charge_takes_long is null
        ) as charge_at,
        (select min(date_end)
           from subscription

@@ -18,7 +18,7 @@ queries = load_statements(__package__ or "", "resetting.sql")
 
 IN_ORDER = (
     "pingback_attempts", "rejected_forms", "ignored_fields", "card_tries", "card_guard_minutes", "pingbacks",
-    "ledger_entries", "payouts", "deliveries",
+    "ledger_postings", "ledger_entries_of_before", "payouts", "deliveries",
     "evidence_files", "chargebacks", "movements", "api_calls", "shopper_sessions", "shopper_codes",
     "instrument_charges", "saved_instruments", "shoppers",
     "payment_attempts", "payments", "reserve_changes", "reserve_dues", "payment_link_sales", "payment_links",

@@ -46,10 +46,15 @@ delete from pingback
  where merchant_id = :merchant_id and live = false
    and id in (select id from pingback where merchant_id = :merchant_id and live = false limit :most);
 
--- name: delete_ledger_entries(merchant_id, most)!
-delete from ledger_entry
+-- name: delete_ledger_postings(merchant_id, most)!
+delete from ledger_posting
  where merchant_id = :merchant_id and live = false
-   and id in (select id from ledger_entry where merchant_id = :merchant_id and live = false limit :most);
+   and id in (select id from ledger_posting where merchant_id = :merchant_id and live = false limit :most);
+
+-- name: delete_ledger_entries_of_before(merchant_id, most)!
+delete from ledger_entry_before
+ where merchant_id = :merchant_id and live = false
+   and id in (select id from ledger_entry_before where merchant_id = :merchant_id and live = false limit :most);
 
 -- name: delete_payouts(merchant_id, most)!
 delete from payout

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import partial
 from urllib.parse import urlencode
 
 from starlette.responses import Response
 
-from paydesk.core.paging import Page, Place
+from paydesk.core.paging import Page, Place, read_id
 from paydesk.domain.accounts import audit
 from paydesk.domain.accounts.audit import Action, AuditEntry
 from paydesk.domain.accounts.roles import Permission
@@ -16,6 +17,7 @@ from paydesk.domain.accounts.team import members_of
 from paydesk.web.account.face import FACE
 from paydesk.web.console.action_names import action_name
 from paydesk.web.console.guards import Section
+from paydesk.web.console.record_words import details_in_words, subject_in_words
 from paydesk.web.console.visit import Visit
 
 section = Section(FACE)
@@ -41,7 +43,8 @@ async def show_audit(visit: Visit) -> Response:
         newest=_address(visit, kept) if before else "",
         older=_address(visit, {**kept, "before": _mark(found[_ROWS - 1])}) if len(found) > _ROWS else "",
         name_of=lambda one: visit.texts.get(action_name(one)),
-        details_of=_details,
+        details_of=partial(details_in_words, visit),
+        subject_of=partial(subject_in_words, visit),
     )
 
 
@@ -57,14 +60,8 @@ def _mark(entry: AuditEntry) -> str:
 def _place(text: str) -> Place | None:
     """The place that a page's address names; what is none counts as the beginning."""
     at, _, row_id = text.partition("-")
-    if not (at.isascii() and at.isdigit() and row_id.isascii() and row_id.isdigit() and len(at) < 17):
+    number = read_id(row_id)
+    if number is None or not (at.isascii() and at.isdigit() and len(at) < 17):
         return None
     seconds, micros = divmod(int(at), 1_000_000)
-    if int(row_id) >= 2**53:
-        return None
-    return Place(datetime.fromtimestamp(seconds, UTC).replace(microsecond=micros), int(row_id))
-
-
-def _details(entry: AuditEntry) -> str:
-    """The details in one line."""
-    return ", ".join(f"{name}: {value}" for name, value in entry.details.items())
+    return Place(datetime.fromtimestamp(seconds, UTC).replace(microsecond=micros), number)

@@ -5,7 +5,7 @@ and the statement that explains it all.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -75,11 +75,10 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class MonthlyRelease:
-    """How much of the reserve is released in a month, in one currency."""
+    """How much of the reserve is released in a month, by currency."""
 
     month: date
-    currency: str
-    amount: Decimal
+    amounts: Mapping[str, Decimal]
 
 
 @section.page(_BALANCE, needs=Permission.payouts_view)
@@ -133,11 +132,11 @@ def parts_of(balance: Balance) -> list[Part]:
 
 
 def by_month(releases: Sequence[Release]) -> list[MonthlyRelease]:
-    """A calendar of days as one of months."""
-    sums: dict[tuple[date, str], Decimal] = defaultdict(Decimal)
+    """A calendar of days as one of months, each with its currencies by name."""
+    sums: dict[date, dict[str, Decimal]] = defaultdict(lambda: defaultdict(Decimal))
     for one in releases:
-        sums[one.day.replace(day=1), one.currency] += one.amount
-    return [MonthlyRelease(month, currency, sums[month, currency]) for month, currency in sorted(sums)]
+        sums[one.day.replace(day=1)][one.currency] += one.amount
+    return [MonthlyRelease(month, dict(sorted(amounts.items()))) for month, amounts in sorted(sums.items())]
 
 
 @section.page(f"{_BALANCE}/statement", needs=Permission.payouts_view)

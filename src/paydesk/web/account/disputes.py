@@ -6,11 +6,13 @@ import re
 from datetime import UTC, timedelta
 from math import ceil
 
+from babel.numbers import format_decimal
 from starlette.responses import Response
 
 from paydesk.adapters.acquirers.disputes import EvidenceKind
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Malformed, PaydeskError, Unavailable
+from paydesk.core.money import written
 from paydesk.core.wording import worded
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.business import acting
@@ -37,7 +39,7 @@ from paydesk.web.texts import SOURCE_LANGUAGE
 section = Section(FACE)
 _DISPUTES = "/account/{merchant_id}/disputes"
 _ONE = f"{_DISPUTES}/{{chargeback_id}}"
-_REMOVE = re.compile(r"remove ([0-9]{1,15})")
+_REMOVE = re.compile(r"remove ([0-9]{1,16})")
 
 
 @section.page(_DISPUTES, needs=Permission.view)
@@ -165,7 +167,7 @@ async def _files_of(visit: Visit, one: ChargebackForTeam) -> dict[str, object]:
         "free_kinds": [(str(kind), visit.texts.get(words)) for kind, words in KINDS.items() if kind not in there],
         "kind": visit.form.text("kind", 40) or EvidenceKind.OTHER,
         "takes_files": acquirer is not None and acquirer.capabilities.evidence_files,
-        "most_megabytes": MOST_BYTES / 1_000_000,
+        "most_megabytes": format_decimal(MOST_BYTES / 1_000_000, locale=visit.texts.locale),
         "most_pages": MOST_PAGES,
     }
 
@@ -182,7 +184,7 @@ def ready_to_send(visit: Visit, one: ChargebackForTeam, facts: KnownFacts) -> st
     seen = payment.seen
     lines = [
         f"Order {seen.merchant_order_id}: {payment.description or 'see our shop'}.",
-        f"Paid: {visit.money(seen.amount, seen.currency)}"
+        f"Paid: {written(seen.amount, seen.currency)} {seen.currency}"
         + (f" on {seen.paid_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC." if seen.paid_at else "."),
     ]
     customer = ", ".join(filter(None, (f"{seen.first_name} {seen.last_name}".strip(), seen.email, seen.country)))

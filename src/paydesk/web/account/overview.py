@@ -84,6 +84,7 @@ async def show_overview(visit: Visit) -> Response:
     chosen = next((one for one in sold if one.currency == wanted), sold[0] if sold else None)
     currency = chosen.currency if chosen else ""
     address = partial(_address, visit)
+    waiting = await read_waiting(visit.database, visit.shop, real_now=visit.now)
     health = None
     if visit.can(Permission.view_pingbacks):
         health = await pingback_health(visit.database, visit.shop, period)
@@ -105,7 +106,9 @@ async def show_overview(visit: Visit) -> Response:
         rate=_rate(visit, chosen.total) if chosen else "",
         declines=await declines(visit.database, visit.shop, period, currency),
         most_declines=NEWEST_DECLINES,
-        waiting=await read_waiting(visit.database, visit.shop, real_now=visit.now),
+        waiting=waiting,
+        # The bank goes by real time; beside a test clock its day is one of the shop's own.
+        answer_until=waiting.respond_by and waiting.respond_by + (now - visit.now),
         most_waiting=MOST_WAITING,
         failing=await failing_endpoints(visit.database, visit.shop) if health else [],
         last=await list_payments(visit.database, visit.shop, PaymentFilter(), Page(_LAST)),
@@ -153,7 +156,7 @@ def _change(visit: Visit, now: Decimal | int, before: Decimal | int, *, better: 
         return None
     moved = round(Decimal(now - before) / before, 2)
     text = str(format_percent(moved, "+#,##0%;−#,##0%" if moved else "0%", locale=visit.texts.locale))
-    return Change(text, "secondary" if not moved else "green" if (moved > 0) == better else "red")
+    return Change(visit.texts.apart(text), "secondary" if not moved else "green" if (moved > 0) == better else "red")
 
 
 def _rate(visit: Visit, total: Sales) -> str:

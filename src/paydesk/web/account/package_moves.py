@@ -4,8 +4,6 @@ and back.
 
 from __future__ import annotations
 
-from decimal import Decimal
-
 from starlette.responses import Response
 
 from paydesk.core.errors import Conflict, Malformed, NotFound
@@ -13,9 +11,9 @@ from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.business.package_moves import move_subscriptions, take_move_back
 from paydesk.domain.business.subscriptions_for_team import PackageVersion, list_package_versions, list_packages
 from paydesk.domain.subscriptions.moving import MovePreview, MoveState, find_move, preview_move
-from paydesk.domain.subscriptions.subscription_terms import Package, Terms
+from paydesk.domain.subscriptions.subscription_terms import Package
 from paydesk.web.account.face import FACE
-from paydesk.web.account.subscription_words import MOVE_STATES, STAYS, often_words, price_words
+from paydesk.web.account.subscription_words import MOVE_STATES, STAYS, price_words, sum_words
 from paydesk.web.console.guards import Section, field_errors
 from paydesk.web.console.visit import Visit
 
@@ -61,17 +59,20 @@ async def _page(
     versions = await list_package_versions(visit.database, visit.shop, visit.number("package_id"))
     others = await list_packages(visit.database, visit.shop, most=_MOST_PACKAGES)
     from_id, to_id = _chosen(visit)
+    from_id, newest_id = from_id or versions[-1].package.version_id, versions[0].package.version_id
+    to_id = to_id or (newest_id if newest_id != from_id else 0)
     return visit.page(
         "package_move.html",
         status=error.status if error else 200,
         newest=versions[0].package,
         sources=[_option(visit, one.package, one) for one in versions],
         targets=[
+            *([] if to_id else [("", "–")]),
             *(_option(visit, one.package) for one in versions),
             *(_option(visit, one.package) for one in others if one.package.id != versions[0].package.id),
         ],
-        from_id=from_id or versions[-1].package.version_id,
-        to_id=to_id or versions[0].package.version_id,
+        from_id=from_id,
+        to_id=to_id or "",
         seen=seen,
         sum_of=lambda terms, amount: sum_words(visit, terms, amount),
         price_of=lambda terms: price_words(visit, terms),
@@ -89,11 +90,6 @@ def _option(visit: Visit, package: Package, version: PackageVersion | None = Non
         )
         said = told % {"version": said, "taken": version.taken}
     return package.version_id, said
-
-
-def sum_words(visit: Visit, terms: Terms, amount: Decimal) -> str:
-    """What several pay together, how often."""
-    return f"{visit.money(amount, terms.currency)} / {often_words(visit, terms.period)}"
 
 
 @section.page(_ONE, needs=Permission.view)

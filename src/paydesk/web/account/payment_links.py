@@ -46,7 +46,7 @@ _ONE = f"{_LINKS}/{{link_id}}"
 _LARGEST_PICTURE = (LARGEST_UPLOAD - 24_000) // 1000
 """In kB: a form's fields and its picture come in one upload."""
 
-_ABOUT = re.compile(r"about-([0-9]{1,15})")
+_ABOUT = re.compile(r"about-([0-9]{1,16})")
 _MOST_TICKED = 200
 _MOST_PRICES = 2
 """Of packages, that are named in a list."""
@@ -224,7 +224,7 @@ def _typed(visit: Visit) -> Typed:
         most_sales=form.text("most_sales", 20),
         success_url=form.text("success_url", 3000),
         coupons=form.has("coupons"),
-        versions=tuple(int(one) for one in form.all("version") if re.fullmatch(r"[0-9]{1,15}", one))[:_MOST_TICKED],
+        versions=tuple(int(one) for one in form.all("version") if re.fullmatch(r"[0-9]{1,16}", one))[:_MOST_TICKED],
         about={int(found[1]): form.text(key) for key, _ in form.pairs if (found := _ABOUT.fullmatch(key))},
         picture=form.files.get("picture", b""),
         remove_picture=form.has("remove_picture"),

@@ -21,7 +21,8 @@ from paydesk.domain.payments.states import NOT_PAID, AttemptState, MovementKind,
 from paydesk.domain.pingbacks.states import PingbackState
 from paydesk.web.account.delivery_words import DELIVERY_STATUSES
 from paydesk.web.account.pingback_words import STATES as PINGBACK_STATES
-from paydesk.web.console.payment_words import decline_words, instrument_words
+from paydesk.web.console.chargeback_words import reason_of
+from paydesk.web.console.payment_words import decline_words, instrument_words, refusal_in_words
 from paydesk.web.texts import Texts, mark
 
 
@@ -70,7 +71,7 @@ class _Teller:
         return self.texts.get(text) % named if named else self.texts.get(text)
 
     def _money(self, amount: Decimal, currency: str) -> str:
-        return self.texts.money(amount, currency)
+        return self.texts.apart(self.texts.money(amount, currency))
 
     def attempt(self, one: SeenTry) -> Iterator[TimelineEntry]:
         """An attempt to pay, the bank's question to the customer, and what came of both."""
@@ -107,11 +108,14 @@ class _Teller:
             yield TimelineEntry(one.finished_at, sign, tone, self._say(done, amount=amount), self._asker(one))
             if one.failed_at is not None:
                 came_back = self._say(mark("%(amount)s came back: the customer's bank did not take it"), amount=amount)
-                yield TimelineEntry(one.failed_at, "circle-x", "red", came_back, one.refusal.replace("_", " "))
+                yield TimelineEntry(one.failed_at, "circle-x", "red", came_back, self._why(one))
             return
         yield TimelineEntry(one.created_at, "clock", "yellow", self._say(begun, amount=amount), self._asker(one))
         if one.state is MovementState.REFUSED and one.finished_at is not None:
-            yield TimelineEntry(one.finished_at, "circle-x", "red", self._say(mark("The bank refused")), one.refusal)
+            yield TimelineEntry(one.finished_at, "circle-x", "red", self._say(mark("The bank refused")), self._why(one))
+
+    def _why(self, one: SeenMovement) -> str:
+        return refusal_in_words(self.texts, one.refusal)
 
     def _asker(self, one: SeenMovement) -> str:
         if one.person:
@@ -121,7 +125,7 @@ class _Teller:
     def chargeback(self, one: SeenChargeback) -> Iterator[TimelineEntry]:
         """A chargeback, the merchant's evidence, and how it ended."""
         amount, fee = self._money(one.taken or one.amount, one.currency), self._money(one.fee, one.currency)
-        told = {"reason": one.reason.replace("_", " ").capitalize() or "–", "fee": fee}
+        told = {"reason": self._say(reason_of(one.reason)[0]), "fee": fee}
         about = self._say(mark("%(reason)s; fee %(fee)s") if one.taken else mark("%(reason)s"), **told)
         if one.disputed_currency != one.currency:
             own = self._money(one.disputed_amount, one.disputed_currency)

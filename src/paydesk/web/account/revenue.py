@@ -67,6 +67,8 @@ async def show_revenue(visit: Visit) -> Response:
     chosen = next((one for one in found if one.currency == asked), found[0] if found else None)
     currency = chosen.currency if chosen else ""
     address = partial(_address, visit)
+    shown = [one for one in await _cohorts(visit, period) if one.currency == currency]
+    months = range(max((len(one.shares) for one in shown), default=0))
     return visit.page(
         "revenue.html",
         one=chosen,
@@ -78,9 +80,9 @@ async def show_revenue(visit: Visit) -> Response:
         kinds=SHOWN,
         standing=_standing(visit, period, chosen) if chosen else None,
         moving=_moving(visit, period, chosen) if chosen else None,
-        cohorts=[one for one in await _cohorts(visit, period) if one.currency == currency],
-        months=range(COHORTS),
-        cohort_heads=[(str(number), "end") for number in range(COHORTS)],
+        cohorts=shown,
+        months=months,
+        cohort_heads=[(str(number), "end") for number in months],
         recovered=await _recovered(visit, period, currency),
         count=partial(format_decimal, locale=visit.texts.locale),
         share=partial(_share, visit),

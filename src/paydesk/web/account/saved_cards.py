@@ -28,7 +28,7 @@ async def show_saved_cards(visit: Visit) -> Response:
         cards=shown,
         email=email,
         words=instrument_words,
-        limit=visit.texts.money,
+        limit=visit.money,
         within=LIMITED,
         newest=list_address(path, {"q": email}) if visit.form.text("before") else "",
         older=list_address(path, {"q": email, "before": mark_of(last.created_at, last.id)}) if last else "",

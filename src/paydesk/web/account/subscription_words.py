@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
 
 from paydesk.core.periods import Period
 from paydesk.domain.subscriptions.changes import NO_CARD, ChangeType
@@ -90,7 +91,17 @@ def period_words(visit: Visit, period: Period) -> str:
 
 def price_words(visit: Visit, terms: Terms) -> str:
     """What is paid how often: `10.00 USD / month`, `10.00 USD / 2 weeks`."""
-    return f"{visit.money(terms.price, terms.currency)} / {often_words(visit, terms.period)}"
+    return sum_words(visit, terms, terms.price)
+
+
+def sum_words(visit: Visit, terms: Terms, amount: Decimal) -> str:
+    """What several pay together, how often."""
+    return per_words(visit, amount, terms.currency, often_words(visit, terms.period))
+
+
+def per_words(visit: Visit, amount: Decimal, currency: str, often: str) -> str:
+    """An amount and how often it is paid: `10.00 USD / month`."""
+    return visit.texts.in_line(f"{visit.money(amount, currency)} / {often}")
 
 
 def often_words(visit: Visit, period: Period) -> str:

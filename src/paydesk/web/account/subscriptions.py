@@ -135,6 +135,7 @@ async def show_subscription(visit: Visit) -> Response:
         lines=past_of(visit, seen.subscription, past.shown),
         price=subscription_words.price_words(visit, seen.subscription.package.terms),
         period_words=partial(subscription_words.period_words, visit),
+        per_words=partial(subscription_words.per_words, visit),
         portal=f"{base}/portal/{seen.portal.token(services.desk.vault)}"
         if visit.can(Permission.cancel_subscription)
         else "",
@@ -201,6 +202,7 @@ async def _package_page(visit: Visit, error: str = "", status: int = 200) -> Res
         newest=versions[0].package,
         price_of=partial(subscription_words.price_words, visit),
         period_words=partial(subscription_words.period_words, visit),
+        per_words=partial(subscription_words.per_words, visit),
         moves=await list_moves(visit.database, visit.shop, versions[0].package.id),
         move_states=subscription_words.MOVE_STATES,
     )

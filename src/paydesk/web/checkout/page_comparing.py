@@ -17,6 +17,7 @@ import aiohttp
 from starlette.responses import HTMLResponse
 
 from paydesk.core.card_numbers import masked
+from paydesk.core.wording import noted
 from paydesk.web.assets import ASSETS, PREFIX
 from paydesk.web.checkout.pages import texts_for
 from paydesk.web.checkout.sample import LANGUAGE, SAMPLE, sample_page
@@ -56,7 +57,12 @@ async def differences(address: str, fetch: Fetch) -> list[str]:
     """
     built, served = sample_page(texts_for(LANGUAGE)), await fetch(address + SAMPLE)
     if served.status != built.status_code:
-        return [f"the page is answered with status {served.status}: another release, or something else, is served"]
+        return [
+            noted(
+                "the page is answered with status %(status)s: another release, or something else, is served",
+                status=served.status,
+            )
+        ]
     found = [*_headers(built, served), *_lines(bytes(built.body).decode(), served.content.decode("utf-8", "replace"))]
     for name in FILES:
         found += await _file(address, name, fetch)
@@ -71,24 +77,33 @@ def _headers(built: HTMLResponse, served: Served) -> Iterator[str]:
         got = served.headers.get(name)
         # A proxy may compress the page.
         if name != "content-length" and got != value:
-            yield f"header {name} is {_shown(got)}, built is {_shown(value)}"
+            yield noted(
+                "header %(name)s is %(got)s, built is %(built)s", name=name, got=_shown(got), built=_shown(value)
+            )
 
 
 def _lines(built: str, served: str) -> list[str]:
     """The first line that differs, and how many scripts there are."""
     if built == served:
         return []
-    found = []
+    found: list[str] = []
     for number, (ours, theirs) in enumerate(zip_longest(built.splitlines(), served.splitlines()), 1):
         if ours != theirs:
             begin = max(0, _agreeing(ours or "", theirs or "") - _CONTEXT)
             shown = [_shown(line and line[begin:]) for line in (theirs, ours)]
-            found = [f"line {number} of the page is {shown[0]}, built is {shown[1]}"]
+            found = [
+                noted(
+                    "line %(number)s of the page is %(got)s, built is %(built)s",
+                    number=number,
+                    got=shown[0],
+                    built=shown[1],
+                )
+            ]
             break
     scripts = [len(re.findall(r"<script\b", text, re.IGNORECASE)) for text in (served, built)]
     if scripts[0] != scripts[1]:
-        found.append(f"the page has {scripts[0]} scripts, built are {scripts[1]}")
-    return found or ["the page differs in its line ends"]
+        found.append(noted("the page has %(got)s scripts, built are %(built)s", got=scripts[0], built=scripts[1]))
+    return found or [noted("the page differs in its line ends")]
 
 
 def _agreeing(one: str, other: str) -> int:
@@ -100,11 +115,11 @@ async def _file(address: str, name: str, fetch: Fetch) -> list[str]:
     asset = ASSETS.find(name)
     served = await fetch(f"{address}{PREFIX}/{asset.url_name}")
     if served.status != 200:
-        return [f"{name} is answered with status {served.status}"]
+        return [noted("%(name)s is answered with status %(status)s", name=name, status=served.status)]
     if served.content == asset.content:
         return []
     got, built = (hashlib.sha256(content).hexdigest()[:16] for content in (served.content, asset.content))
-    return [f"{name} has the SHA-256 {got}…, built is {built}…"]
+    return [noted("%(name)s has the SHA-256 %(got)s…, built is %(built)s…", name=name, got=got, built=built)]
 
 
 def _shown(text: str | None) -> str:

@@ -12,6 +12,7 @@ import structlog
 from prometheus_client import Gauge
 
 from paydesk.core.clock import utc_now
+from paydesk.core.wording import noted
 from paydesk.database.pool import Database
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms, settle_alarms
@@ -74,7 +75,12 @@ class PageWatch:
         if not found:
             DIFFERS.set(0)
             await settle_alarms(
-                database, AlarmKind.page_differs, [_ABOUT], shop=None, by="the page is what was built", now=now
+                database,
+                AlarmKind.page_differs,
+                [_ABOUT],
+                shop=None,
+                by=noted("the page is what was built"),
+                now=now,
             )
         self.differed = bool(found)
 

@@ -323,14 +323,20 @@ def form_error_page(
 
 
 def error_page(
-    texts: Texts, *, status: int, retry_after: int | None = None, again: bool = False, back: str = ""
+    texts: Texts,
+    *,
+    status: int,
+    retry_after: int | None = None,
+    again: bool = False,
+    back: str = "",
+    words: wording.PageProblem | None = None,
 ) -> HTMLResponse:
-    """A general error page, in the words of `wording.ERRORS`; `retry_after` is in seconds.
+    """A general error page, in `words` or those of `wording.ERRORS`; `retry_after` in seconds.
 
     `again` says that what was asked for was a page, which can be loaded once more; `back` is the
     page of ours whose form was sent.
     """
-    problem = wording.ERRORS.get(status) or wording.ERRORS[500 if status >= 500 else 400]
+    problem = words or wording.ERRORS.get(status) or wording.ERRORS[500 if status >= 500 else 400]
     html = PAGES.render("error.html", texts, problem=problem, again=again and problem.passes, back=back)
     return secured(html, status=status, headers=_retry(retry_after))
 
@@ -360,17 +366,13 @@ def offer_of(view: CheckoutView, texts: Texts) -> Offer | None:
 
 
 def _errors(field_errors: Mapping[str, str] | None, notice: str | None, texts: Texts) -> dict[str, str]:
-    """The texts beside the fields, in the order of the form;
-    some declines point to a field by themselves.
-    """
+    """The texts beside the fields, in the form's order; some declines point to a field."""
     codes = dict([FIELD_OF_DECLINE[notice]] if notice in FIELD_OF_DECLINE else []) | dict(field_errors or {})
     return {name: wording.field_error(name, codes[name], texts) for name in wording.FIELD_ERRORS if name in codes}
 
 
 def _focus(errors: Mapping[str, str], notice: str | None) -> str:
-    """The field where the customer goes on: the first wrong one,
-    or the card number after a decline.
-    """
+    """Where the customer goes on: the first wrong field, or the card number after a decline."""
     if notice in wording.ABOUT_COUPONS:
         return "coupon"
     return next(iter(errors), "number" if notice and notice != PAGE_LEFT else "")
@@ -390,9 +392,7 @@ def _country_options(language: str, selected: str) -> Markup:
 
 @cache
 def _all_country_options(language: str) -> str:
-    """All countries, sorted as people of the language look for them;
-    HTML without what it allows to leave out.
-    """
+    """All countries, sorted as the language's readers look for them; HTML as short as it may be."""
     names = Locale.parse(language, sep="-").territories
     ordered = sorted(COUNTRIES, key=lambda code: sort_key(names[code], language))
     return "".join(f"<option value={code}>{escape(names[code])}" for code in ordered)

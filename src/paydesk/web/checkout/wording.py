@@ -141,6 +141,9 @@ ERRORS: dict[int, PageProblem] = {
 }
 """Texts of the general error pages, by HTTP status."""
 
+MOVING = PageProblem(mark("This shop is being moved"), mark("Please try again in a minute."), passes=True)
+"""What a customer is told whose shop goes to another server just now."""
+
 
 TEST_CARDS = (
     TestCard("4242424242424242", mark("Visa, approved")),

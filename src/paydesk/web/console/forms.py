@@ -11,6 +11,7 @@ from starlette.requests import Request
 
 from paydesk.core.card_numbers import masked
 from paydesk.core.errors import Malformed
+from paydesk.core.paging import read_id
 from paydesk.core.wording import worded
 from paydesk.web.connections.limits import LARGEST_BODY
 from paydesk.web.visits import read_body, read_form_body
@@ -49,9 +50,9 @@ class Form:
         return any(key == name for key, _ in self.pairs)
 
     def number(self, name: str) -> int | None:
-        """A field as an id, or None if it is none."""
+        """A field as a whole number that an id may be, or None if it is none."""
         text = self.text(name, 20)
-        return int(text) if text.isascii() and text.isdigit() and int(text) < 2**53 else None
+        return 0 if text == "0" else read_id(text)
 
     def require_only(self, *names: str) -> None:
         """Make sure that what moves money was read whole: no other field, and none twice.

@@ -11,7 +11,7 @@ from paydesk.core.cards import BRAND_RULES, Brand
 from paydesk.core.payment_systems import wallet_name
 from paydesk.domain.payments.states import NOT_PAID, PAGE_LEFT, TAKEN, PaymentState
 from paydesk.domain.subscriptions.states import SubscriptionState
-from paydesk.web.texts import mark
+from paydesk.web.texts import Texts, mark
 
 Badge = tuple[str, str]
 """A text, to be translated, and the tone of its badge."""
@@ -93,8 +93,18 @@ def brand_name(brand: str) -> str:
 
 
 def instrument_words(brand: str, last4: str, wallet: str = "") -> str:
-    """What was paid with: a card by its brand and last digits, and the wallet that it was in."""
+    """What was paid with: a card by its brand and last digits, which stay on one line with the dots
+    before them, and the wallet that it was in.
+    """
     if brand in METHODS:
         return METHODS[brand]
-    card = f"{brand_name(brand)} •••• {last4}".strip() if last4 else "–"
+    card = f"{brand_name(brand)} ••••\u00a0{last4}".strip() if last4 else "–"
     return f"{card} ({wallet_name(wallet)})" if wallet else card
+
+
+def refusal_in_words(texts: Texts, refusal: str) -> str:
+    """Why a bank refused to capture, void or refund, in the reader's language as far as the words
+    are ours; a bank's own word is said without its underscores.
+    """
+    said = texts.noted(refusal)
+    return said if said != refusal or " " in refusal else refusal.replace("_", " ")

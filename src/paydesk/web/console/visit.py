@@ -175,8 +175,14 @@ class Visit:
     # What pages show
 
     def money(self, amount: Decimal, currency: str) -> str:
-        """An amount with its currency's code, in the person's way to write numbers."""
-        return self.texts.money(amount, currency)
+        """An amount with its currency's code, in the person's way to write numbers;
+        it keeps its own order beside text from right to left.
+        """
+        return self.texts.apart(self.texts.money(amount, currency))
+
+    def held(self, amount: Decimal, currency: str) -> str:
+        """A balance as an amount, rounded down."""
+        return self.texts.apart(self.texts.money_held(amount, currency))
 
     def moment(self, at: datetime) -> str:
         """A time in the person's zone: `21 Nov 2026, 03:20`."""

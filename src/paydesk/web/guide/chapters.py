@@ -25,8 +25,6 @@ _ADDRESS, _SANDBOX, _KEY = "\ue000", "\ue001", "\ue002"
 _FOR_SHOPS = "Integrate a shop"
 _BOOKS = {"integrate.md": _FOR_SHOPS, "interface.md": "The interface, rule by rule"}
 _CUT = re.compile(r"^## ", re.MULTILINE)
-_TAGS = re.compile(r"<[^>]+>")
-_LINKS = re.compile(r"\[([^\]]+)\]\([^)\s]+\)")
 _NOT_IN_ANCHORS = re.compile(r"[^\w\- ]")
 _HEADING = 3
 """Tokens of a heading: it opens, its words, it closes."""
@@ -159,32 +157,6 @@ def _linked(chapter: Chapter, homes: Mapping[tuple[str, str], str], drafts: Sequ
     # A column without a name has no heading to read out.
     html = chapter.html.replace("<th></th>", "<td></td>")
     return re.sub(r'<a href="([^"]*)">(.*?)</a>', lead, html, flags=re.DOTALL)
-
-
-def found(words: str, *, most: int = 30) -> list[tuple[Chapter, Section, str]]:
-    """Sections that hold all the words, those first that have them in their heading,
-    each with an excerpt.
-    """
-    wanted = words.lower().split()[:8]
-    if not wanted:
-        return []
-    ranked = [
-        (sum(word not in section.title.lower() for word in wanted), chapter, section)
-        for chapter in chapters().values()
-        for section in chapter.sections
-        if all(word in f"{section.title} {section.text}".lower() for word in wanted)
-    ]
-    ranked.sort(key=lambda one: one[0])
-    return [(chapter, section, _excerpt(section.text, wanted)) for _, chapter, section in ranked[:most]]
-
-
-def _excerpt(text: str, wanted: Sequence[str]) -> str:
-    """Some words around the first place where one of the wanted ones stands."""
-    plain = " ".join(_LINKS.sub(r"\1", _TAGS.sub("", text)).replace("`", "").replace("*", "").split())
-    places = [place for word in wanted if (place := plain.lower().find(word)) >= 0]
-    start = max(min(places, default=0) - 60, 0)
-    start = plain.rfind(" ", 0, start + 1) + 1
-    return ("… " if start else "") + plain[start : start + 200].rsplit(" ", 1)[0]
 
 
 def _fence(_: RendererProtocol, tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType) -> str:

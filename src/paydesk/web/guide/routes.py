@@ -13,7 +13,9 @@ from paydesk.domain.business.key_pairs import public_keys
 from paydesk.web.console.guards import Access, Section
 from paydesk.web.console.shell import Face, pages_of
 from paydesk.web.console.visit import Visit
-from paydesk.web.guide.chapters import Chapter, chapters, found
+from paydesk.web.guide.calls import calls_of
+from paydesk.web.guide.chapters import Chapter, chapters
+from paydesk.web.guide.searching import found
 
 FACE = Face(pages_of(Path(__file__).parent / "templates"), about_merchants=True)
 section = Section(FACE)
@@ -29,12 +31,13 @@ async def begin(_: Visit) -> Response:
 
 @section.page("/docs/search", needs=Access.anybody)
 async def search(visit: Visit) -> Response:
-    """Where words stand in the guide."""
+    """Where words stand in the guide, and which calls of the API reference they mean."""
     return _found(visit, visit.form.text("q", _LONGEST_SEARCH))
 
 
 def _found(visit: Visit, words: str, *, status: int = 200) -> Response:
-    return visit.page("search.html", status=status, chapters=_contents(), words=words, found=found(words))
+    places = found(words, calls_of(visit.request))
+    return visit.page("search.html", status=status, chapters=_contents(), words=words, found=places)
 
 
 @section.page("/docs/{chapter}", needs=Access.anybody)

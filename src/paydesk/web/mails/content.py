@@ -115,7 +115,7 @@ class MailMatter:
         `Bank account`; without a value for a card that is not known.
         """
         brand = self.fact("brand")
-        digits = f" •••• {self.fact('last4')}" if self.fact("last4") else ""
+        digits = f" ••••\u00a0{self.fact('last4')}" if self.fact("last4") else ""
         if not self.by_card:
             return self.say(mark("Payment method")), self.say(_INSTEAD[brand]) + digits
         label = BRAND_RULES[Brand(brand)].label if brand in set(Brand) and Brand(brand) in BRAND_RULES else ""

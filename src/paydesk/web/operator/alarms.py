@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
+from functools import partial
 
 from starlette.responses import Response
 
@@ -16,6 +17,7 @@ from paydesk.domain.operations.alarms import ListedAlarm, list_alarms, settle_al
 from paydesk.domain.operations.machinery import people_by_words
 from paydesk.web.console.guards import Access, Section
 from paydesk.web.console.list_parameters import ROWS, list_address, mark_of, page_asked
+from paydesk.web.console.record_words import details_in_words
 from paydesk.web.console.visit import Visit
 from paydesk.web.operator.face import FACE
 from paydesk.web.operator.kind_names import alarm_name
@@ -23,6 +25,8 @@ from paydesk.web.operator.kind_names import alarm_name
 section = Section(FACE)
 _ALARMS = "/operator/alarms"
 _SETTLED, _ACCEPTED = "settled", "accepted"
+_ON_ACCOUNTS = frozenset({AlarmKind.disputes_unread, AlarmKind.one_account_twice, AlarmKind.refunds_unread})
+"""Alarms whose subject is the name of an account at an acquirer."""
 
 
 @section.page(_ALARMS, needs=Access.operator)
@@ -51,7 +55,8 @@ async def show_alarms(visit: Visit) -> Response:
         kinds=[("", visit.texts.get("Every kind")), *names],
         name_of=lambda kind: visit.texts.get(alarm_name(kind)),
         meaning=visit.texts.get(MEANINGS[wanted]) if wanted else "",
-        details_of=_details,
+        details_of=partial(details_in_words, visit),
+        subject_of=lambda one: one.subject if one.kind in _ON_ACCOUNTS else visit.texts.noted(one.subject),
         views=[
             (_ALARMS, visit.texts.get("Open")),
             (list_address(_ALARMS, {"view": _SETTLED}), visit.texts.get("Settled")),
@@ -86,8 +91,3 @@ def _page_of(alarm: ListedAlarm) -> str:
 
 def _place(alarm: ListedAlarm) -> datetime:
     return alarm.settled_at or alarm.accepted_at or alarm.raised_at
-
-
-def _details(alarm: ListedAlarm) -> str:
-    """The details in one line."""
-    return ", ".join(f"{name}: {value}" for name, value in alarm.details.items())

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from operator import itemgetter
 
 from starlette.responses import Response
 
 from paydesk.domain.accounts.audit import Action
-from paydesk.domain.operations.machinery import Act, ActFilter, list_acts, operators
+from paydesk.domain.operations.machinery import ActFilter, list_acts, operators
 from paydesk.web.console.action_names import action_name
 from paydesk.web.console.guards import Access, Section
 from paydesk.web.console.list_parameters import ROWS, days_asked, list_address, mark_of, page_asked
+from paydesk.web.console.record_words import details_in_words, subject_in_words
 from paydesk.web.console.visit import Visit
 from paydesk.web.operator.face import FACE
 
@@ -50,12 +52,8 @@ async def show_acts(visit: Visit) -> Response:
             *sorted(((str(one), visit.texts.get(action_name(one))) for one in Action), key=itemgetter(1)),
         ],
         name_of=lambda one: visit.texts.get(action_name(one)),
-        details_of=_details,
+        details_of=partial(details_in_words, visit),
+        subject_of=partial(subject_in_words, visit),
         newest=list_address(_AUDIT, kept) if visit.form.text("before") else "",
         older=list_address(_AUDIT, {**kept, "before": before}) if before else "",
     )
-
-
-def _details(act: Act) -> str:
-    """The details in one line."""
-    return ", ".join(f"{name}: {value}" for name, value in act.details.items())

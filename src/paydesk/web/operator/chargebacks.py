@@ -8,6 +8,7 @@ from paydesk.domain.business.chargebacks_for_team import known_facts
 from paydesk.domain.chargebacks.evidence_files import list_files
 from paydesk.domain.chargebacks.states import ChargebackState, EvidenceState
 from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.merchants.test_clock import shop_time
 from paydesk.domain.operations.chargebacks import list_waiting
 from paydesk.domain.operations.chargebacks_for_operator import (
     MerchantsChargeback,
@@ -72,6 +73,7 @@ async def show_chargebacks(visit: Visit) -> Response:
         found=shown,
         waiting=await list_waiting(visit.database, most=ROWS),
         badge_of=badge_of,
+        reason_of=reason_of,
         views=views,
         current=list_address(_CHARGEBACKS, kept),
         other=other,
@@ -86,6 +88,7 @@ async def show_chargeback(visit: Visit) -> Response:
     one = await find_chargeback_for_operator(visit.database, visit.number("merchant_id"), visit.number("chargeback_id"))
     acquirer = visit.services.desk.acquirers.get(one.acquirer)
     shop = Shop(one.merchant_id, one.live)
+    shop_now = await shop_time(visit.database, shop, real_now=visit.now)
     return visit.page(
         "chargeback.html",
         one=one,
@@ -94,6 +97,9 @@ async def show_chargeback(visit: Visit) -> Response:
         payment_url="",
         reason=reason_of(one.reason),
         state=badge_of(one),
+        shop_now=shop_now,
+        # The bank goes by real time; beside a test clock its day is one of the shop's own.
+        answer_until=one.respond_by and one.respond_by + (shop_now - visit.now),
         elsewhere=visit.texts.get(said) if (said := acquirer and acquirer.capabilities.answered_at) else "",
         handed_over=HANDED_OVER.get(one.evidence_state),
         files=await list_files(visit.database, shop, one.id),

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
 from babel.numbers import format_decimal, format_percent
 
+from paydesk.domain.merchants.keys import KeyScope
 from paydesk.domain.operations.figures_for_operator import Held, Share, Sold
 from paydesk.web.console.visit import Visit
+from paydesk.web.texts import mark
+
+SCOPES: Mapping[str, str] = {
+    KeyScope.sign: mark("Sign checkout forms"),
+    KeyScope.read: mark("Read by the API"),
+    KeyScope.move: mark("Move money and change things by the API"),
+}
+"""What a key may do."""
 
 
 def share_words(visit: Visit, share: Share) -> str:
@@ -26,7 +35,7 @@ def volume_words(visit: Visit, sold: Sequence[Sold]) -> str:
 def held_words(visit: Visit, held: Sequence[Held]) -> str:
     """What is available, the largest amount first, and in how many other currencies."""
     largest = sorted(held, key=lambda one: -abs(one.available))
-    return _first(visit, [visit.texts.money_held(one.available, one.currency) for one in largest])
+    return _first(visit, [visit.held(one.available, one.currency) for one in largest])
 
 
 def count_words(visit: Visit, number: int) -> str:
@@ -39,7 +48,8 @@ def percent_change(visit: Visit, now: Decimal | int, before: Decimal | int) -> s
     if not before:
         return ""
     moved = round(Decimal(now - before) / before, 2)
-    return str(format_percent(moved, "+#,##0%;−#,##0%" if moved else "0%", locale=visit.texts.locale))
+    text = str(format_percent(moved, "+#,##0%;−#,##0%" if moved else "0%", locale=visit.texts.locale))
+    return visit.texts.apart(text)
 
 
 def _first(visit: Visit, amounts: Sequence[str]) -> str:

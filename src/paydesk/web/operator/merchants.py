@@ -10,7 +10,7 @@ from functools import partial
 from starlette.responses import Response
 
 from paydesk.core.errors import Malformed
-from paydesk.core.paging import LARGEST_ID
+from paydesk.core.paging import read_id
 from paydesk.core.wording import worded
 from paydesk.domain.business.card_guard import CardGuard, find_card_guard, lift_pause
 from paydesk.domain.ledger.balances import balances
@@ -29,13 +29,14 @@ from paydesk.domain.operations.merchants import (
     suspend_merchant,
 )
 from paydesk.domain.operations.missed_periods import charge_all_missed, missed_periods
+from paydesk.web.console.amounts import exact
 from paydesk.web.console.day_names import named
 from paydesk.web.console.guards import Access, Section, field_errors
 from paydesk.web.console.list_parameters import ROWS, list_address, searched
 from paydesk.web.console.visit import Visit
 from paydesk.web.console.volume_plots import volume_plot
 from paydesk.web.operator.face import FACE
-from paydesk.web.operator.merchant_words import count_words, held_words, share_words, volume_words
+from paydesk.web.operator.merchant_words import SCOPES, count_words, held_words, share_words, volume_words
 from paydesk.web.texts import mark
 
 section = Section(FACE)
@@ -59,7 +60,7 @@ async def show_merchants(visit: Visit) -> Response:
     asked, text = visit.form.text("standing", 20), searched(visit)
     standing = MerchantStanding(asked) if asked in set(MerchantStanding) else None
     before = visit.form.text("before", 16)
-    before_id = int(before) if before.isascii() and before.isdigit() and int(before) <= LARGEST_ID else None
+    before_id = read_id(before)
     found = await search_merchants(visit.database, text, standing, before_id=before_id, most=ROWS + 1)
     shown, fields = found[:ROWS], {"q": text, "standing": standing or ""}
     figures = await figures_of_merchants(visit.database, [one.id for one in shown], now=visit.now)
@@ -116,7 +117,8 @@ async def _page(
         terms={**_NO_AMOUNTS, **_written(seen.terms), **(typed or {})},
         usual=seen.terms == TradeTerms(),
         amounts=await fee_amounts(visit.database, seen.merchant.id),
-        plain=_plain,
+        exact=partial(exact, visit),
+        scopes=SCOPES,
         longest_reason=LONGEST_REASON,
         errors=errors or {},
     )

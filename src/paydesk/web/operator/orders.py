@@ -4,8 +4,13 @@ the merchant's team acts on it in its account.
 
 from __future__ import annotations
 
+from datetime import datetime
+from functools import partial
+
 from starlette.responses import Response
 
+from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.merchants.test_clock import shop_time
 from paydesk.domain.operations.orders_for_operator import (
     find_checkout_for_operator,
     find_payment_story,
@@ -13,7 +18,13 @@ from paydesk.domain.operations.orders_for_operator import (
 )
 from paydesk.domain.payments.states import AttemptState, MovementKind, MovementState
 from paydesk.web.console.guards import Access, Section
-from paydesk.web.console.payment_words import PAYMENT_STATES, SUBSCRIPTION_STATES, decline_words, instrument_words
+from paydesk.web.console.payment_words import (
+    PAYMENT_STATES,
+    SUBSCRIPTION_STATES,
+    decline_words,
+    instrument_words,
+    refusal_in_words,
+)
 from paydesk.web.console.visit import Visit
 from paydesk.web.operator.chargebacks import STATES
 from paydesk.web.operator.face import FACE
@@ -61,11 +72,13 @@ async def show_payment(visit: Visit) -> Response:
     return visit.page(
         "payment.html",
         story=story,
+        shop_now=await _shop_now(visit, story.payment.live),
         one=story.payment,
         states=PAYMENT_STATES,
         attempt_states=ATTEMPT_STATES,
         moves=MOVES,
         move_states=MOVE_STATES,
+        refusal_in_words=partial(refusal_in_words, visit.texts),
         chargeback_states=STATES,
         pingback_states=PINGBACK_STATES,
         decline_words=decline_words,
@@ -82,11 +95,17 @@ async def show_subscription(visit: Visit) -> Response:
     return visit.page(
         "subscription.html",
         one=one,
+        shop_now=await _shop_now(visit, one.live),
         charged=charged,
         states=SUBSCRIPTION_STATES,
         payment_states=PAYMENT_STATES,
         instrument_words=instrument_words,
     )
+
+
+async def _shop_now(visit: Visit, live: bool) -> datetime:
+    """The time of a merchant's side, whose test clock may be ahead."""
+    return await shop_time(visit.database, Shop(visit.number("merchant_id"), live), real_now=visit.now)
 
 
 @section.page(f"{_MERCHANT}/checkouts/{{checkout_id}}", needs=Access.operator)

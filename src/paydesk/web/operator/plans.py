@@ -5,7 +5,7 @@ from __future__ import annotations
 from babel.numbers import format_percent
 from starlette.responses import Response
 
-from paydesk.core.paging import LARGEST_ID
+from paydesk.core.paging import read_id
 from paydesk.domain.merchants.trade_terms import TradeTerms
 from paydesk.domain.operations.merchants import own_terms
 from paydesk.web.console.guards import Access, Section
@@ -21,7 +21,7 @@ _PLANS = "/operator/plans"
 async def show_plans(visit: Visit) -> Response:
     """The usual terms, and a page of the merchants whose terms are others, newest first."""
     before = visit.form.text("before", 16)
-    before_id = int(before) if before.isascii() and before.isdigit() and int(before) <= LARGEST_ID else None
+    before_id = read_id(before)
     found = await own_terms(visit.database, before_id=before_id, most=ROWS + 1)
     shown = found[:ROWS]
     return visit.page(

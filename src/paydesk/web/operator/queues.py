@@ -28,6 +28,12 @@ QUEUES = {
     "mails": mark("Mails"),
 }
 """What each queue is called."""
+LOG_NAMES = {
+    "audit_entry": mark("Audit log"),
+    "pingback_attempt": mark("Pingbacks"),
+    "rejected_form": mark("Refused forms"),
+}
+"""What each log is called."""
 LAGS = timedelta(minutes=1)
 """A queue whose oldest waits for longer than this lags."""
 _MEBIBYTE = 1024 * 1024
@@ -53,6 +59,7 @@ async def show_queues(visit: Visit) -> Response:
         pulse=int(PULSE.total_seconds()),
         base=await database_now(visit.database),
         logs=await logs(visit.database),
+        log_names=LOG_NAMES,
         count=lambda number: format_decimal(number, locale=locale),
         size=lambda size: format_unit(round(size / _MEBIBYTE), "digital-megabyte", "short", locale=locale),
     )

@@ -22,7 +22,7 @@ from paydesk.web.portal.visiting import PortalVisit, open_visit
 from paydesk.web.texts import Texts
 from paydesk.web.visits import base_path
 
-_PAYMENT = re.compile(r"[0-9]{1,15}", re.ASCII)
+_PAYMENT = re.compile(r"[0-9]{1,16}", re.ASCII)
 
 Handler = Callable[[PortalVisit], Awaitable[Response]]
 

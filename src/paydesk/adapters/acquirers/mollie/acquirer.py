@@ -42,7 +42,7 @@ from paydesk.adapters.acquirers.notices import Notice, NoticeRefused
 from paydesk.adapters.acquirers.purchases import Purchase
 from paydesk.adapters.acquirers.reaching import one_call
 from paydesk.core.clock import utc_now
-from paydesk.core.wording import worded
+from paydesk.core.wording import noted, worded
 
 _PAGE_ORIGINS: Final = ("https://www.mollie.com", "https://*.mollie.com")
 
@@ -99,7 +99,7 @@ class MollieAcquirer:
 
     async def authorize(self, purchase: Purchase) -> Outcome:
         """Never: cards are typed on Mollie's page. Moves no money. Raises: AcquirerRefused."""
-        raise AcquirerRefused("customers pay on Mollie's own page: no card number is sent")
+        raise AcquirerRefused(noted("customers pay on Mollie's own page: no card number is sent"))
 
     async def charge_stored(self, purchase: Purchase) -> Outcome:
         """Take money by a mandate that Mollie keeps since the first payment. Moves money.

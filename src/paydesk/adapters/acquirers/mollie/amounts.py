@@ -9,6 +9,7 @@ from decimal import Decimal, InvalidOperation
 
 from paydesk.adapters.acquirers.interface import AcquirerRefused, OutcomeUnknown
 from paydesk.core.money import minor_digits
+from paydesk.core.wording import noted
 
 
 def value_of(amount: Decimal, currency: str) -> str:
@@ -17,10 +18,12 @@ def value_of(amount: Decimal, currency: str) -> str:
     Raises: AcquirerRefused if it is no sum of money of that currency.
     """
     if not amount.is_finite() or amount < 0:
-        raise AcquirerRefused(f"the amount {amount} is not a sum of money")
+        raise AcquirerRefused(noted("the amount %(amount)s is not a sum of money", amount=amount))
     written = amount.quantize(Decimal(1).scaleb(-minor_digits(currency)))
     if written != amount:
-        raise AcquirerRefused(f"Mollie does not take {amount} {currency}: too many decimals")
+        raise AcquirerRefused(
+            noted("Mollie does not take %(amount)s %(currency)s: too many decimals", amount=amount, currency=currency)
+        )
     return f"{written:f}"
 
 

@@ -32,6 +32,7 @@ from paydesk.adapters.acquirers.interface import AcquirerRefused
 from paydesk.adapters.acquirers.mollie.calls import Calls
 from paydesk.adapters.acquirers.mollie.looking import PAGE, place
 from paydesk.adapters.acquirers.mollie.objects import VOID, Amount, Listed, Payment, moment, written
+from paydesk.core.wording import noted
 
 _KINDS: Final = {
     "payment": LineKind.CAPTURE,
@@ -153,7 +154,7 @@ class MollieBalance:
         names = [one.id for one in (await self._by_token.ask(ask, _BalanceList)).embedded.balances]
         name, _, begin = after.partition(" ")
         if name and name not in names:
-            raise AcquirerRefused("this is no place in Mollie's balances")
+            raise AcquirerRefused(noted("this is no place in Mollie's balances"))
         if not names:
             return LinePage((), "")
         name = name or names[0]
@@ -198,7 +199,9 @@ class MollieBalance:
             begin = part.next
             if not begin:
                 return LinePage(tuple(_lines(taken)), "")
-        raise AcquirerRefused(f"the settlement {payout[:40]} is too far back in Mollie's balance")
+        raise AcquirerRefused(
+            noted("the settlement %(payout)s is too far back in Mollie's balance", payout=payout[:40])
+        )
 
     async def with_keys(self, lines: Sequence[BalanceLine]) -> Sequence[BalanceLine]:
         """The lines with what their payments carry: one question for each payment. Moves no money.

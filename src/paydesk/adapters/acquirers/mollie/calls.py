@@ -28,6 +28,7 @@ from pydantic import ValidationError
 from paydesk.adapters.acquirers.interface import AcquirerRefused, OutcomeUnknown, Undecided
 from paydesk.adapters.acquirers.reaching import NoConnection, may_be_sent
 from paydesk.core.errors import SetupError
+from paydesk.core.wording import noted
 
 _Shape = TypeVar("_Shape")
 _CONNECT_SECONDS: Final = 5.0
@@ -158,7 +159,7 @@ class Calls:
             pass  # An answer that is an error, or one that the library can't read: we do.
         except (ValidationError, ValueError):
             if not answers:
-                raise AcquirerRefused("Mollie's library does not send this request") from None
+                raise AcquirerRefused(noted("Mollie's library does not send this request")) from None
         finally:
             _ANSWERS.reset(before)
         may_be_sent()
@@ -183,9 +184,9 @@ def _meaning(answer: httpx.Response) -> Exception:
     why = problem.detail[:200] or problem.title[:200]
     match answer.status_code:
         case 401 | 403:
-            return AcquirerRefused("Mollie does not accept PAYDESK_MOLLIE_KEY for this; check it")
+            return AcquirerRefused(noted("Mollie does not accept PAYDESK_MOLLIE_KEY for this; check it"))
         case 404 | 410:
-            return Missing(why or "Mollie has no such thing")
+            return Missing(why or noted("Mollie has no such thing"))
         case 400 | 405 | 415 | 422:
-            return AcquirerRefused(why or "Mollie refused the request")
+            return AcquirerRefused(why or noted("Mollie refused the request"))
     return OutcomeUnknown(f"no clear answer from Mollie: status {answer.status_code}")

@@ -23,6 +23,7 @@ from paydesk.adapters.acquirers.mollie.calls import Calls, Missing
 from paydesk.adapters.acquirers.mollie.looking import Looking, place
 from paydesk.adapters.acquirers.mollie.objects import Chargeback, Listed, Payment, moment
 from paydesk.adapters.acquirers.mollie.scanning import is_fresh, read_before
+from paydesk.core.wording import noted
 
 _REFERENCE: Final = re.compile(r"(tr_[A-Za-z0-9]{1,100})\.(chb_[A-Za-z0-9]{1,100})")
 _PAUSE: Final = timedelta(minutes=10)
@@ -73,7 +74,7 @@ class Disputes:
 
     def refuse_evidence(self) -> NoReturn:
         """Say where a merchant's side is told. Raises: AcquirerRefused."""
-        raise AcquirerRefused("Mollie takes a merchant's side in its dashboard only")
+        raise AcquirerRefused(noted("Mollie takes a merchant's side in its dashboard only"))
 
     async def _listed(self, since: datetime) -> list[Chargeback]:
         """All chargebacks since a time. Raises: AcquirerRefused, OutcomeUnknown."""

@@ -31,6 +31,7 @@ from paydesk.adapters.acquirers.mollie.amounts import value_of
 from paydesk.adapters.acquirers.mollie.calls import Calls, header_of
 from paydesk.adapters.acquirers.mollie.looking import Looking
 from paydesk.adapters.acquirers.mollie.objects import KEY, Capture, Listed, Payment
+from paydesk.core.wording import noted
 
 
 class Holds:
@@ -49,16 +50,16 @@ class Holds:
         """
         payment = await self._looking.payment(reference)
         if payment is None or not payment.key:
-            raise AcquirerRefused("there is no payment of this reference to capture")
+            raise AcquirerRefused(noted("there is no payment of this reference to capture"))
         before = await self.captures(payment)
         made = _under(key, before)
         if made is not None and (made.amount is None or made.amount.amount != amount):
-            raise KeyUsed("the key was used for another capture")
+            raise KeyUsed(noted("the key was used for another capture"))
         if made is None:
             _require_held(payment, before, amount, currency)
             made = await self._decided(await self._take(key, payment, amount, currency), payment)
         if made.status == "failed":
-            raise AcquirerRefused("Mollie could not capture what was held")
+            raise AcquirerRefused(noted("Mollie could not capture what was held"))
         if made.status != "succeeded":
             raise Undecided(f"Mollie's capture {made.id} is {made.status[:40]}")
         if amount < payment.amount.amount:
@@ -84,7 +85,7 @@ class Holds:
         if made is None:
             return None
         if made.status == "failed":
-            return Refused("Mollie could not capture what was held")
+            return Refused(noted("Mollie could not capture what was held"))
         return Moved(payment.id) if made.status == "succeeded" else UnderWay()
 
     async def captures(self, payment: Payment) -> list[Capture]:
@@ -120,10 +121,14 @@ def _under(key: str, captures: list[Capture]) -> Capture | None:
 def _require_held(payment: Payment, before: list[Capture], amount: Decimal, currency: str) -> None:
     """Make sure that so much may be taken. Raises: AcquirerRefused."""
     if not payment.is_held or any(one.status != "failed" for one in before):
-        raise AcquirerRefused(f"nothing is held by {payment.id} any more")
+        raise AcquirerRefused(noted("nothing is held by %(payment)s any more", payment=payment.id))
     if not amount.is_finite() or amount <= 0:
-        raise AcquirerRefused(f"{amount} is not an amount above 0")
+        raise AcquirerRefused(noted("%(amount)s is not an amount above 0", amount=amount))
     if payment.amount.currency != currency:
-        raise AcquirerRefused(f"the payment is in {payment.amount.currency}, not in {currency}")
+        raise AcquirerRefused(
+            noted("the payment is in %(currency)s, not in %(asked)s", currency=payment.amount.currency, asked=currency)
+        )
     if amount > payment.amount.amount:
-        raise AcquirerRefused(f"{amount} can't be captured, {payment.amount.amount} is held")
+        raise AcquirerRefused(
+            noted("%(amount)s can't be captured, %(held)s is held", amount=amount, held=payment.amount.amount)
+        )

@@ -47,6 +47,7 @@ from paydesk.adapters.acquirers.mollie.objects import (
     written,
 )
 from paydesk.adapters.acquirers.purchases import Purchase
+from paydesk.core.wording import noted
 
 METHODS: Final = ("applepay", "creditcard")
 """Methods whose later charges are answered at once."""
@@ -114,7 +115,7 @@ class Kept:
                 return Declined(DeclineReason.DECLINED)
             raise
         if payment.key != purchase.key or written(payment.metadata, ASKED) != digest:
-            raise KeyUsed("the key was used for another purchase before")
+            raise KeyUsed(noted("the key was used for another purchase before"))
         self._looking.remember(payment)
         return await self._outcome(payment)
 

@@ -37,6 +37,7 @@ from paydesk.adapters.acquirers.mollie.holding import Holds
 from paydesk.adapters.acquirers.mollie.kept import Kept
 from paydesk.adapters.acquirers.mollie.looking import Looking
 from paydesk.adapters.acquirers.mollie.objects import KEY, NUMBER, VOID, Payment, Refund, finding_of, written
+from paydesk.core.wording import noted
 
 MOST_REFUNDS: Final = 3
 """How many refunds are made to undo one payment, each after the one before came to nothing."""
@@ -61,11 +62,17 @@ class Movements:
         before = _under(key, refunds)
         if before is not None:
             if before.amount.amount != amount:
-                raise KeyUsed("the key was used for another refund")
+                raise KeyUsed(noted("the key was used for another refund"))
             return _made(before).id
         left = payment.captured - sum((one.amount.amount for one in refunds if one.counts), Decimal(0))
         if amount > left:
-            raise AcquirerRefused(f"{plain(amount)} can't be refunded, {plain(left)} is left of what was captured")
+            raise AcquirerRefused(
+                noted(
+                    "%(amount)s can't be refunded, %(left)s is left of what was captured",
+                    amount=plain(amount),
+                    left=plain(left),
+                )
+            )
         await self._refuse_charged_back(payment)
         called = {NUMBER: str(number)} if number else {}
         return _made(await self._give_back(payment, key, amount, {KEY: key} | called)).id
@@ -165,11 +172,15 @@ class Movements:
         """The payment that is to be refunded. Raises: AcquirerRefused, OutcomeUnknown."""
         payment = await self._looking.payment(reference)
         if payment is None or not payment.key:
-            raise AcquirerRefused("there is no payment of this reference to refund")
+            raise AcquirerRefused(noted("there is no payment of this reference to refund"))
         if not amount.is_finite() or amount <= 0:
-            raise AcquirerRefused(f"{amount} is not an amount above 0")
+            raise AcquirerRefused(noted("%(amount)s is not an amount above 0", amount=amount))
         if payment.amount.currency != currency:
-            raise AcquirerRefused(f"the payment is in {payment.amount.currency}, not in {currency}")
+            raise AcquirerRefused(
+                noted(
+                    "the payment is in %(currency)s, not in %(asked)s", currency=payment.amount.currency, asked=currency
+                )
+            )
         value_of(amount, currency)
         return payment
 
@@ -187,7 +198,7 @@ class Movements:
         made = next((refund for refund in undoing if refund.counts), None)
         if made is None:
             if any(refund.counts for refund in refunds):
-                raise AcquirerRefused("the payment was refunded and can't be undone any more")
+                raise AcquirerRefused(noted("the payment was refunded and can't be undone any more"))
             made = await self._undone_by(payment, key, undoing)
         return Voided() if made.is_over else UnderWay()
 
@@ -198,8 +209,12 @@ class Movements:
         """
         if len(failed) >= MOST_REFUNDS:
             raise AcquirerRefused(
-                f"{_why_not_made(failed[0])}, as {len(failed) - 1} before it: give its customer the money back another "
-                "way, and note so at Mollie"
+                noted(
+                    "%(why)s, as %(before)s before it: give its customer the money back another way, and note so at "
+                    "Mollie",
+                    why=_why_not_made(failed[0]),
+                    before=len(failed) - 1,
+                )
             )
         await self._refuse_charged_back(payment)
         own = f"{key}:{len(failed)}" if failed else key
@@ -208,7 +223,7 @@ class Movements:
     async def _refuse_charged_back(self, payment: Payment) -> None:
         """Make sure that no bank has taken the money already. Raises: AcquirerRefused."""
         if any(one.reversed_at is None for one in await self._looking.chargebacks(payment)):
-            raise AcquirerRefused("the payment is charged back: its customer's bank has taken the money")
+            raise AcquirerRefused(noted("the payment is charged back: its customer's bank has taken the money"))
 
     async def _give_back(self, payment: Payment, key: str, amount: Decimal, metadata: dict[str, str]) -> Refund:
         """Make a refund. Moves money. Raises: AcquirerRefused, KeyUsed, OutcomeUnknown."""
@@ -222,7 +237,7 @@ class Movements:
         )
         made = await self._calls.ask(create, Refund)
         if made.key != key or made.amount.amount != amount:
-            raise KeyUsed("the key was used for another request")
+            raise KeyUsed(noted("the key was used for another request"))
         return made
 
 
@@ -234,7 +249,7 @@ def _made(refund: Refund) -> Refund:
 
 
 def _why_not_made(refund: Refund) -> str:
-    return f"Mollie's refund {refund.id} is {refund.status}"
+    return noted("Mollie's refund %(refund)s is %(status)s", refund=refund.id, status=refund.status)
 
 
 def _under(key: str, refunds: list[Refund]) -> Refund | None:

@@ -40,6 +40,7 @@ from paydesk.adapters.acquirers.mollie.calls import Calls, header_of
 from paydesk.adapters.acquirers.mollie.kept import KEPT_AS_DEBITS, METHODS, METHODS_FOR_NOTHING, Kept
 from paydesk.adapters.acquirers.mollie.looking import REFERENCE, Looking, place
 from paydesk.adapters.acquirers.mollie.objects import ASKED, DEBIT, Listed, Payment, digest_of, metadata_of, written
+from paydesk.core.wording import noted
 
 PROMPT: Final = (
     "applepay",
@@ -135,14 +136,14 @@ class Pages:
         """
         self._require_life(wanted)
         if wanted.amount == 0 and not wanted.keep:
-            raise AcquirerRefused("a page without an amount is for keeping an instrument")
+            raise AcquirerRefused(noted("a page without an amount is for keeping an instrument"))
         if not wanted.capture and wanted.keep:
-            raise AcquirerRefused("what is to be charged again is taken at once at Mollie, and not held")
+            raise AcquirerRefused(noted("what is to be charged again is taken at once at Mollie, and not held"))
         asked = _asked(wanted)
         digest = digest_of(asked)
         payment = await self._made_before(wanted) or await self._make(wanted, asked, digest)
         if payment.key != wanted.key or written(payment.metadata, ASKED) != digest:
-            raise KeyUsed("the key was used for something else before")
+            raise KeyUsed(noted("the key was used for something else before"))
         self._looking.remember(payment)
         return page_of(payment)
 
@@ -207,9 +208,9 @@ class Pages:
         """
         now = self._now()
         if not SHORTEST_LIFE <= wanted.expires_at - (wanted.asked_at or now) <= LONGEST_LIFE:
-            raise AcquirerRefused("a page is for half an hour at least, and for a day at most")
+            raise AcquirerRefused(noted("a page is for half an hour at least, and for a day at most"))
         if now > wanted.expires_at:
-            raise AcquirerRefused("the time of this page is over")
+            raise AcquirerRefused(noted("the time of this page is over"))
 
 
 def page_of(payment: Payment) -> Page:

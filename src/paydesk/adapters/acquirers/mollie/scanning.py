@@ -7,6 +7,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from paydesk.adapters.acquirers.interface import AcquirerRefused
+from paydesk.core.wording import noted
 
 
 def read_before(cursor: str) -> datetime | None:
@@ -21,7 +22,7 @@ def read_before(cursor: str) -> datetime | None:
     except ValueError:
         at = None
     if at is None or at.tzinfo is None:
-        raise AcquirerRefused("this is no place in Mollie's lists")
+        raise AcquirerRefused(noted("this is no place in Mollie's lists"))
     return at
 
 

@@ -29,6 +29,7 @@ from paydesk.adapters.acquirers.simulator.purchase_state import Standing, Status
 from paydesk.adapters.acquirers.simulator.record import Kind, Operation, Record
 from paydesk.adapters.acquirers.simulator.remembering import key_of
 from paydesk.adapters.acquirers.simulator.test_cards import APPROVED
+from paydesk.core.wording import noted
 
 _KINDS: Final = {
     Kind.AUTHORIZE: LineKind.CAPTURE,
@@ -80,7 +81,7 @@ class BalanceBook:
         """A page of the movements of a payout, its own last. Raises: AcquirerRefused."""
         made = self._record.balance.payout(payout)
         if made is None:
-            raise AcquirerRefused("there is no such payout")
+            raise AcquirerRefused(noted("there is no such payout"))
         found = self._record.balance.moved(max(place_of(after), made.after_seq), PAGE, until=made.last_seq)
         lines = [line for _, line in self._written(found) if line.currency == made.currency]
         following = place_after(found)

@@ -49,6 +49,7 @@ from paydesk.adapters.acquirers.simulator.test_cards import (
     FROM_BANK,
 )
 from paydesk.core.clock import utc_now
+from paydesk.core.wording import noted
 
 _MOVEMENTS = frozenset({Kind.CAPTURE, Kind.VOID, Kind.REFUND})
 _GIVES_REFERENCE = (Kind.AUTHORIZE, Kind.CHARGE, Kind.APPROVE)
@@ -150,9 +151,9 @@ class Bank:
             refusal = self.record.refused(key, of_key)
             return Refused(refusal.result) if refusal else NothingHeld()
         if used.kind not in _MOVEMENTS or used.of_key != of_key:
-            return Refused(f"the key was used for another {used.kind}")
+            return Refused(refusing.why_used(used))
         if used.kind is Kind.VOID and used.result == Status.DECLINED:
-            return Refused("the payment was declined: there is nothing to void")
+            return Refused(noted("the payment was declined: there is nothing to void"))
         failed = failing.why_failed(self.record, used)
         return Refused(failed) if failed else Moved(used.reference, used.amount)
 
@@ -240,13 +241,13 @@ class Bank:
         name = remembering.name_of(self.record, purchase.key, now=self._now())
         used = self.record.decided(name)
         if used is not None and used.of_key != name:
-            return self._refuse(name, None, f"the key was used for a {used.kind} before", KeyUsed)
+            return self._refuse(name, None, noted("the key was used for a %(kind)s before", kind=used.kind), KeyUsed)
         asked = self._asked(purchase, kind, name)
         standing = self._standing(name)
         if standing is not None and standing.first_answer is not None:
             if standing.is_for(asked) and remembering.is_for_the_same(self.record, name, purchase):
                 return remembering.told(self.record, standing, standing.first_answer)
-            return self._refuse(name, name, "the key was used for another purchase before", KeyUsed)
+            return self._refuse(name, name, noted("the key was used for another purchase before"), KeyUsed)
         nonsense = refusing.why_nonsense(purchase, kind) or refusing.why_not_kept(self.record, purchase)
         if nonsense:
             return self._refuse(name, name, nonsense)
@@ -323,13 +324,13 @@ class Bank:
         opened = self.record.named(reference, *_GIVES_REFERENCE)
         standing = self._standing(opened.of_key) if opened and opened.of_key else None
         if standing is None:
-            return self._refuse(key, None, f"there is no payment of this reference to {kind}")
+            return self._refuse(key, None, noted("there is no payment of this reference to %(kind)s", kind=kind))
         key = remembering.name_of(self.record, key, now=self._now())
         used = self.record.decided(key)
         if used is not None:
             same = (used.kind, used.of_key, used.amount, used.currency) == (kind, standing.key, amount, currency)
             if not same:
-                return self._refuse(key, standing.key, f"the key was used for another {used.kind}", KeyUsed)
+                return self._refuse(key, standing.key, refusing.why_used(used), KeyUsed)
             failed = failing.why_failed(self.record, used)
             return AcquirerRefused(failed) if failed else used.reference
         refused = self.record.refused(key, standing.key)
@@ -348,7 +349,7 @@ class Bank:
         standing = self._standing(of_key)
         if used is not None:
             if used.kind is not Kind.VOID or used.of_key != of_key or standing is None:
-                return self._refuse(key, of_key, f"the key was used for another {used.kind}", KeyUsed)
+                return self._refuse(key, of_key, refusing.why_used(used), KeyUsed)
             return standing.finding()
         refused = self.record.refused(key, of_key)
         if refused is not None:

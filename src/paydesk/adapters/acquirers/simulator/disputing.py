@@ -23,6 +23,7 @@ from paydesk.adapters.acquirers.simulator.evidence_record import GivenFile
 from paydesk.adapters.acquirers.simulator.purchase_state import Standing, standing_of
 from paydesk.adapters.acquirers.simulator.record import Kind, Operation, Record, new_reference
 from paydesk.adapters.acquirers.simulator.test_cards import DISPUTED_LAST4
+from paydesk.core.wording import noted
 
 _PAGE: Final = 100
 _CARDS_REASON: Final = "fraudulent"
@@ -54,13 +55,15 @@ def open_dispute(record: Record, of_key: str, reason: str, *, at: datetime) -> s
     """
     standing = standing_of(record.of_purchase(of_key))
     if standing is None:
-        raise AcquirerRefused("there is no purchase under this key to dispute")
+        raise AcquirerRefused(noted("there is no purchase under this key to dispute"))
     if standing.dispute_status is DisputeStatus.OPEN:
         return standing.dispute
     if standing.dispute_status is DisputeStatus.LOST:
-        raise AcquirerRefused(f"the dispute {standing.dispute} of this purchase was lost already")
+        raise AcquirerRefused(
+            noted("the dispute %(reference)s of this purchase was lost already", reference=standing.dispute)
+        )
     if standing.net <= 0:
-        raise AcquirerRefused("nothing of this purchase is captured and left to dispute")
+        raise AcquirerRefused(noted("nothing of this purchase is captured and left to dispute"))
     return _open(record, standing, reason, at)
 
 
@@ -74,7 +77,9 @@ def close_dispute(record: Record, reference: str, *, won: bool, at: datetime) ->
     if status is decision:
         return
     if status is not DisputeStatus.OPEN:
-        raise AcquirerRefused(f"the dispute {reference} was {status} already")
+        raise AcquirerRefused(
+            noted("the dispute %(reference)s was %(status)s already", reference=reference, status=status)
+        )
     kind = Kind.DISPUTE_WON if won else Kind.DISPUTE_LOST
     record.write(replace(opened, at=at, kind=kind))
 
@@ -86,11 +91,11 @@ def upload_evidence(record: Record, file: EvidenceFile) -> str:
     Raises: AcquirerRefused if it is of another kind, too large, or its key stands for another file.
     """
     if file.media_type not in MEDIA_TYPES or not 0 < len(file.content) <= _LARGEST_FILE:
-        raise AcquirerRefused(f"a file is a PDF, PNG or JPEG of at most {_LARGEST_FILE // 1024} kB")
+        raise AcquirerRefused(noted("a file is a PDF, PNG or JPEG of at most %(most)s kB", most=_LARGEST_FILE // 1024))
     made = GivenFile.of(file, new_reference("file"))
     kept = record.evidence.keep(file.key, made)
     if replace(kept, reference=made.reference) != made:
-        raise AcquirerRefused("the key was used for another file before")
+        raise AcquirerRefused(noted("the key was used for another file before"))
     return kept.reference
 
 
@@ -105,13 +110,23 @@ def submit_evidence(
     """
     opened, status = _found(record, reference)
     if status is not DisputeStatus.OPEN:
-        raise AcquirerRefused(f"the dispute {reference} was {status}; evidence comes too late")
+        raise AcquirerRefused(
+            noted(
+                "the dispute %(reference)s was %(status)s; evidence comes too late", reference=reference, status=status
+            )
+        )
     if at >= opened.at + TIME_TO_ANSWER:
-        raise AcquirerRefused(f"evidence for the dispute {reference} was taken for {TIME_TO_ANSWER.days} days")
+        raise AcquirerRefused(
+            noted(
+                "evidence for the dispute %(reference)s was taken for %(days)s days",
+                reference=reference,
+                days=TIME_TO_ANSWER.days,
+            )
+        )
     if not text.strip() or len(text) > _LONGEST_EVIDENCE:
-        raise AcquirerRefused(f"evidence is a text of 1 to {_LONGEST_EVIDENCE} characters")
+        raise AcquirerRefused(noted("evidence is a text of 1 to %(most)s characters", most=_LONGEST_EVIDENCE))
     if any(record.evidence.file(name) is None for name in files.values()):
-        raise AcquirerRefused("there is no file of this reference")
+        raise AcquirerRefused(noted("there is no file of this reference"))
     given = [line.result for line in record.of_purchase(opened.of_key or "") if _is_evidence(line, reference)]
     record.evidence.give(reference, files)
     if given[-1:] != [text]:
@@ -124,7 +139,7 @@ def disputes_after(record: Record, after: str) -> DisputePage:
     Raises: AcquirerRefused.
     """
     if after and not (after.isascii() and after.isdigit() and len(after) <= 18):
-        raise AcquirerRefused("the cursor is none of this bank")
+        raise AcquirerRefused(noted("the cursor is none of this bank"))
     lines = record.dispute_operations(int(after or 0), _PAGE)
     return DisputePage(tuple(map(_dispute, lines)), str(lines[-1].seq) if lines else after)
 
@@ -141,8 +156,15 @@ def find_dispute(record: Record, reference: str) -> Dispute | None:
 def why_disputed(standing: Standing) -> str:
     """Why no money of a disputed purchase can be given back, empty if it can."""
     if standing.dispute_status in {DisputeStatus.OPEN, DisputeStatus.LOST}:
-        state = "is disputed" if standing.dispute_status is DisputeStatus.OPEN else "was charged back"
-        return f"the payment {state} (dispute {standing.dispute}): the customer's bank has taken the money back"
+        if standing.dispute_status is DisputeStatus.OPEN:
+            return noted(
+                "the payment is disputed (dispute %(reference)s): the customer's bank has taken the money back",
+                reference=standing.dispute,
+            )
+        return noted(
+            "the payment was charged back (dispute %(reference)s): the customer's bank has taken the money back",
+            reference=standing.dispute,
+        )
     return ""
 
 
@@ -169,7 +191,7 @@ def _found(record: Record, reference: str) -> tuple[Operation, DisputeStatus]:
     """How a dispute was opened, and how it stands. Raises: AcquirerRefused."""
     line = _latest(record, reference)
     if line is None:
-        raise AcquirerRefused("there is no dispute of this reference")
+        raise AcquirerRefused(noted("there is no dispute of this reference"))
     return line, _STATUS_AFTER[line.kind]
 
 

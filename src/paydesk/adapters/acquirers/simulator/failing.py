@@ -11,6 +11,7 @@ from typing import Final
 from paydesk.adapters.acquirers.disputes import FailedRefund, FailedRefundPage
 from paydesk.adapters.acquirers.interface import AcquirerRefused
 from paydesk.adapters.acquirers.simulator.record import Kind, Operation, Record
+from paydesk.core.wording import noted
 
 _PAGE: Final = 100
 
@@ -23,7 +24,7 @@ def fail_refund(record: Record, reference: str, reason: str, *, at: datetime) ->
     """
     made = record.named(reference, Kind.REFUND)
     if made is None:
-        raise AcquirerRefused("there is no refund of this reference")
+        raise AcquirerRefused(noted("there is no refund of this reference"))
     if record.named(reference, Kind.REFUND_FAILED) is None:
         record.write(replace(made, at=at, key=None, kind=Kind.REFUND_FAILED, result=reason))
 
@@ -31,7 +32,11 @@ def fail_refund(record: Record, reference: str, reason: str, *, at: datetime) ->
 def why_failed(record: Record, made: Operation) -> str:
     """Why a refund that was made counts no more, empty if it does."""
     failed = record.named(made.reference, Kind.REFUND_FAILED) if made.kind is Kind.REFUND else None
-    return f"the refund {made.reference} failed: {failed.result}" if failed is not None else ""
+    return (
+        noted("the refund %(reference)s failed: %(reason)s", reference=made.reference, reason=failed.result)
+        if failed is not None
+        else ""
+    )
 
 
 def failed_after(record: Record, after: str) -> FailedRefundPage:
@@ -40,7 +45,7 @@ def failed_after(record: Record, after: str) -> FailedRefundPage:
     Raises: AcquirerRefused.
     """
     if after and not (after.isascii() and after.isdigit() and len(after) <= 18):
-        raise AcquirerRefused("the cursor is none of this bank")
+        raise AcquirerRefused(noted("the cursor is none of this bank"))
     lines = record.failed_refunds(int(after or 0), _PAGE)
     return FailedRefundPage(tuple(_failed(record, line) for line in lines), str(lines[-1].seq) if lines else after)
 

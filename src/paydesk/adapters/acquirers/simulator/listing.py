@@ -15,6 +15,7 @@ from paydesk.adapters.acquirers.simulator.holding import hold_until
 from paydesk.adapters.acquirers.simulator.purchase_state import Standing, Status, standing_of
 from paydesk.adapters.acquirers.simulator.record import Kind, Operation, Record
 from paydesk.adapters.acquirers.simulator.remembering import key_of
+from paydesk.core.wording import noted
 
 PAGE: Final = 100
 _ASKED: Final = (Kind.AUTHORIZE, Kind.CHARGE, Kind.CHALLENGE, Kind.PAGE)
@@ -46,7 +47,7 @@ def refunds_since(record: Record, since: datetime, after: str) -> RefundPage:
 def place_of(after: str) -> int:
     """The place in the record that a cursor names. Raises: AcquirerRefused."""
     if after and not (after.isascii() and after.isdigit() and len(after) <= 18):
-        raise AcquirerRefused("the cursor is none of this bank")
+        raise AcquirerRefused(noted("the cursor is none of this bank"))
     return int(after or 0)
 
 

@@ -48,6 +48,7 @@ from paydesk.adapters.acquirers.simulator.wire import (
     earlier_answer_of,
     movement_answer_of,
 )
+from paydesk.core.wording import plain
 
 _Question = TypeVar("_Question")
 _Told = (
@@ -273,7 +274,7 @@ def _question(path: str, asked: type[_Question], answer: Callable[[_Question], A
 
 def _json(answer: _Told | Refusal, status: int) -> Response:
     """A JSON response."""
-    return Response(msgspec.json.encode(answer), status_code=status, media_type="application/json")
+    return Response(msgspec.json.encode(answer, enc_hook=plain), status_code=status, media_type="application/json")
 
 
 async def _healthy(_request: Request) -> Response:

@@ -55,6 +55,7 @@ from paydesk.adapters.acquirers.stripe.objects import (
 )
 from paydesk.adapters.acquirers.stripe.sessions import Sessions
 from paydesk.core.clock import utc_now
+from paydesk.core.wording import noted
 
 KEPT: Final = re.compile(r"(cus_\w{1,200})/((?:pm|card|src)_\w{1,200})(/\w{1,40})?")
 """What Stripe keeps of an instrument: its customer, its method, and of which kind that is."""
@@ -120,9 +121,9 @@ class StripeAcquirer:
         Raises: AcquirerRefused, OutcomeUnknown.
         """
         if not (self.capabilities.cards or purchase.stored_reference):
-            raise AcquirerRefused("customers pay on Stripe's own page: no card number is sent")
+            raise AcquirerRefused(noted("customers pay on Stripe's own page: no card number is sent"))
         if not purchase.return_url.startswith(("https://", "http://")):
-            raise AcquirerRefused("3-D Secure needs a return_url that starts with https:// or http://")
+            raise AcquirerRefused(noted("3-D Secure needs a return_url that starts with https:// or http://"))
         units = minor_units(purchase.amount, purchase.currency)
         if purchase.stored_reference and KEPT.fullmatch(purchase.stored_reference) is None:
             return Declined(DeclineReason.DECLINED)
@@ -138,7 +139,7 @@ class StripeAcquirer:
         """
         kept = purchase.stored_reference or purchase.network_reference
         if not kept:
-            raise AcquirerRefused("a charge of a stored card must name the customer's first payment")
+            raise AcquirerRefused(noted("a charge of a stored card must name the customer's first payment"))
         if not kept.startswith("cus_"):
             # Kept by another acquirer: a decline, so that the failing subscription asks its
             # customer for a card.
@@ -324,7 +325,7 @@ class StripeAcquirer:
         except Rejected as rejected:
             return Declined(rejected.reason)
         except KeyTaken:
-            raise KeyUsed("the key was used for another purchase before") from None
+            raise KeyUsed(noted("the key was used for another purchase before")) from None
         self._looking.remember(purchase.key, intent)
         outcome = _as_outcome(finding_of(intent, voided=False))
         if isinstance(outcome, Challenged) and not outcome.url:

@@ -12,6 +12,7 @@ from typing import Final
 
 from paydesk.adapters.acquirers.interface import AcquirerRefused
 from paydesk.core.money import minor_digits
+from paydesk.core.wording import noted
 
 _DIGITS_AT_STRIPE: Final = {"ISK": 2, "UGX": 2, "MGA": 0}
 """Where Stripe counts otherwise than ISO 4217."""
@@ -26,11 +27,13 @@ def minor_units(amount: Decimal, currency: str) -> int:
     Raises: AcquirerRefused if it is no sum of money that Stripe can take.
     """
     if not amount.is_finite() or amount < 0:
-        raise AcquirerRefused(f"the amount {amount} is not a sum of money")
+        raise AcquirerRefused(noted("the amount %(amount)s is not a sum of money", amount=amount))
     scaled = amount.scaleb(_digits(currency))
     units = int(scaled)
     if units != scaled or units % _STEP.get(currency, 1):
-        raise AcquirerRefused(f"Stripe does not take {amount} {currency}: too many decimals")
+        raise AcquirerRefused(
+            noted("Stripe does not take %(amount)s %(currency)s: too many decimals", amount=amount, currency=currency)
+        )
     return units
 
 

@@ -15,6 +15,7 @@ from paydesk.adapters.acquirers.interface import AcquirerRefused, DeclineReason,
 from paydesk.adapters.acquirers.reaching import NoConnection, may_be_sent
 from paydesk.adapters.acquirers.stripe.declines import decline_reason, is_about_the_card
 from paydesk.core.errors import SetupError
+from paydesk.core.wording import noted
 
 _Shape = TypeVar("_Shape")
 _CONNECT_SECONDS: Final = 5.0
@@ -121,11 +122,11 @@ def _meaning(error: stripe.StripeError) -> Exception:
         case stripe.InvalidRequestError() if is_about_the_card(error.code):
             return Rejected(_reason(error))
         case stripe.InvalidRequestError() if error.http_status == 404:
-            return Missing(error.user_message or "Stripe has no such thing")
+            return Missing(error.user_message or noted("Stripe has no such thing"))
         case stripe.InvalidRequestError():
-            return AcquirerRefused(error.user_message or "Stripe refused the request")
+            return AcquirerRefused(error.user_message or noted("Stripe refused the request"))
         case stripe.AuthenticationError() | stripe.PermissionError():
-            return AcquirerRefused("Stripe does not accept PAYDESK_STRIPE_SECRET_KEY for this; check it")
+            return AcquirerRefused(noted("Stripe does not accept PAYDESK_STRIPE_SECRET_KEY for this; check it"))
         case stripe.APIConnectionError() if isinstance(error.__cause__, _NOT_SENT):
             return NoConnection(f"no connection to Stripe: {type(error.__cause__).__name__}")
     return OutcomeUnknown(f"no clear answer from Stripe: {type(error).__name__}, status {error.http_status}")

@@ -27,6 +27,7 @@ from paydesk.adapters.acquirers.stripe.calls import Calls, KeyTaken, Missing, Re
 from paydesk.adapters.acquirers.stripe.events import EventPage, Events
 from paydesk.adapters.acquirers.stripe.looking import Looking
 from paydesk.adapters.acquirers.stripe.objects import KEY, Named
+from paydesk.core.wording import noted
 
 _TYPES: Final = [
     "charge.dispute.created",
@@ -150,7 +151,7 @@ class Disputes:
         try:
             made = await self._calls.ask(self._calls.v1.files.create_async(asked, options), Named)
         except (KeyTaken, Rejected):
-            raise AcquirerRefused(f"Stripe did not take the file {file.name}") from None
+            raise AcquirerRefused(noted("Stripe did not take the file %(name)s", name=file.name)) from None
         return made.id
 
     async def submit_evidence(self, reference: str, text: str, files: Mapping[EvidenceKind, str]) -> None:
@@ -159,13 +160,13 @@ class Disputes:
         Raises: AcquirerRefused, OutcomeUnknown.
         """
         if not _REFERENCE.fullmatch(reference):
-            raise AcquirerRefused("there is no dispute of this reference")
+            raise AcquirerRefused(noted("there is no dispute of this reference"))
         named = {_FIELDS[kind]: name for kind, name in files.items()}
         asked = {"evidence": {"uncategorized_text": text, **named}, "submit": True}
         try:
             await self._calls.ask(self._calls.v1.disputes.update_async(reference, asked), Named)
         except (KeyTaken, Rejected):
-            raise AcquirerRefused("Stripe did not take the evidence") from None
+            raise AcquirerRefused(noted("Stripe did not take the evidence")) from None
 
     async def _retrieved(self, reference: str) -> _Disputed | None:
         """A dispute as Stripe has it now."""

@@ -27,6 +27,7 @@ from paydesk.adapters.acquirers.stripe.amounts import main_units, minor_units, p
 from paydesk.adapters.acquirers.stripe.calls import Calls, KeyTaken, Rejected
 from paydesk.adapters.acquirers.stripe.looking import Looking
 from paydesk.adapters.acquirers.stripe.objects import CAPTURE, KEY, NUMBER, VOID, Intent, Refund, finding_of
+from paydesk.core.wording import noted
 
 _Shape = TypeVar("_Shape")
 _OPEN: Final = frozenset({"requires_action", "requires_capture", "requires_confirmation"})
@@ -47,14 +48,16 @@ class Movements:
         intent, units = await self._money(reference, amount, currency, "capture")
         if intent.metadata.get(CAPTURE) == key:
             if intent.amount_received != units:
-                raise KeyUsed("the key was used for another capture")
+                raise KeyUsed(noted("the key was used for another capture"))
             return
         if not intent.held:
             gone = intent.status == "canceled"
-            raise AcquirerRefused("nothing is held any more" if gone else "nothing is left to capture")
+            raise AcquirerRefused(noted("nothing is held any more") if gone else noted("nothing is left to capture"))
         if units > intent.held:
             held = plain(intent.held, currency)
-            raise AcquirerRefused(f"{plain(units, currency)} can't be captured, {held} is held")
+            raise AcquirerRefused(
+                noted("%(amount)s can't be captured, %(held)s is held", amount=plain(units, currency), held=held)
+            )
         asked = {"amount_to_capture": units, "metadata": {CAPTURE: key}}
         await self._do(self._calls.v1.payment_intents.capture_async(reference, asked, {"idempotency_key": key}), Intent)
 
@@ -68,12 +71,17 @@ class Movements:
         before = _under(key, refunds)
         if before is not None:
             if before.amount != units:
-                raise KeyUsed("the key was used for another refund")
+                raise KeyUsed(noted("the key was used for another refund"))
             return _made(before).id
         left = intent.amount_received - _given_back(intent, refunds)
         if units > left:
-            some = f"{plain(units, currency)} can't be refunded, {plain(left, currency)}"
-            raise AcquirerRefused(f"{some} is left of what was captured")
+            raise AcquirerRefused(
+                noted(
+                    "%(amount)s can't be refunded, %(left)s is left of what was captured",
+                    amount=plain(units, currency),
+                    left=plain(left, currency),
+                )
+            )
         called = {NUMBER: str(number)} if number else {}
         return _made(await self._give_back(intent, key, {"amount": units, "metadata": {KEY: key} | called})).id
 
@@ -170,11 +178,15 @@ class Movements:
         """
         intent = await self._looking.intent(reference)
         if intent is None or intent.is_setup or KEY not in intent.metadata:
-            raise AcquirerRefused(f"there is no payment of this reference to {action}")
+            raise AcquirerRefused(noted("there is no payment of this reference to %(kind)s", kind=action))
         if not amount.is_finite() or amount <= 0:
-            raise AcquirerRefused(f"{amount} is not an amount above 0")
+            raise AcquirerRefused(noted("%(amount)s is not an amount above 0", amount=amount))
         if intent.currency != currency.lower():
-            raise AcquirerRefused(f"the payment is in {intent.currency.upper()}, not in {currency}")
+            raise AcquirerRefused(
+                noted(
+                    "the payment is in %(currency)s, not in %(asked)s", currency=intent.currency.upper(), asked=currency
+                )
+            )
         return intent, minor_units(amount, currency)
 
     async def _give_all_back(self, intent: Intent, key: str) -> Voided:
@@ -187,7 +199,7 @@ class Movements:
             await self._do(self._calls.v1.setup_intents.update_async(intent.id, marked), Intent)
             return Voided()
         if any(refund.counts for refund in await self._looking.refunds(intent)):
-            raise AcquirerRefused("the payment was refunded and can't be undone any more")
+            raise AcquirerRefused(noted("the payment was refunded and can't be undone any more"))
         await self._give_back(intent, key, {"metadata": {KEY: key, VOID: key}})
         return Voided()
 
@@ -214,9 +226,9 @@ class Movements:
         try:
             return await self._calls.ask(call, shape)
         except KeyTaken:
-            raise KeyUsed("the key was used for another request") from None
+            raise KeyUsed(noted("the key was used for another request")) from None
         except Rejected as rejected:
-            raise AcquirerRefused(f"Stripe refused: {rejected.reason}") from None
+            raise AcquirerRefused(noted("Stripe refused: %(reason)s", reason=rejected.reason)) from None
 
 
 def _given_back(intent: Intent, refunds: list[Refund]) -> int:
@@ -244,8 +256,8 @@ def _made(refund: Refund) -> Refund:
 
 def _why_not_made(refund: Refund) -> str:
     """That a refund failed or was canceled, and Stripe's word for why."""
-    why = f": {refund.failure_reason}" if refund.failure_reason else ""
-    return f"Stripe's refund {refund.id} {refund.status}{why}"
+    what = noted("Stripe's refund %(refund)s %(status)s", refund=refund.id, status=refund.status)
+    return f"{what}: {refund.failure_reason}" if refund.failure_reason else what
 
 
 def _under(key: str, refunds: list[Refund]) -> Refund | None:

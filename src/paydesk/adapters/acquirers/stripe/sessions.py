@@ -48,6 +48,7 @@ from paydesk.adapters.acquirers.stripe.objects import (
     mark_of,
     metadata_of,
 )
+from paydesk.core.wording import noted
 
 SLOW: Final = (
     "acss_debit",
@@ -163,16 +164,16 @@ class Sessions:
         Raises: AcquirerRefused, KeyUsed, OutcomeUnknown.
         """
         if wanted.amount == 0 and not wanted.keep:
-            raise AcquirerRefused("a page without an amount is for keeping an instrument")
+            raise AcquirerRefused(noted("a page without an amount is for keeping an instrument"))
         options = {"idempotency_key": wanted.key}
         try:
             keeps = wanted.keep or wanted.keep_card
             asked = _asked(wanted, await self._customer(wanted) if keeps else "")
             made = await self._calls.ask(self._calls.v1.checkout.sessions.create_async(asked, options), Session)
         except KeyTaken:
-            raise KeyUsed("the key was used for something else before") from None
+            raise KeyUsed(noted("the key was used for something else before")) from None
         except Rejected as rejected:
-            raise AcquirerRefused(f"Stripe refused: {rejected.reason}") from None
+            raise AcquirerRefused(noted("Stripe refused: %(reason)s", reason=rejected.reason)) from None
         return self._page(wanted.key, made)
 
     async def find(self, key: str, reference: str) -> Page:
@@ -213,7 +214,7 @@ class Sessions:
         status, _, place = after.partition(" ")
         status = status or _LISTED[0]
         if status not in _LISTED:
-            raise AcquirerRefused("the cursor is none of Stripe's")
+            raise AcquirerRefused(noted("the cursor is none of Stripe's"))
         page = await self._list({"status": status}, since, place)
         listed = tuple(one for one in map(self._listed, page.data) if one is not None)
         if page.has_more and page.data:

@@ -1,0 +1,135 @@
+"""`paydesk merchant move`: a merchant goes to another cell, with everything that is theirs."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from pydantic_settings import DotEnvSettingsSource
+
+from paydesk.commands.connecting import Deployment, command, deployment
+from paydesk.commands.options import MerchantId
+from paydesk.commands.printing import AsJson, counted, note, progress, show_json
+from paydesk.core.errors import SetupError
+from paydesk.database.migrating import require_current_schema
+from paydesk.database.pool import Database, connected
+from paydesk.domain.cells.directory import this_cell
+from paydesk.domain.moving.copying import PATIENCE, Side
+from paydesk.domain.moving.moving import Move, Moved, Step, cancel_move, move_merchant
+from paydesk.domain.moving.tables import THEIRS
+from paydesk.equipment import vault_of
+from paydesk.required_keys import require_keys
+from paydesk.secret_files import WithSecretFiles
+from paydesk.settings import PREFIX, Settings, load_settings
+
+SAID = {
+    Step.fenced: "fenced: nothing new begins",
+    Step.closed: "closed: nothing is in the air any more",
+    Step.copied: "copied and compared",
+    Step.moved: "the other cell's from now on",
+    Step.switched: "led there",
+    Step.opened: "open there",
+    Step.forgotten: "deleted here",
+}
+
+EXAMPLES = (
+    "Examples: paydesk merchant move 5 --to 2 --to-env /etc/paydesk/cell2.env; with --cancel the merchant goes on here "
+    "as long as it has not moved."
+)
+
+
+@command
+async def move(
+    merchant_id: MerchantId,
+    to: Annotated[int, typer.Option(help="Number of the cell that the merchant goes to.")],
+    to_env: Annotated[Path, typer.Option(help="Environment file of that cell: its database, its keys.")],
+    cancel: Annotated[bool, typer.Option("--cancel", help="Let the merchant go on here; empty the copy.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Bring an account with everything that is theirs to another cell: for some seconds its shop
+    says "try again". Killed at any moment, the same command goes on.
+    """
+    there = settings_of(to_env)
+    require_keys(there)
+    async with deployment() as here, _connected(there.database_url) as target, AsyncExitStack() as stack:
+        await require_current_schema(target)
+        if here.settings.idempotency_secret != there.idempotency_secret:
+            raise SetupError(f"{PREFIX}IDEMPOTENCY_SECRET of both cells is not the same: banks would be asked twice")
+        asked = Move(
+            Side(here.database, here.vault),
+            Side(target, vault_of(there)),
+            await _home(here, target, to, stack),
+            merchant_id,
+            to,
+            same_simulator=bool(there.simulator_url) and here.settings.simulator_url == there.simulator_url,
+        )
+        if cancel:
+            await cancel_move(asked)
+            note(f"merchant {merchant_id} goes on here")
+        else:
+            _say(asked, await _moved(asked), as_json=as_json)
+
+
+async def _moved(asked: Move) -> Moved:
+    with progress("Moving", len(THEIRS)) as step:
+        return await move_merchant(asked, passed=lambda one: note(SAID[one]), report=step)
+
+
+def _say(asked: Move, moved: Moved, *, as_json: bool) -> None:
+    copied = moved.copied
+    if as_json:
+        facts = {"merchant_id": asked.merchant_id, "cell": asked.to, "seconds": round(moved.seconds, 1)}
+        show_json(facts | {"rows": copied.rows if copied else None, "lsn": copied.lsn if copied else None})
+        return
+    if moved.left:
+        note(f"outcomes that will be looked for there: {moved.left}")
+    if copied is not None:
+        note(f"{counted(copied.rows, 'row')}, as of {copied.lsn}; sealed anew: {counted(copied.sealed, 'value')}")
+        note(f"closed for {moved.seconds:.1f} s")
+    if asked.home is None:
+        note(f"there is no directory of cells: lead the host names of its forms and links to cell {asked.to} now")
+
+
+async def _home(here: Deployment, target: Database, to: int, stack: AsyncExitStack) -> Database | None:
+    """The database of the home cell, whose directory leads to merchants; None if there are no
+    cells.
+
+    Raises: SetupError.
+    """
+    standing, url = await this_cell(here.database), here.settings.home_database_url
+    if not standing.has_cells:
+        return None
+    if standing.is_home:
+        return here.database
+    if standing.home == to:
+        return target
+    if not url:
+        raise SetupError(f"neither of both cells is the home cell: name its database with {PREFIX}HOME_DATABASE_URL")
+    home = await stack.enter_async_context(_connected(url))
+    if not (await this_cell(home)).is_home:
+        raise SetupError(f"{PREFIX}HOME_DATABASE_URL is not the database of cell {standing.home}, which is home")
+    return home
+
+
+def settings_of(path: Path) -> Settings:
+    """The settings of another deployment's environment file; nothing of this one's is among them.
+
+    Raises: SetupError.
+    """
+    if not path.is_file():
+        raise SetupError(f"--to-env: there is no file {path}")
+    source = DotEnvSettingsSource(Settings, env_file=path)
+    defaults = {name: field.get_default(call_default_factory=True) for name, field in Settings.model_fields.items()}
+    settings = load_settings(**(defaults | WithSecretFiles(source, Settings.secrets())()))
+    if not settings.database_url:
+        raise SetupError(f"--to-env: {path} names no {PREFIX}DATABASE_URL")
+    return settings
+
+
+@asynccontextmanager
+async def _connected(url: str) -> AsyncIterator[Database]:
+    async with connected(url, most=4, name="move", patience=PATIENCE) as pool:
+        yield pool

@@ -1,0 +1,16 @@
+-- name: add_cell(number, address, inside, database_id, now)$
+-- Again with another address it moves; another database under its number, or it under another number, gives nothing back.
+insert into cell as c (number, address, inside, database_id, added_at)
+select :number, :address, :inside, :database_id, :now
+ where not exists (select from cell where database_id = :database_id and number <> :number)
+    on conflict (number)
+    do update set address = excluded.address, inside = excluded.inside
+ where c.database_id = excluded.database_id
+returning number;
+
+-- name: follow(home)$
+-- A database has one home for good.
+update deployment set home_cell = :home where coalesce(home_cell, :home) = :home returning home_cell;
+
+-- name: database_id()$
+select tag from deployment;

@@ -1,0 +1,140 @@
+"""Checking cells: what their databases, the directory and its copies say of each other,
+and mending it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from paydesk.adapters.vault import Vault
+from paydesk.database.pool import Database
+from paydesk.domain.cells.adding import database_id
+from paydesk.domain.cells.comparing import Compared, compare, enter_own, kinds_that_differ, take_out
+from paydesk.domain.cells.directory import this_cell
+from paydesk.domain.cells.joining import MOST_NAMED, named
+from paydesk.domain.cells.listing import list_cells
+from paydesk.domain.cells.replicating import (
+    Slot,
+    name_for,
+    replicating_role,
+    require_may_subscribe,
+    slots,
+    subscribe,
+    subscription,
+    wait_for_copy,
+)
+
+MEND = "paydesk cell check --mend"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that is not as it should be in a cell, and what to do about it."""
+
+    cell: int
+    what: str
+    to_do: str
+
+
+async def check_cells(home: Database, others: Mapping[int, Database], vault: Vault, *, now: datetime) -> list[Finding]:
+    """Compare all cells with the home cell's directory; `others` are the databases of those that
+    can be asked. Changes nothing. `now` is UTC.
+    """
+    number = (await this_cell(home)).number
+    kept = await slots(home)
+    found = []
+    for cell in await list_cells(home):
+        if cell.number == number:
+            found += _of_own(number, await compare(home, home, vault, number, now=now))
+        else:
+            found += await _check_other(home, others.get(cell.number), vault, cell.number, kept, now)
+    return found
+
+
+async def _check_other(
+    home: Database, other: Database | None, vault: Vault, number: int, kept: Mapping[str, Slot], now: datetime
+) -> list[Finding]:
+    slot = kept.get(name_for(number))
+    if other is None:
+        unseen = Finding(number, "its database was not asked", "give its address in PAYDESK_CELL_DATABASES")
+        return [*_of_slot(number, slot), unseen]
+    found = _of_own(number, await compare(home, other, vault, number, now=now))
+    known = await subscription(other, number)
+    if known is None or not known.enabled:
+        words = "its subscription is gone" if known is None else "its subscription is switched off"
+        return [*found, Finding(number, words, MEND)]
+    if broken := [one for one in _of_slot(number, slot) if one.to_do == MEND]:
+        return [*found, *broken]
+    if kinds := await kinds_that_differ(home, other):
+        words = f"its copy says otherwise than home: {', '.join(kinds)}"
+        return [*found, Finding(number, words, f"see its PostgreSQL's log, then {MEND}")]
+    return found
+
+
+def _of_slot(number: int, slot: Slot | None) -> list[Finding]:
+    """What is wrong with what home keeps for a cell: nothing, or one thing."""
+    if slot is None:
+        return [Finding(number, "home's server has no slot for it (it was lost in a failover)", MEND)]
+    if slot.lost:
+        return [Finding(number, "what it had not read was thrown away (max_slot_wal_keep_size)", MEND)]
+    if not slot.active:
+        return [Finding(number, "it does not read home's changes", "see its PostgreSQL's log")]
+    return []
+
+
+def _of_own(number: int, compared: Compared) -> list[Finding]:
+    """What of a cell's own the directory says otherwise."""
+    found = []
+    if compared.missing:
+        named_ones = ", ".join(one.called for one in compared.missing[:MOST_NAMED])
+        words = f"{len(compared.missing)} not in the directory, or as another merchant's: {named_ones}"
+        found.append(Finding(number, words, MEND))
+    if compared.elsewhere:
+        words = f"it has what the directory says is elsewhere: {named(compared.elsewhere)}"
+        found.append(Finding(number, words, "find out which cell is right; nothing mends this by itself"))
+    if compared.spare:
+        words = f"{len(compared.spare)} in the directory that it has not: " + ", ".join(
+            f"{one.kind} {one.name[:20]}" for one in compared.spare[:MOST_NAMED]
+        )
+        found.append(Finding(number, words, MEND))
+    return found
+
+
+async def mend_cells(
+    home: Database, others: Mapping[int, Database], vault: Vault, *, home_address: str, now: datetime
+) -> None:
+    """Enter what is missing, take out what is spare, and make copies anew that are not right;
+    what is elsewhere stays. `home_address` is where cells' servers reach this one's.
+
+    Raises: SetupError if a role may not do that; what was mended before stays.
+    """
+    number = (await this_cell(home)).number
+    for cell in await list_cells(home):
+        database = home if cell.number == number else others.get(cell.number)
+        if database is None:
+            continue
+        await enter_missing(home, database, vault, cell.number, now=now)
+        if database is not home and await _is_broken(home, database, cell.number):
+            await require_may_subscribe(database)
+            async with replicating_role(home_address, await database_id(home)) as role:
+                await subscribe(database, role, cell.number, home_number=number, home_address=home_address, anew=True)
+            await wait_for_copy(database, cell.number)
+
+
+async def enter_missing(home: Database, cell: Database, vault: Vault, number: int, *, now: datetime) -> None:
+    """Make the directory say of a cell's own what the cell has; what another has stays there."""
+    compared = await compare(home, cell, vault, number, now=now)
+    if compared.missing:
+        await enter_own(home, cell, vault, number, now=now)
+    if compared.spare:
+        await take_out(home, compared.spare, number, now=now)
+
+
+async def _is_broken(home: Database, cell: Database, number: int) -> bool:
+    """Whether a cell's copy has to be made anew."""
+    slot, known = (await slots(home)).get(name_for(number)), await subscription(cell, number)
+    if slot is None or slot.lost or known is None or not known.enabled:
+        return True
+    return bool(await kinds_that_differ(home, cell))

@@ -1,0 +1,200 @@
+"""Comparing the directory: with what each cell has of its own, and with each cell's copy."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from paydesk.adapters.vault import Vault
+from paydesk.database.pool import Database
+from paydesk.database.records import records_of
+from paydesk.database.statements import load_statements
+from paydesk.domain.cells.directory import Entry, Kind, TakenElsewhere, enter
+from paydesk.domain.cells.entering import email_to_enter, keys_to_enter, merchant_to_enter
+
+queries = load_statements(__package__ or "", "comparing.sql")
+
+BATCH = 1000
+"""Rows that are looked at together."""
+
+UNDER_WAY = timedelta(minutes=10)
+"""For how long an entry may stand before what it names is there."""
+
+TRIES, BETWEEN = 40, 0.25
+"""How often a copy is looked at, and the seconds between, until it says what home says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """Something of a cell's own: its line of the directory, and what it is called there."""
+
+    entry: Entry
+    called: str
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """Something that the directory says is in another cell, or another merchant's."""
+
+    own: Own
+    cell: int
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """What a cell has and the directory does not know (`missing`) or knows otherwise (`elsewhere`),
+    and entries of that cell for which it has nothing (`spare`).
+    """
+
+    own: int
+    missing: tuple[Own, ...]
+    elsewhere: tuple[Elsewhere, ...]
+    spare: tuple[Entry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """How many lines of a kind there are, and a sum over them."""
+
+    kind: str
+    lines: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Id:
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    merchant_id: int
+    id: int
+    public_key: str
+    private_key_lookup: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Person:
+    id: int
+    email: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    kind: str
+    name: str
+    cell: int
+    merchant_id: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class _LineHere:
+    kind: str
+    name: str
+    merchant_id: int | None
+
+
+async def own_entries(cell: Database, vault: Vault) -> AsyncIterator[Sequence[Own]]:
+    """All that a cell has of its own, batch by batch; its vault's keys are not needed."""
+    after = 0
+    while found := await records_of(_Id, queries.own_merchants(cell, after=after, most=BATCH)):
+        yield [Own(merchant_to_enter(one.id), f"merchant {one.id}") for one in found]
+        after = found[-1].id
+    place = (0, 0)
+    while keys := await records_of(_Key, queries.own_keys(cell, after_merchant=place[0], after=place[1], most=BATCH)):
+        yield [own for key in keys for own in _of_key(vault, key)]
+        place = (keys[-1].merchant_id, keys[-1].id)
+    after = 0
+    while people := await records_of(_Person, queries.own_people(cell, after=after, most=BATCH)):
+        yield [Own(email_to_enter(vault, one.email), one.email) for one in people]
+        after = people[-1].id
+
+
+def _of_key(vault: Vault, key: _Key) -> tuple[Own, Own]:
+    called = f"key {key.id} of merchant {key.merchant_id}"
+    public, private = keys_to_enter(
+        vault, key.merchant_id, public=key.public_key, private_lookup=key.private_key_lookup
+    )
+    return Own(public, f"public {called}"), Own(private, f"private {called}")
+
+
+async def compare(home: Database, cell: Database, vault: Vault, number: int, *, now: datetime) -> Compared:
+    """Compare what a cell has of its own with the directory. `now` is UTC."""
+    seen: set[tuple[str, str]] = set()
+    missing: list[Own] = []
+    elsewhere: list[Elsewhere] = []
+    async for batch in own_entries(cell, vault):
+        kinds, names = [one.entry.kind for one in batch], [one.entry.name for one in batch]
+        lines = {
+            (line.kind, line.name): line
+            for line in await records_of(_Line, queries.lines_of(home, kinds=kinds, names=names))
+        }
+        for own in batch:
+            seen.add((own.entry.kind, own.entry.name))
+            line = lines.get((own.entry.kind, own.entry.name))
+            if line is None:
+                missing.append(own)
+            elif line.cell != number:
+                elsewhere.append(Elsewhere(own, line.cell))
+            elif line.merchant_id != own.entry.merchant_id:
+                missing.append(own)
+    entered = _lines_in(home, number, before=now - UNDER_WAY)
+    spare = [line async for line in entered if (line.kind, line.name) not in seen]
+    return Compared(len(seen), tuple(missing), tuple(elsewhere), tuple(spare))
+
+
+async def _lines_in(home: Database, number: int, *, before: datetime) -> AsyncIterator[Entry]:
+    after = ("", "")
+    while lines := await records_of(
+        _LineHere,
+        queries.lines_in(home, cell=number, before=before, after_kind=after[0], after_name=after[1], most=BATCH),
+    ):
+        for line in lines:
+            if line.kind in set(Kind):
+                yield Entry(Kind(line.kind), line.name, line.merchant_id)
+        after = (lines[-1].kind, lines[-1].name)
+
+
+async def enter_own(home: Database, cell: Database, vault: Vault, number: int, *, now: datetime) -> list[Own]:
+    """Enter all that a cell has of its own; what is another's already, and so could not be.
+    Called again it enters what is new. `now` is UTC.
+    """
+    refused: list[Own] = []
+    async for batch in own_entries(cell, vault):
+        by_entry = {own.entry: own for own in batch}
+        try:
+            await enter(home, list(by_entry), number, now=now)
+        except TakenElsewhere as error:
+            refused += [by_entry[entry] for entry in error.entries]
+    return refused
+
+
+async def take_out(home: Database, spare: Sequence[Entry], number: int, *, now: datetime) -> int:
+    """Take out entries of a cell for which it has nothing, unless they were taken up meanwhile;
+    how many. `now` is UTC.
+    """
+    kinds, names = [one.kind for one in spare], [one.name for one in spare]
+    return int(await queries.take_out(home, kinds=kinds, names=names, cell=number, before=now - UNDER_WAY))
+
+
+async def digests(database: Database) -> list[Digest]:
+    """What a directory, or a copy of it, comes to, kind by kind; `cell` is the list of cells."""
+    return await records_of(Digest, queries.digests(database))
+
+
+async def kinds_that_differ(home: Database, copy: Database, *, tries: int = TRIES) -> list[str]:
+    """The kinds of which a copy says something else than home, however often it is looked at:
+    what home changes meanwhile takes a moment to come.
+    """
+    differing: set[str] = set()
+    for one in range(tries):
+        if one:
+            await asyncio.sleep(BETWEEN)
+        here, there = set(await digests(home)), set(await digests(copy))
+        differing = {digest.kind for digest in here ^ there}
+        if not differing:
+            return []
+    return sorted(differing)

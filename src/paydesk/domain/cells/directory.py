@@ -1,0 +1,154 @@
+"""Which cell something is in: the home cell's directory, of which every cell has a copy.
+
+An entry is written in the home cell first, then what it names is made in its cell; so what is in no
+directory is in no cell. Fingerprints are the same in all cells, which have one secret key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from paydesk.adapters.vault import Vault
+from paydesk.core.errors import Conflict
+from paydesk.database.pool import Database
+from paydesk.database.records import record_if_any, record_of, records_of
+from paydesk.database.statements import Connection, load_statements
+
+queries = load_statements(__package__ or "", "directory.sql")
+
+PRIVATE_KEYS = "merchant private key"
+"""The purpose of the fingerprints by which every cell finds its own private keys."""
+
+DIRECTORY = "directory"
+"""The purpose of all other fingerprints in the directory, each of its kind, a space, and
+the value."""
+
+
+class Kind(StrEnum):
+    """What is in one cell."""
+
+    merchant = "merchant"
+    public_key = "public_key"
+    private_key = "private_key"
+    email = "email"
+    """A person's, who logs in there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A cell: its number, its public base `address`, and where other cells reach its web server
+    (`inside`).
+    """
+
+    number: int
+    address: str
+    inside: str
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How this database stands among cells: its own number, and that of the home cell, None where
+    there are no cells.
+    """
+
+    number: int
+    home: int | None
+
+    @property
+    def has_cells(self) -> bool:
+        """Whether there are others, or may soon be."""
+        return self.home is not None
+
+    @property
+    def is_home(self) -> bool:
+        """Whether the directory is written here."""
+        return self.home == self.number
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A line of the directory, without its cell; an e-mail address belongs to no merchant."""
+
+    kind: Kind
+    name: str
+    merchant_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Refused:
+    kind: str
+    name: str
+
+
+class TakenElsewhere(Conflict):
+    """What was to be entered is in another cell; `entries` says which of it."""
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        super().__init__(
+            f"this {entries[0].kind.replace('_', ' ')} is in use in another cell, or the cell is not added yet; "
+            "see: paydesk cell list"
+        )
+        self.entries = tuple(entries)
+
+
+def name_of(vault: Vault, kind: Kind, value: str) -> str:
+    """How the directory calls something: a merchant by its id, all else by a fingerprint, in hex.
+
+    An address is compared as log-ins compare it.
+    """
+    if kind is Kind.merchant:
+        return value
+    if kind is Kind.private_key:
+        return vault.fingerprint(value, purpose=PRIVATE_KEYS).hex()
+    return vault.fingerprint(f"{kind} {value.lower() if kind is Kind.email else value}", purpose=DIRECTORY).hex()
+
+
+async def find_cell(database: Database, kind: Kind, name: str) -> Cell | None:
+    """The cell of what is called so (`name_of`), as far as this cell's copy knows."""
+    return record_if_any(Cell, await queries.find_cell(database, kind=kind, name=name))
+
+
+async def this_cell(database: Database | Connection) -> Standing:
+    """Whose database this is, and whether there are cells: whoever asks often keeps the answer,
+    which changes only by `paydesk cell add`.
+    """
+    return record_of(Standing, await queries.this_cell(database))
+
+
+async def enter(home: Database | Connection, entries: Sequence[Entry], cell: int, *, now: datetime) -> None:
+    """Enter what is to be made in a cell; what was entered for the same cell before is taken up.
+    `home` is the home cell's database, `now` UTC.
+
+    Raises: TakenElsewhere, which the rest is entered beside unless a transaction ends with it.
+    """
+    ordered = sorted(entries, key=lambda one: (one.kind, one.name))
+    refused = await records_of(
+        _Refused,
+        queries.enter(
+            home,
+            kinds=[one.kind for one in ordered],
+            names=[one.name for one in ordered],
+            merchant_ids=[one.merchant_id for one in ordered],
+            cell=cell,
+            now=now,
+        ),
+    )
+    if refused:
+        raise TakenElsewhere([one for one in ordered if _Refused(one.kind, one.name) in refused])
+
+
+async def switch_merchant(home: Database | Connection, merchant_id: int, *, to: int, now: datetime) -> int:
+    """Have a merchant and all its keys lead to another cell from now on; how many entries changed.
+    E-mail addresses stay. `home` is the home cell's database, `now` UTC.
+    """
+    return int(await queries.switch_merchant(home, merchant_id=merchant_id, cell=to, now=now))
+
+
+async def switch_people(home: Database | Connection, names: Sequence[str], *, to: int, now: datetime) -> int:
+    """Lead people who go to another cell there when they log in, by the names of their addresses;
+    how many entries that changed.
+    """
+    return int(await queries.switch_people(home, names=sorted(names), cell=to, now=now))

@@ -1,0 +1,47 @@
+-- name: find_cell(kind, name)^
+select c.number, c.address, c.inside
+  from directory d
+  join cell c on c.number = d.cell
+ where d.kind = :kind and d.name = :name;
+
+-- name: this_cell()^
+select cell as number, home_cell as home from deployment;
+
+-- name: enter(kinds, names, merchant_ids, cell, now)
+-- What is given back could not be entered: another cell has it, or the cell is none of those that were added. Arrays come
+-- in the order of the key, so that two who enter the same wait for each other and don't lock each other out.
+with given as (
+    select g.kind, g.name, g.merchant_id
+      from unnest(:kinds::text[], :names::text[], :merchant_ids::bigint[]) as g (kind, name, merchant_id)
+), entered as (
+    insert into directory as d (kind, name, cell, merchant_id, changed_at)
+    select g.kind, g.name, c.number, g.merchant_id, :now
+      from given g
+      join cell c on c.number = :cell
+        on conflict (kind, name)
+        do update set merchant_id = excluded.merchant_id, changed_at = excluded.changed_at
+     where d.cell = excluded.cell
+ returning kind, name
+)
+select kind, name from given
+except
+select kind, name from entered;
+
+-- name: switch_merchant(merchant_id, cell, now)$
+-- All at once, so that no key leads elsewhere than its merchant. Only to a cell that was added, and once: again changes nothing.
+with switched as (
+    update directory
+       set cell = :cell, changed_at = :now
+     where merchant_id = :merchant_id and cell <> :cell and exists (select from cell where number = :cell)
+ returning 1
+)
+select count(*) from switched;
+
+-- name: switch_people(names, cell, now)$
+with switched as (
+    update directory
+       set cell = :cell, changed_at = :now
+     where kind = 'email' and name = any(:names::text[]) and cell <> :cell and exists (select from cell where number = :cell)
+ returning 1
+)
+select count(*) from switched;

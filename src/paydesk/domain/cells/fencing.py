@@ -1,0 +1,183 @@
+"""The fence around a merchant that goes to another cell: nobody writes anything of it, and others
+notice nothing.
+
+Claims leave out who is fenced, by the table `merchant_fence`. A trigger on each table of merchants,
+which is off where nobody is fenced, sees to the rest, whoever forgets to ask: doors are answered
+`Fenced`, and what workers would do to such rows is not done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass, fields
+from datetime import datetime
+
+import asyncpg
+
+from paydesk.core.errors import Unavailable
+from paydesk.database.pool import Database
+from paydesk.database.records import record_if_any, record_of, records_of
+from paydesk.database.statements import load_statements
+
+queries = load_statements(__package__ or "", "fencing.sql")
+
+RETRY_AFTER = 30
+"""Seconds after which whoever was refused may ask again."""
+
+_TRIGGER = "merchant_is_fenced"
+_GIVES_WAY = "200ms"
+"""How long writers of a table may be kept waiting behind whoever waits for its lock."""
+_PAUSE = 0.2
+_PATIENCE = 120.0
+"""Seconds until a table that is never free is given up: a transaction lasts a minute at most."""
+
+
+class Fenced(asyncpg.PostgresError):  # type: ignore[misc]
+    """The merchant is on its way to another cell: the database has refused to write, and nothing
+    was done.
+    """
+
+    sqlstate = "PD001"
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """How a merchant is fenced: whether it `arrives` from the other cell or goes there, and since
+    when nothing is written (`closed_at`), and it is the other's for good (`moved_at`), UTC.
+    """
+
+    merchant_id: int
+    arrives: bool
+    other_cell: int
+    since: datetime
+    closed_at: datetime | None
+    moved_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class InFlight:
+    """How many calls of a merchant's are being made at this moment, by what they are about."""
+
+    attempts: int
+    movements: int
+    card_changes: int
+    pingbacks: int
+    mails: int
+    releases: int
+    calls: int
+    evidence: int
+    clocks: int
+
+    def __bool__(self) -> bool:
+        return any(astuple(self))
+
+    def __str__(self) -> str:
+        counts = {field.name.replace("_", " "): getattr(self, field.name) for field in fields(self)}
+        return ", ".join(f"{name}: {count}" for name, count in counts.items() if count)
+
+
+@dataclass(frozen=True, slots=True)
+class _Guard:
+    table: str
+    is_on: bool
+
+
+async def find_fence(database: Database, merchant_id: int) -> Fence | None:
+    """The fence around a merchant, None if there is none."""
+    return record_if_any(Fence, await queries.find(database, merchant_id=merchant_id))
+
+
+async def fences(database: Database) -> list[Fence]:
+    """All who are on their way, or have gone."""
+    return await records_of(Fence, queries.every(database))
+
+
+async def fence(
+    database: Database, merchant_id: int, *, arrives: bool = False, other_cell: int, tables: Sequence[str]
+) -> Fence:
+    """Put the fence up, or go on with one that stands. From then on nothing is begun, and what was
+    begun may end; of who `arrives` nothing is written at all.
+
+    `tables` are those of merchants. Moves no money.
+    Raises: Unavailable if a table is locked all the time.
+    """
+    await queries.begin(database, merchant_id=merchant_id, arrives=arrives, other_cell=other_cell)
+    for table in tables:
+        await _lock_and(
+            database,
+            table,
+            f"create or replace trigger {_TRIGGER} before insert or update or delete "
+            f"on {table} for each row execute function refuse_while_fenced()",
+        )
+    found = await find_fence(database, merchant_id)
+    assert found is not None, "a fence is lifted only by who has put it up"
+    return found
+
+
+async def in_flight(database: Database, merchant_id: int) -> InFlight:
+    """What of a merchant's is under way."""
+    return record_of(InFlight, await queries.in_flight(database, merchant_id=merchant_id))
+
+
+async def close(database: Database, merchant_id: int, *, patience: float) -> InFlight:
+    """Wait until no call is in flight, or for so many seconds, then let nobody write any more.
+
+    Returns what was in flight still: its outcome is unknown, and is looked for where the merchant
+    goes. Who is writing at that moment is waited for.
+    """
+    end = time.monotonic() + patience
+    while (left := await in_flight(database, merchant_id)) and time.monotonic() < end:  # noqa: ASYNC110
+        await asyncio.sleep(_PAUSE)
+    await queries.close(database, merchant_id=merchant_id)
+    return left
+
+
+async def say_moved(database: Database, merchant_id: int) -> None:
+    """Note that the merchant is the other cell's from now on, for good: no fence here is lifted
+    after that.
+    """
+    await queries.say_moved(database, merchant_id=merchant_id)
+
+
+async def lift(database: Database, merchant_id: int, *, tables: Sequence[str]) -> None:
+    """Take the fence away, of who has not moved, and the triggers off if nobody else is fenced."""
+    await queries.lift(database, merchant_id=merchant_id)
+    await _let_rest(database, tables)
+
+
+async def forget(database: Database, merchant_id: int, *, tables: Sequence[str]) -> None:
+    """Take the fence away of who has moved, and of whom nothing is left here."""
+    await queries.forget(database, merchant_id=merchant_id)
+    await _let_rest(database, tables)
+
+
+async def _let_rest(database: Database, tables: Sequence[str]) -> None:
+    for guard in await records_of(_Guard, queries.guards(database, tables=list(tables))):
+        if guard.is_on and await queries.nobody_is_fenced(database):
+            await _lock_and(database, guard.table, f"alter table {guard.table} disable trigger {_TRIGGER}", unless=True)
+
+
+async def _lock_and(database: Database, table: str, change: str, *, unless: bool = False) -> None:
+    """Change a table's trigger in a transaction of its own, so that this holds one table at a time;
+    `unless` somebody is fenced meanwhile.
+    """
+    end = time.monotonic() + _PATIENCE
+    while not await _locked_and(database, table, change, unless=unless):
+        if time.monotonic() > end:
+            raise Unavailable(f"somebody holds the table {table} for long; run the same again")
+        await asyncio.sleep(_PAUSE)
+
+
+async def _locked_and(database: Database, table: str, change: str, *, unless: bool) -> bool:
+    """Whether the table was free, so that its trigger is as it was to be."""
+    try:
+        async with database.acquire() as connection, connection.transaction():
+            await connection.execute(f"set local lock_timeout = '{_GIVES_WAY}'")
+            await connection.execute(f"lock table {table} in share row exclusive mode")
+            if not unless or await queries.nobody_is_fenced(connection):
+                await connection.execute(change)
+    except (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError):
+        return False
+    return True

@@ -1,0 +1,63 @@
+-- name: find(merchant_id)^
+select merchant_id, arrives, other_cell, since, closed_at, moved_at from merchant_fence where merchant_id = :merchant_id;
+
+-- name: every()
+select merchant_id, arrives, other_cell, since, closed_at, moved_at from merchant_fence order by merchant_id;
+
+-- name: begin(merchant_id, arrives, other_cell)$
+-- Who comes is closed from the first moment on. A fence that stands stays as it is.
+insert into merchant_fence (merchant_id, arrives, other_cell, since, closed_at)
+values (:merchant_id, :arrives, :other_cell, clock_timestamp(), case when :arrives then clock_timestamp() end)
+    on conflict (merchant_id) do nothing
+returning merchant_id;
+
+-- name: close(merchant_id)!
+-- Waits for whoever has written anything of the merchant's and has not committed it (see refuse_while_fenced).
+update merchant_fence set closed_at = clock_timestamp() where merchant_id = :merchant_id and closed_at is null;
+
+-- name: say_moved(merchant_id)!
+update merchant_fence set moved_at = clock_timestamp() where merchant_id = :merchant_id and not arrives and moved_at is null;
+
+-- name: lift(merchant_id)!
+delete from merchant_fence where merchant_id = :merchant_id and moved_at is null;
+
+-- name: forget(merchant_id)!
+-- Nothing is left of who has moved that anybody could write.
+delete from merchant_fence where merchant_id = :merchant_id and moved_at is not null;
+
+-- name: nobody_is_fenced()$
+select not exists (select from merchant_fence);
+
+-- name: guards(tables)
+-- Which of these tables have the trigger, and whether it is on.
+select c.relname as table, t.tgenabled <> 'D' as is_on
+  from pg_trigger t
+  join pg_class c on c.oid = t.tgrelid
+ where t.tgname = 'merchant_is_fenced' and c.relnamespace = 'public'::regnamespace and c.relname = any(:tables::text[]);
+
+-- name: in_flight(merchant_id)^
+-- Calls of a merchant's that somebody is making at this moment: who makes one holds a lease, or its outcome is not looked
+-- for before it is over. Times are the database's.
+with fenced as (
+    select clock_timestamp() as now
+)
+select (select count(*) from payment_attempt
+         where merchant_id = :merchant_id and lookup_at is not null
+           and (leased_until > now or state = 'processing' and lookups = 0 and lookup_at > now)) as attempts,
+       (select count(*) from movement
+         where merchant_id = :merchant_id and lookup_at is not null
+           and (leased_until > now or state = 'processing' and lookups = 0 and lookup_at > now)) as movements,
+       (select count(*) from card_change
+         where merchant_id = :merchant_id and lookup_at is not null
+           and (leased_until > now or state = 'processing' and lookups = 0 and lookup_at > now)) as card_changes,
+       (select count(*) from pingback
+         where merchant_id = :merchant_id and state = 'due' and leased_until > now) as pingbacks,
+       (select count(*) from mail where merchant_id = :merchant_id and state = 'due' and leased_until > now) as mails,
+       (select count(*) from kept_release where merchant_id = :merchant_id and leased_until > now) as releases,
+       (select count(*) from api_call
+         where merchant_id = :merchant_id and status is null and leased_until > now) as calls,
+       (select count(*) from chargeback
+         where merchant_id = :merchant_id and evidence_state = 'sending'
+           and evidence_tried_at > now - interval '1 minute') as evidence,
+       (select count(*) from merchant where id = :merchant_id and clock_held_until > now) as clocks
+  from fenced;

@@ -1,0 +1,1 @@
+"""A merchant goes to another cell, with everything that is theirs."""

@@ -1,0 +1,174 @@
+-- name: columns_of(tables)
+-- The columns of tables as they stand, but for what the database makes of the others.
+select c.relname as table, array_agg(a.attname::text order by a.attname) as columns
+  from pg_class c
+  join pg_attribute a on a.attrelid = c.oid
+ where c.relnamespace = 'public'::regnamespace and c.relname = any(:tables::text[]) and a.attnum > 0
+   and not a.attisdropped and a.attgenerated = ''
+ group by c.relname;
+
+-- name: steps()$
+-- Which steps the schema has had.
+select array_agg(number order by number) from schema_migration;
+
+-- name: deployment()^
+select cell, copied_at is not null as is_a_copy from deployment;
+
+-- name: is_there(merchant_id)$
+select exists (select from merchant where id = :merchant_id);
+
+-- name: own_accounts(merchant_id)
+-- Accounts at acquirers, and rules for them, that are this merchant's own.
+select name from acquirer_account where for_merchant_id = :merchant_id
+union
+select account from acquirer_rule where for_merchant_id = :merchant_id;
+
+-- name: live_accounts(merchant_id)
+-- The accounts that have, or may have, live money of the merchant's, or cards by which it is charged, and whose they are.
+select u.name, coalesce(o.own_id, '') as own_id
+  from (select acquirer as name from payment_attempt where merchant_id = :merchant_id and live
+         union
+        select acquirer from movement where merchant_id = :merchant_id and live
+         union
+        select acquirer from card where merchant_id = :merchant_id and live
+         union
+        select acquirer from card_change where merchant_id = :merchant_id and live
+         union
+        select acquirer from subscription where merchant_id = :merchant_id and live
+         union
+        select acquirer from chargeback where merchant_id = :merchant_id and live
+         union
+        select acquirer from kept_release where merchant_id = :merchant_id and live) u
+  left join acquirer_own_id o on o.account = u.name
+ where u.name <> ''
+ order by u.name;
+
+-- name: known_accounts(names)
+-- Whose accounts of these names are here.
+select account as name, own_id from acquirer_own_id where account = any(:names::text[]);
+
+-- name: open_test_outcomes(merchant_id)$
+-- How many outcomes the simulated bank has still to be asked for.
+select (select count(*) from payment_attempt where merchant_id = :merchant_id and not live and lookup_at is not null)
+     + (select count(*) from movement where merchant_id = :merchant_id and not live and lookup_at is not null)
+     + (select count(*) from card_change where merchant_id = :merchant_id and not live and lookup_at is not null);
+
+-- name: open_payout_files(merchant_id)$
+select count(*) from payout_file_line where merchant_id = :merchant_id and open;
+
+-- name: team(merchant_id)
+-- Who belongs to the merchant, and their place in its team; nobody is an operator elsewhere, and sessions stay.
+select p.id, p.email, m.role, m.created_at, p.totp_sealed, p.vault_key_id,
+       (to_jsonb(p) || jsonb_build_object('operator', false, 'totp_session', null))::text as person
+  from membership m
+  join person p on p.id = m.person_id
+ where m.merchant_id = :merchant_id
+ order by p.id;
+
+-- name: known_person(email)$
+select id from person where lower(email) = lower(:email);
+
+-- name: add_person(person, totp_sealed, vault_key_id)!
+insert into person (id, email, name, password_hash, email_confirmed_at, totp_sealed, vault_key_id, totp_confirmed_at,
+                    totp_step, recovery_codes, operator, language, language_chosen, time_zone, created_at, totp_session)
+select id, email, name, password_hash, email_confirmed_at, :totp_sealed::bytea, :vault_key_id::text, totp_confirmed_at,
+       totp_step, recovery_codes, operator, language, language_chosen, time_zone, created_at, totp_session
+  from jsonb_populate_record(null::person, :person::jsonb);
+
+-- name: add_member(merchant_id, person_id, role, created_at)!
+insert into membership (merchant_id, person_id, role, created_at)
+values (:merchant_id, :person_id, :role, :created_at);
+
+-- name: sum_balances(merchant_id)!
+-- The ledger of who comes is closed as far as this cell's is. Nobody closes it further before this is committed.
+with horizon as materialized (
+    select closed_id from ledger_horizon for update
+)
+insert into balance_closing (merchant_id, live, currency, account, amount)
+select e.merchant_id, true, e.currency, e.account, sum(e.amount)
+  from horizon
+  join ledger_entry e on e.merchant_id = :merchant_id and e.live and e.id <= horizon.closed_id
+ where e.account in ('pending', 'available', 'reserve')
+ group by e.merchant_id, e.currency, e.account;
+
+-- name: sum_sales(merchant_id)!
+-- And so are its sales, and those of all.
+with closed as materialized (
+    select closed_until from sales_closing for update
+), summed as materialized (
+    select s.begins_at, s.currency, sum(s.successful) as successful, sum(s.volume) as volume, sum(s.failed) as failed,
+           sum(s.refunds) as refunds, sum(s.refunded) as refunded
+      from closed
+      join payment_sold s on s.merchant_id = :merchant_id and s.live and s.created_at < closed.closed_until
+     group by s.begins_at, s.currency
+), quarters as (
+    insert into sales_quarter (merchant_id, live, begins_at, currency, successful, volume, failed, refunds, refunded)
+    select :merchant_id, true, begins_at, currency, successful, volume, failed, refunds, refunded
+      from summed
+), days as (
+    insert into sales_day (merchant_id, live, day, currency, successful, volume, failed, refunds, refunded)
+    select :merchant_id, true, (begins_at at time zone 'UTC')::date, currency, sum(successful), sum(volume), sum(failed),
+           sum(refunds), sum(refunded)
+      from summed
+     group by (begins_at at time zone 'UTC')::date, currency
+)
+insert into sales_of_all as a (live, day, currency, successful, volume, failed, refunds, refunded)
+select true, (begins_at at time zone 'UTC')::date, currency, sum(successful), sum(volume), sum(failed), sum(refunds),
+       sum(refunded)
+  from summed
+ group by (begins_at at time zone 'UTC')::date, currency
+ order by 2, 3
+    on conflict (live, day, currency) do update
+       set successful = a.successful + excluded.successful, volume = a.volume + excluded.volume,
+           failed = a.failed + excluded.failed, refunds = a.refunds + excluded.refunds,
+           refunded = a.refunded + excluded.refunded;
+
+-- name: forget_sums(merchant_id)!
+-- What a merchant's sales are in the sums of all goes with its own.
+with closed as materialized (
+    select closed_until from sales_closing for update
+), balances as (
+    delete from balance_closing where merchant_id = :merchant_id
+), changes as (
+    delete from sales_change where merchant_id = :merchant_id
+), quarters as (
+    delete from sales_quarter where merchant_id = :merchant_id
+), days as (
+    delete from sales_day where merchant_id = :merchant_id and exists (select from closed)
+ returning *
+)
+update sales_of_all a
+   set successful = a.successful - d.successful, volume = a.volume - d.volume, failed = a.failed - d.failed,
+       refunds = a.refunds - d.refunds, refunded = a.refunded - d.refunded
+  from days d
+ where a.live = d.live and a.day = d.day and a.currency = d.currency;
+
+-- name: drop_people(ids, merchant_id)!
+-- People who came with a merchant go with it, unless they belong to somebody else by now.
+with members as (
+    delete from membership where merchant_id = :merchant_id
+)
+delete from person p
+ where p.id = any(:ids::bigint[]) and not p.operator
+   and not exists (select from membership m where m.person_id = p.id and m.merchant_id <> :merchant_id);
+
+-- name: end_sessions(merchant_id)!
+-- Who looked at the merchant here looks at nothing until they choose another of their shops, or log in there.
+update account_session set merchant_id = null, live = null where merchant_id = :merchant_id;
+
+-- name: remember_keys(merchant_id)!
+-- The acquirer's list still has what was asked for from here: it must not be taken for something forgotten.
+insert into forgotten_attempt (merchant_id, acquirer, idempotency_key)
+select merchant_id, acquirer, idempotency_key from payment_attempt where merchant_id = :merchant_id
+union
+select merchant_id, acquirer, idempotency_key from card_change where merchant_id = :merchant_id
+    on conflict do nothing;
+
+-- name: only_there(merchant_id)
+-- Whose only shop the merchant is, and who is no operator: they have nothing to do here any more.
+select p.email
+  from membership m
+  join person p on p.id = m.person_id and not p.operator
+ where m.merchant_id = :merchant_id
+   and not exists (select from membership o where o.person_id = m.person_id and o.merchant_id <> :merchant_id)
+ order by p.id;

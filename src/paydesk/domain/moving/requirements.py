@@ -1,0 +1,118 @@
+"""Whether a merchant can go to another cell: everything that would be wrong there is said before
+anything is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from paydesk.core.errors import Conflict, NotFound, SetupError
+from paydesk.database.records import record_of, records_of
+from paydesk.domain.cells.fencing import find_fence
+from paydesk.domain.moving.copying import Side, queries, without_triggers
+
+PROBE = "the cells of one deployment"
+
+
+@dataclass(frozen=True, slots=True)
+class _Deployment:
+    cell: int
+    is_a_copy: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Account:
+    name: str
+    own_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """The numbers of the cell that a merchant leaves, and of the one that it goes to."""
+
+    here: int
+    there: int
+
+
+async def require_cells(source: Side, target: Side, to: int) -> Cells:
+    """Make sure that a move goes from one cell of a deployment to cell `to` of it.
+
+    Raises: SetupError, Conflict.
+    """
+    here, there = [record_of(_Deployment, await queries.deployment(one.database)) for one in (source, target)]
+    if here.cell == there.cell:
+        raise SetupError("both are one cell: the file given with --to-env is to name the other cell's")
+    if there.cell != to:
+        raise SetupError(f"the database of --to-env is cell {there.cell}, not {to}")
+    if here.is_a_copy or there.is_a_copy:
+        raise Conflict("a copy for staging takes part in no move")
+    if here.cell > there.cell:
+        raise Conflict(
+            f"cell {to} gives out smaller ids than cell {here.cell}: what is newer would come before what is older in "
+            "every list; a merchant goes to a cell with a higher number"
+        )
+    if source.vault.fingerprint(PROBE, purpose=PROBE) != target.vault.fingerprint(PROBE, purpose=PROBE):
+        raise SetupError("PAYDESK_SECRET_KEY of both cells is not the same: keys, links and log-ins would not be found")
+    if await queries.steps(source.database) != await queries.steps(target.database):
+        raise SetupError("the schemas of both cells are not the same: run `paydesk migrate` in both with one version")
+    for one in (source, target):
+        async with one.database.acquire() as connection, connection.transaction():
+            await without_triggers(connection)
+    return Cells(here.cell, there.cell)
+
+
+async def require_movable(source: Side, target: Side, merchant_id: int, *, same_simulator: bool) -> None:
+    """Make sure that everything of the merchant can go. Raises: NotFound, Conflict with all
+    reasons.
+    """
+    if not await queries.is_there(source.database, merchant_id=merchant_id):
+        raise NotFound(f"there is no merchant {merchant_id}")
+    reasons = [
+        *await _in_the_way_there(target, merchant_id),
+        *await _of_accounts(source, target, merchant_id),
+        *await _of_what_is_open(source, merchant_id, same_simulator=same_simulator),
+    ]
+    if reasons:
+        raise Conflict(f"merchant {merchant_id} can't move: {'; '.join(reasons)}")
+
+
+async def _in_the_way_there(target: Side, merchant_id: int) -> list[str]:
+    standing = await find_fence(target.database, merchant_id)
+    if standing is None and await queries.is_there(target.database, merchant_id=merchant_id):
+        return ["the other cell has a merchant of that id"]
+    if standing is not None and not standing.arrives:
+        return [f"the other cell has handed it over to cell {standing.other_cell}"]
+    return []
+
+
+async def _of_accounts(source: Side, target: Side, merchant_id: int) -> list[str]:
+    """An account is the same if both cells know whose it is, by the acquirer's own word."""
+    own = [name async for (name,) in queries.own_accounts(source.database, merchant_id=merchant_id)]
+    reasons = [f"it has accounts or rules of its own at acquirers ({', '.join(sorted(own))})"] if own else []
+    used = await records_of(_Account, queries.live_accounts(source.database, merchant_id=merchant_id))
+    known = await _known(target, [one.name for one in used])
+    foreign = [one.name for one in used if not one.own_id or known.get(one.name) != one.own_id]
+    if foreign:
+        reasons.append(
+            f"its live payments were taken by accounts that the other cell does not have ({', '.join(foreign)}): "
+            "nobody could refund them or charge its subscriptions there"
+        )
+    return reasons
+
+
+async def _known(target: Side, names: Sequence[str]) -> dict[str, str]:
+    found = await records_of(_Account, queries.known_accounts(target.database, names=list(names)))
+    return {one.name: one.own_id for one in found}
+
+
+async def _of_what_is_open(source: Side, merchant_id: int, *, same_simulator: bool) -> list[str]:
+    reasons = []
+    if lines := await queries.open_payout_files(source.database, merchant_id=merchant_id):
+        reasons.append(f"{lines} payouts of it stand in a file that the bank has not done: finish or drop that file")
+    if not same_simulator and await queries.open_test_outcomes(source.database, merchant_id=merchant_id):
+        reasons.append(
+            "outcomes of test payments are open, which only this cell's simulated bank knows: try again when they are "
+            "known, or give both cells one PAYDESK_SIMULATOR_URL"
+        )
+    return reasons

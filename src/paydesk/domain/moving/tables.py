@@ -1,0 +1,83 @@
+"""What of a database is a merchant's, and goes with them to another cell: each table is of one
+class, or a test fails.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+THEIRS: Final = (
+    *("alarm", "api_call", "audit_entry", "branding", "business_profile", "card", "card_change", "card_expiry"),
+    *("card_guard", "card_guard_minute", "card_try", "chargeback", "checkout", "coupon", "coupon_use", "customer"),
+    *("delivery", "evidence_file", "fee_amount", "fee_plan", "forgotten_attempt", "hosted_page", "ignored_field"),
+    *("instrument_charge", "invitation", "item_picture", "kept_release", "ledger_entry_before", "ledger_posting"),
+    *("mail", "mail_place"),
+    *("merchant", "merchant_key", "movement", "mrr_day", "mrr_movement", "package_move", "package_version"),
+    *("payment", "payment_attempt", "payment_link", "payment_link_sale", "payout", "picture_source", "pingback"),
+    *("pingback_attempt", "profile_change", "refund_day", "rejected_form", "reserve_change", "reserve_due"),
+    *("saved_instrument", "shopper", "shopper_code", "shopper_session", "subscription", "subscription_change"),
+    *("subscription_difference", "subscription_item", "subscription_package", "subscription_proration"),
+)
+"""Rows that go as they are: those with the merchant's id, `merchant` its own."""
+
+PEOPLE: Final = ("membership", "person")
+"""Who belongs to the merchant's team goes along; who is known there by the same address is joined
+to it instead.
+"""
+
+SUMS: Final = ("balance_closing", "sales_change", "sales_day", "sales_quarter")
+"""Kept sums of what goes, which are made anew: they reach as far as the other cell has summed."""
+
+COUNTS: Final = ("form_count",)
+"""How much somebody asks in a minute: it stays, and by its guard every form and call is refused."""
+
+STAYS: Final = {
+    "account_session": "people log in again",
+    "balance_line": "what an acquirer's account lists is booked where the account is read",
+    "bank_payout": "what an acquirer's account lists is booked where the account is read",
+    "operator_entry": "what an acquirer's account lists is booked where the account is read",
+    "proceeds_finding": "what an acquirer's account lists is booked where the account is read",
+    "payout_file_line": "a file for the bank is of one cell",
+    "payout_file": "a file for the bank is of one cell",
+    "acquirer_account": "a merchant with an account of its own does not move",
+    "acquirer_count": "how an account answers, where it is asked",
+    "acquirer_fee": "what a cell's acquirers cost",
+    "acquirer_lost": "accounts of the cell",
+    "acquirer_own_id": "accounts of the cell",
+    "acquirer_rule": "a merchant with rules of its own does not move",
+    "acquirer_turn": "how an account answers, where it is asked",
+    "balance_reading": "how far this cell has read",
+    "clock_reading": "processes of the cell",
+    "currency_unit": "the same everywhere",
+    "deployment": "the cell itself",
+    "dispute_reading": "how far this cell has read",
+    "dispute_waiting": "how far this cell has read",
+    "entry_pause": "who tries to log in here",
+    "failed_refund_reading": "how far this cell has read",
+    "history": "the cell itself",
+    "ledger_horizon": "how far this cell has summed",
+    "mail_day": "how much a mail server was given by this cell",
+    "merchant_fence": "who is on the way",
+    "person_device": "people log in again",
+    "person_token": "links in people's mails lead to where they were sent from",
+    "purchase_given_back": "what a restored database had forgotten",
+    "reconciliation": "how far this cell has read",
+    "sales_closing": "how far this cell has summed",
+    "sales_of_all": "sums of the cell",
+    "schema_migration": "the schema",
+    "share_of_work": "work of the cell",
+    "shopper_count": "how often somebody asks here",
+    "worker_seen": "processes of the cell",
+}
+"""What does not go, and why."""
+
+GUARDED: Final = (*THEIRS, "membership", *COUNTS)
+"""What nobody writes while its merchant is fenced."""
+
+ELSEWHERE: Final = ("cell", "directory")
+"""What home writes for all cells."""
+
+
+def owner_column(table: str) -> str:
+    """The column that says whose a row is."""
+    return "id" if table == "merchant" else "merchant_id"

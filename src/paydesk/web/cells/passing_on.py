@@ -1,0 +1,220 @@
+"""Passes on, once, what has come to another cell than its merchant's, and gives the answer back.
+
+A cell first does what it always does: what it has itself costs nothing more. Only an answer that
+says that nothing was found is held back until the directory says that it is nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import ClassVar, Final
+
+import structlog
+from aiohttp import ClientResponse
+from prometheus_client import Counter
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from paydesk.adapters.vault import Vault
+from paydesk.core.errors import PaydeskError, TooLarge
+from paydesk.database.pool import AWAY
+from paydesk.domain.cells.directory import Cell, Kind
+from paydesk.domain.cells.finding import Finder, NotKnownYet
+from paydesk.web.cells.arriving import target_of
+from paydesk.web.cells.calling import OF_ONE_HOP, OtherCells
+from paydesk.web.cells.marks import HEADER, Passed, mark
+from paydesk.web.cells.naming import has_long_body, may_be_elsewhere, named_by_address, named_by_body
+from paydesk.web.connections.limits import LARGEST_BODY
+from paydesk.web.minute_budgets import MinuteBudget
+from paydesk.web.visits import PASSED_ON, SANDBOX, Network, client_address
+
+PASSED = Counter(
+    "paydesk_passed_on_total",
+    "Requests for merchants of other cells, by cell and what came of them",
+    ["cell", "outcome"],
+)
+
+HOME_A_MINUTE, HOME_ADDRESS_A_MINUTE = 600, 60
+"""Times that one process asks the home cell in a minute for what strangers name, and for those of
+one address."""
+
+LARGEST_PLAIN: Final = 64 * 1024
+"""Bytes of a body that is passed on without a private key."""
+
+_NOT_SENT: Final = frozenset((*OF_ONE_HOP, b"content-length", b"expect", b"x-forwarded-for", HEADER.encode()))
+_NOT_GIVEN: Final = frozenset((*OF_ONE_HOP, b"date", b"x-request-id"))
+"""What this process says itself."""
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class BetweenCells:
+    """What a process works with; it stands in the state that every request carries."""
+
+    key: ClassVar[str] = "cells"
+
+    finder: Finder
+    others: OtherCells
+
+
+class PassingOn:
+    """Stands before the doors of a cell; `refusal` makes an answer of an error."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        vault: Vault,
+        trusted_proxies: tuple[Network, ...],
+        refusal: Callable[[Request, PaydeskError], Awaitable[Response]],
+        now: Callable[[], datetime],
+    ) -> None:
+        self.app = app
+        self._vault = vault
+        self._trusted = trusted_proxies
+        self._refusal = refusal
+        self._now = now
+        self._budget = MinuteBudget(HOME_A_MINUTE, HOME_ADDRESS_A_MINUTE)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer here, or have another cell answer."""
+        between: BetweenCells | None = scope.get("state", {}).get(BetweenCells.key)
+        if scope["type"] != "http" or between is None or not between.finder.standing.has_cells:
+            await self.app(scope, receive, send)
+            return
+        body, answer = _Body(receive), _HeldBack(scope, send)
+        is_gone = self._is_of_gone(between.finder, scope)
+        if not is_gone:
+            await self.app(scope, body.receive, answer.send)
+            if not answer.held:
+                return
+        try:
+            cell = await self._other_cell(between.finder, scope, body)
+            if cell is not None:
+                await self._pass_on(between.others, cell, scope, body, send)
+            elif is_gone:
+                raise NotKnownYet
+            else:
+                await answer.let_go()
+        except PaydeskError as error:
+            await (await self._refusal(Request(scope, receive), error))(scope, receive, send)
+        except ClientDisconnect:
+            await answer.let_go()
+
+    def _is_of_gone(self, finder: Finder, scope: Scope) -> bool:
+        """Whether it names a merchant that has left: what is here would be answered as it was."""
+        named = named_by_address(scope, self._vault) if finder.gone else None
+        return named is not None and named.kind is Kind.merchant and int(named.value) in finder.gone
+
+    async def _other_cell(self, finder: Finder, scope: Scope, body: _Body) -> Cell | None:
+        """The cell that has what this one has not; None if none has.
+
+        Raises: NotKnownYet.
+        """
+        named = named_by_address(scope, self._vault) or named_by_body(scope, body.so_far)
+        if named is None:
+            return None
+        client = client_address(scope, self._trusted)
+        try:
+            return await finder.find_other(*named, lambda: self._budget.take(client, now=self._now()))
+        except AWAY as error:
+            log.warning("the directory can't be read", why=f"{type(error).__name__}: {error}")
+            raise NotKnownYet from error
+
+    async def _pass_on(self, others: OtherCells, cell: Cell, scope: Scope, body: _Body, send: Send) -> None:
+        """Have another cell answer. Raises: Unavailable, Unsure, TooLarge, ClientDisconnect."""
+        if PASSED_ON in scope:
+            log.warning("another cell has passed on what is not here", cell=cell.number)
+            PASSED.labels(str(cell.number), "not_again").inc()
+            raise NotKnownYet
+        whole = await body.whole(LARGEST_BODY if has_long_body(scope) else LARGEST_PLAIN)
+        target, method = target_of(scope), scope["method"]
+        passed = Passed(client_address(scope, self._trusted), scope.get(SANDBOX))
+        headers = [*_texts(_without(scope["headers"], _NOT_SENT)), ("content-length", str(len(whole)))]
+        headers.append((HEADER, mark(self._vault, method, target, passed, now=self._now())))
+        try:
+            async with others.asked(cell, method, target, headers, whole) as response:
+                log.info("passed on", cell=cell.number, their_id=response.headers.get("x-request-id", ""))
+                PASSED.labels(str(cell.number), "answered").inc()
+                await _give_back(response, send)
+        except PaydeskError as error:
+            log.warning("another cell does not answer", cell=cell.number, why=repr(error.__cause__ or error.message))
+            PASSED.labels(str(cell.number), "away").inc()
+            raise
+
+
+class _Body:
+    """A request's body, as the door reads it, kept for the other cell."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._parts: list[bytes] = []
+        self._is_whole = False
+
+    @property
+    def so_far(self) -> bytes:
+        """What the door has read of it."""
+        return b"".join(self._parts)
+
+    async def receive(self) -> Message:
+        """For the door."""
+        message = await self._receive()
+        if message["type"] == "http.request":
+            self._parts.append(message.get("body", b""))
+            self._is_whole = not message.get("more_body", False)
+        return message
+
+    async def whole(self, largest: int) -> bytes:
+        """All of it. Raises: TooLarge, ClientDisconnect."""
+        while not self._is_whole and sum(map(len, self._parts)) <= largest:
+            if (await self.receive())["type"] == "http.disconnect":
+                raise ClientDisconnect
+        if sum(map(len, self._parts)) > largest:
+            raise TooLarge(f"the request is larger than {largest // 1024} KiB; send less")
+        return self.so_far
+
+
+class _HeldBack:
+    """An answer, which goes out as it comes unless it says that nothing was found here."""
+
+    def __init__(self, scope: Scope, send: Send) -> None:
+        self.held = False
+        self._scope = scope
+        self._send = send
+        self._messages: list[Message] = []
+
+    async def send(self, message: Message) -> None:
+        """For the door."""
+        if message["type"] == "http.response.start":
+            self.held = may_be_elsewhere(self._scope, message["status"])
+        if self.held:
+            self._messages.append(message)
+        else:
+            await self._send(message)
+
+    async def let_go(self) -> None:
+        """Send what was held back."""
+        for message in self._messages:
+            await self._send(message)
+
+
+async def _give_back(response: ClientResponse, send: Send) -> None:
+    headers = list(_without(((name.lower(), value) for name, value in response.raw_headers), _NOT_GIVEN))
+    await send({"type": "http.response.start", "status": response.status, "headers": headers})
+    async for part in response.content.iter_any():
+        await send({"type": "http.response.body", "body": part, "more_body": True})
+    await send({"type": "http.response.body", "body": b""})
+
+
+def _without(headers: Iterable[tuple[bytes, bytes]], left_out: frozenset[bytes]) -> list[tuple[bytes, bytes]]:
+    """Header fields without those left out, and without those that `Connection` names."""
+    given = list(headers)
+    named = {one.strip().lower() for name, value in given if name == b"connection" for one in value.split(b",")}
+    return [one for one in given if one[0] not in left_out and one[0] not in named]
+
+
+def _texts(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[str, str]]:
+    return [(name.decode("latin-1"), value.decode("utf-8", "replace")) for name, value in headers]

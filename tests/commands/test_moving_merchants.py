@@ -1,0 +1,78 @@
+"""`paydesk merchant move`, as an operator uses it, with the other cell's environment file."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from tests.commands.conftest import Paydesk
+from tests.conftest import migrated_database
+
+from paydesk.adapters.vault import generate_key_setting
+from paydesk.database.pool import Database, connected
+
+HERE, THERE = 1, 2
+
+
+@pytest.fixture
+async def database_url(server_url: str) -> AsyncIterator[str]:
+    async with migrated_database(server_url, cell=HERE) as url:
+        yield url
+
+
+@pytest.fixture
+async def database(database_url: str) -> AsyncIterator[Database]:
+    async with connected(database_url, most=2) as pool:
+        yield pool
+
+
+@pytest.fixture
+async def other(server_url: str, environment: dict[str, str], tmp_path: Path) -> AsyncIterator[tuple[Database, str]]:
+    """The other cell's database, and its environment file."""
+    environment["PAYDESK_CELL"] = str(HERE)
+    async with migrated_database(server_url, cell=THERE) as url, connected(url, most=2) as pool:
+        file = tmp_path / "cell2.env"
+        settings = {
+            "PAYDESK_DATABASE_URL": url,
+            "PAYDESK_CELL": str(THERE),
+            "PAYDESK_SECRET_KEY": environment["PAYDESK_SECRET_KEY"],
+            "PAYDESK_VAULT_KEYS": generate_key_setting(),
+        }
+        file.write_text("".join(f"{name}='{value}'\n" for name, value in settings.items()))
+        yield pool, str(file)
+
+
+async def test_a_merchant_moves_and_is_not_here_any_more(paydesk: Paydesk, other: tuple[Database, str]) -> None:
+    there, file = other
+    made = (await paydesk("merchant", "create", "--name", "Shop", "--email", "o@shop.example", "--json")).result
+    name, to = str(made["id"]), ("--to", str(THERE), "--to-env", file)
+    moved = await paydesk("merchant", "move", name, *to, "--json")
+    assert (moved.status, moved.result["cell"], moved.result["rows"] > 1) == (0, THERE, True), moved.err
+    assert await there.fetchval("select name from merchant where id = $1", made["id"]) == "Shop"
+    assert (await paydesk("merchant", "list", "--json")).result == []
+    again = await paydesk("merchant", "move", name, *to)
+    assert (again.status, "there is no merchant" in again.err) == (1, True), again.err
+
+
+async def test_without_a_directory_it_is_said_that_somebody_must_lead_there(
+    paydesk: Paydesk, other: tuple[Database, str]
+) -> None:
+    made = (await paydesk("merchant", "create", "--name", "Shop", "--email", "o@shop.example", "--json")).result
+    moved = await paydesk("merchant", "move", str(made["id"]), "--to", str(THERE), "--to-env", other[1])
+    assert (moved.status, "lead the host names of its forms and links to cell 2" in moved.err) == (0, True), moved.err
+
+
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        (("--to", "3"), "the database of --to-env is cell 2, not 3"),
+        (("--to", "2", "--cancel"), "is not being moved"),
+        (("--to", "2"), "there is no merchant 5"),
+    ],
+)
+async def test_what_can_not_be_is_refused_with_a_reason(
+    paydesk: Paydesk, other: tuple[Database, str], asked: tuple[str, ...], why: str
+) -> None:
+    refused = await paydesk("merchant", "move", "5", *asked, "--to-env", other[1])
+    assert (refused.status, why in refused.err) == (1, True), refused.err

@@ -1,0 +1,217 @@
+"""What is new is entered at home before it is there: nothing is in two cells."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+from tests.conftest import migrated_database
+from tests.domain.accounts.someone import PASSWORD, CountingHasher, new_client
+
+from paydesk.adapters.vault import Vault, generate_key_setting
+from paydesk.core.clock import utc_now
+from paydesk.core.errors import Conflict, Unavailable
+from paydesk.database.pool import Database, connected
+from paydesk.domain.accounts.access_needs import Gate
+from paydesk.domain.accounts.changing import ask_for_email_change, confirm_email
+from paydesk.domain.accounts.operators import create_operator
+from paydesk.domain.accounts.passwords import Passwords
+from paydesk.domain.accounts.sessions import LoggedIn
+from paydesk.domain.accounts.signing_in import log_in, sign_up
+from paydesk.domain.business.key_pairs import public_keys, rotate_keys
+from paydesk.domain.cells.adding import add_cell, database_id, follow
+from paydesk.domain.cells.comparing import compare
+from paydesk.domain.cells.directory import Cell, Kind, find_cell, name_of
+from paydesk.domain.cells.entering import ALONE, Entering
+from paydesk.domain.mail.queueing import open_facts
+from paydesk.domain.merchants.merchant import create_merchant, list_merchants, open_account
+
+HOME = Cell(0, "https://pay.example", "http://10.0.0.1:8000")
+OTHER = Cell(2, "https://two.pay.example", "http://10.0.0.2:8000")
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One cell's way in."""
+
+    cell: Cell
+    gate: Gate
+
+    @property
+    def database(self) -> Database:
+        return self.gate.database
+
+
+@pytest.fixture
+async def home(server_url: str, vault: Vault) -> AsyncIterator[Side]:
+    """The home cell, which knows the other one."""
+    async with migrated_database(server_url, cell=None) as url, connected(url, most=4) as pool:
+        await add_cell(pool, HOME, database_id=await database_id(pool), now=utc_now())
+        await add_cell(pool, OTHER, database_id="two", now=utc_now())
+        await follow(pool, HOME.number)
+        yield Side(HOME, Gate(pool, vault, Passwords(hasher=CountingHasher()), Entering(asks=True)))
+
+
+@pytest.fixture
+async def other(server_url: str, home: Side, deployment_keys: dict[str, str]) -> AsyncIterator[Side]:
+    """Another cell, with vault keys of its own."""
+    vault = Vault.from_settings(generate_key_setting(), deployment_keys["secret_key"])
+    async with migrated_database(server_url, cell=2) as url, connected(url, most=4) as pool:
+        await follow(pool, HOME.number)
+        entering = Entering(asks=True, home=home.database)
+        yield Side(OTHER, Gate(pool, vault, Passwords(hasher=CountingHasher()), entering))
+
+
+@pytest.fixture(params=["home", "other"])
+def either(request: pytest.FixtureRequest, home: Side, other: Side) -> Side:
+    """Each of both."""
+    return home if request.param == "home" else other
+
+
+async def signed_up(side: Side, email: str) -> LoggedIn:
+    """Somebody with a shop of their own."""
+    return await sign_up(
+        side.gate,
+        email=email,
+        password=PASSWORD,
+        name="Ann",
+        shop_name="Corner Shop",
+        client=new_client(),
+        now=utc_now(),
+    )
+
+
+async def agrees(side: Side, home: Side) -> bool:
+    """Whether the directory says of a cell what it has, and nothing else."""
+    later = utc_now() + timedelta(days=1)
+    found = await compare(home.database, side.database, side.gate.vault, side.cell.number, now=later)
+    return found.own > 0 and not (found.missing or found.elsewhere or found.spare)
+
+
+async def test_all_that_is_made_is_in_the_directory(home: Side, either: Side) -> None:
+    ann = await signed_up(either, "ann@shop.example")
+    made = await create_merchant(
+        either.database,
+        either.gate.vault,
+        name="Shop",
+        email="o@shop.example",
+        now=utc_now(),
+        entering=either.gate.entering,
+    )
+    await create_operator(either.gate, email="operator@pay.example", now=utc_now())
+    assert ann.session.merchant_id is not None
+    (first,) = await public_keys(either.database, ann.session.merchant_id)
+    pair = await rotate_keys(either.gate, ann.session, replaces=first.id, grace=timedelta(0), now=utc_now())
+    for kind, value in (
+        (Kind.merchant, str(made.id)),
+        (Kind.public_key, made.public_key),
+        (Kind.private_key, pair.private),
+        (Kind.public_key, pair.public),
+        (Kind.email, "ANN@shop.example"),
+        (Kind.email, "operator@pay.example"),
+    ):
+        assert await find_cell(home.database, kind, name_of(home.gate.vault, kind, value)) == either.cell, kind
+    assert await agrees(either, home)
+
+
+async def test_a_key_of_another_cell_is_taken(home: Side, other: Side) -> None:
+    keys: dict[str, Any] = {"public_key": "a public key", "private_key": "a private key of somebody"}
+    for side in (home, other):
+        given: dict[str, Any] = {
+            "name": "Shop",
+            "email": "o@shop.example",
+            "now": utc_now(),
+            "entering": side.gate.entering,
+        }
+        if side is home:
+            await create_merchant(side.database, side.gate.vault, **given, **keys)
+            continue
+        with pytest.raises(Conflict, match="this key already belongs to a merchant"):
+            await create_merchant(side.database, side.gate.vault, **given, **keys)
+    assert await list_merchants(other.database) == []
+
+
+async def test_an_address_of_another_cell_is_refused_in_the_same_words(home: Side, other: Side) -> None:
+    await signed_up(home, "ann@shop.example")
+    said = set()
+    for side in (home, other):
+        with pytest.raises(Conflict) as refused:
+            await signed_up(side, "Ann@shop.example")
+        said.add(str(refused.value))
+    assert said == {"Ann@shop.example has an account already; log in, or reset the password"}
+    assert await list_merchants(other.database) == []
+    with pytest.raises(Conflict, match="has an account already"):
+        await create_operator(other.gate, email="ann@shop.example", now=utc_now())
+
+
+async def test_nobody_takes_the_address_of_another_cells_person(home: Side, other: Side) -> None:
+    await signed_up(home, "ann@shop.example")
+    ben = await signed_up(other, "ben@shop.example")
+    for address, taken in (("ann@shop.example", True), ("ben@new.example", False)):
+        await ask_for_email_change(other.gate, ben.session, email=address, now=utc_now())
+        token = await _link(other, address)
+        if taken:
+            with pytest.raises(Conflict, match="another account has this address"):
+                await confirm_email(other.gate, token, client=new_client(), now=utc_now())
+        else:
+            await confirm_email(other.gate, token, client=new_client(), now=utc_now())
+    name = name_of(home.gate.vault, Kind.email, "ben@new.example")
+    assert await find_cell(home.database, Kind.email, name) == OTHER
+
+
+async def _link(side: Side, address: str) -> str:
+    """The token of the newest mail to an address."""
+    facts = await side.database.fetchval(
+        "select facts from mail where recipient = $1 order by id desc limit 1", address
+    )
+    return str(open_facts(side.gate.vault, msgspec.json.decode(facts))["token"])
+
+
+async def test_without_home_nothing_new_is_made_and_all_else_goes_on(home: Side, other: Side) -> None:
+    await signed_up(other, "ben@shop.example")
+    before = await list_merchants(other.database)
+    async with connected("postgresql://nobody@127.0.0.1:1/none", least=0, most=1) as nowhere:
+        for away in (Entering(asks=True, home=nowhere), Entering(asks=True)):
+            gate = replace(other.gate, entering=away)
+            with pytest.raises(Unavailable, match="nothing was changed, and all else goes on"):
+                await signed_up(Side(OTHER, gate), "cid@shop.example")
+            await log_in(gate, email="ben@shop.example", password=PASSWORD, client=new_client(), now=utc_now())
+    assert await list_merchants(other.database) == before
+
+
+async def test_what_was_entered_for_nothing_is_taken_up_by_the_next_try(home: Side, other: Side) -> None:
+    class Died(Exception):
+        """The cell's own write came to nothing."""
+
+    given: dict[str, Any] = {
+        "name": "Shop",
+        "email": "o@shop.example",
+        "now": utc_now(),
+        "entering": other.gate.entering,
+    }
+    keys: dict[str, Any] = {"public_key": "a public key", "private_key": "a private key of somebody"}
+
+    async def dies() -> None:
+        async with other.database.acquire() as connection, connection.transaction():
+            await open_account(connection, other.gate.vault, **given, **keys)
+            raise Died
+
+    with pytest.raises(Died):
+        await dies()
+    name = name_of(home.gate.vault, Kind.public_key, "a public key")
+    assert await find_cell(home.database, Kind.public_key, name) == OTHER
+    made = await create_merchant(other.database, other.gate.vault, **given, **keys)
+    entered = await home.database.fetchval("select merchant_id from directory where name = $1", name)
+    assert entered == made.id
+
+
+async def test_a_deployment_without_cells_asks_nothing(database: Database, vault: Vault) -> None:
+    await ALONE.enter(None, [], now=utc_now())  # type: ignore[arg-type]
+    await create_merchant(
+        database, vault, name="Shop", email="o@shop.example", now=utc_now(), entering=Entering(asks=True)
+    )
+    assert await database.fetchval("select count(*) from directory") == 0

@@ -1,0 +1,199 @@
+"""Two cells behind HAProxy as `deploy/haproxy/cells.cfg` has it, by maps of `paydesk cell maps`:
+each customer's payment is made where their merchant is, also when one cell is dead.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import pytest
+from tests.conftest import migrated_database
+from tests.processes import Kept, environment, eventually, free_port
+from tests.shopfront import open_page, press_pay
+from tests.web.cells.two_cells import HOME, SECOND, entries_of, form_of
+
+from paydesk.adapters.vault import Vault
+from paydesk.core.clock import utc_now
+from paydesk.database.pool import Database, connected
+from paydesk.domain.cells.adding import add_cell, follow
+from paydesk.domain.cells.directory import Cell, Entry, Kind, enter, name_of
+from paydesk.domain.merchants.merchant import Merchant, create_merchant
+from paydesk.web.cells.marks import HEADER
+
+CONFIGURATION = Path(__file__).parents[2] / "deploy" / "haproxy" / "cells.cfg"
+PAYMENTS = "/api/v1/payments"
+
+
+@dataclass
+class Fleet:
+    """Both cells by their numbers, and a browser before HAProxy."""
+
+    databases: dict[int, Database]
+    merchants: dict[int, Merchant]
+    serving: dict[int, Kept]
+    ports: dict[int, int]
+    web: httpx.AsyncClient
+
+    async def orders_and_pays(self, cell: int) -> str:
+        """A customer of a cell's merchant comes to HAProxy; where the shop gets them back."""
+        path = await open_page(self.web, form_of(self.merchants[cell]))
+        assert "Golden Ticket" in (await self.web.get(path)).text
+        paid = await press_pay(self.web, path)
+        assert paid.status_code == 303, paid.text
+        return paid.headers["location"]
+
+    async def paid(self) -> dict[int, int]:
+        """How many payments were made in each cell."""
+        return {
+            number: await each.fetchval("select count(*) from payment where state = 'captured'")
+            for number, each in self.databases.items()
+        }
+
+    async def hears_on_a_page_that_it_is_away(self, cell: int) -> None:
+        """A customer of a cell's merchant is told to come back, from the first moment on; on a page
+        once HAProxy has seen that the cell is down.
+        """
+        for _ in range(600):
+            page = await self.web.post("/payment/form", data=form_of(self.merchants[cell]))
+            assert (page.status_code, page.headers.get("retry-after")) == (503, "3")
+            if "<html" in page.text:
+                return
+            await asyncio.sleep(0.05)
+        raise AssertionError(page.text)
+
+    def passed_on(self, cell: int) -> int:
+        """How often a cell has had another one answer."""
+        return sum(one["event"] == "passed on" for one in self.serving[cell].events)
+
+
+@contextmanager
+def haproxy(folder: Path, ports: dict[int, int]) -> Iterator[str]:
+    """HAProxy by the documented configuration, with other places; its address."""
+    said, port = CONFIGURATION.read_text(), free_port()
+    said = said.replace("/etc/haproxy/cells", str(folder))
+    said = re.sub(r"bind :8443 .*", f"bind 127.0.0.1:{port}", said)
+    for number in (HOME, SECOND):
+        said = said.replace(f"10.0.{number}.1:8000", f"127.0.0.1:{ports[number]}")
+    file = folder / "cells.cfg"
+    file.write_text(said)
+    command = ["haproxy", "-db", "-f", str(folder / "keys.cfg"), "-f", str(file)]
+    process = subprocess.Popen(command)
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait()
+
+
+@pytest.fixture
+async def fleet(server_url: str, vault: Vault, deployment_keys: dict[str, str], tmp_path: Path) -> AsyncIterator[Fleet]:
+    if shutil.which("haproxy") is None:
+        pytest.skip("NO HAPROXY: CELLS BEHIND IT WERE NOT TRIED. Install Debian's haproxy.")
+    async with AsyncExitStack() as stack:
+        urls = {
+            number: await stack.enter_async_context(migrated_database(server_url, cell=number))
+            for number in (HOME, SECOND)
+        }
+        databases = {number: await stack.enter_async_context(connected(url, most=2)) for number, url in urls.items()}
+        ports = {number: free_port() for number in urls}
+        merchants = await _joined(databases, vault, ports)
+        serving = {
+            number: await stack.enter_async_context(_serving(number, urls, ports, deployment_keys, tmp_path))
+            for number in urls
+        }
+        _write_maps(urls[HOME], deployment_keys, tmp_path)
+        address = stack.enter_context(haproxy(tmp_path, ports))
+        web = await stack.enter_async_context(httpx.AsyncClient(base_url=address, timeout=60))
+        fleet = Fleet(databases, merchants, serving, ports, web)
+        await _answers(web)
+        yield fleet
+        for each in serving.values():
+            await each.stop()
+
+
+async def _joined(databases: dict[int, Database], vault: Vault, ports: dict[int, int]) -> dict[int, Merchant]:
+    """A merchant in each cell, known in both."""
+    merchants = {
+        number: await create_merchant(each, vault, name=f"Shop {number}", email="owner@shop.example", now=utc_now())
+        for number, each in databases.items()
+    }
+    for each in databases.values():
+        for number, port in ports.items():
+            person = Entry(Kind.email, name_of(vault, Kind.email, f"owner{number}@shop.example"))
+            cell = Cell(number, f"http://pay{number}.test", f"http://127.0.0.1:{port}")
+            await add_cell(each, cell, database_id=f"database of {number}", now=utc_now())
+            await enter(each, [*entries_of(vault, merchants[number]), person], number, now=utc_now())
+        await follow(each, HOME)
+    return merchants
+
+
+@asynccontextmanager
+async def _serving(
+    number: int, urls: dict[int, str], ports: dict[int, int], keys: dict[str, str], folder: Path
+) -> AsyncIterator[Kept]:
+    settings = {
+        "CELL": number,
+        "DATABASE_URL": urls[number],
+        "DATA_DIR": folder / str(number),
+        "PORT": ports[number],
+        "METRICS_PORT": 0,
+        "TRUSTED_PROXIES": "127.0.0.1/32",
+        "SIMULATOR_LATENCY": 0,
+        **({"HOME_DATABASE_URL": urls[HOME]} if number != HOME else {}),
+        **{name.upper(): value for name, value in keys.items()},
+    }
+    (folder / str(number)).mkdir()
+    command = [sys.executable, "-m", "paydesk", "serve"]
+    async with Kept(f"serve {number}", command, environment(settings), "ready to answer").running() as kept:
+        await eventually(lambda: bool(kept.ready), "it serves", kept.tail)
+        yield kept
+
+
+def _write_maps(url: str, keys: dict[str, str], folder: Path) -> None:
+    settings = {"DATABASE_URL": url, "DATA_DIR": folder, **{name.upper(): value for name, value in keys.items()}}
+    command = [sys.executable, "-m", "paydesk", "cell", "maps", str(folder)]
+    subprocess.run(command, env=environment(settings), check=True)
+
+
+async def _answers(web: httpx.AsyncClient) -> None:
+    for _ in range(600):
+        try:
+            if (await web.get("/healthz")).status_code == 200:
+                return
+        except httpx.TransportError:
+            pass
+        await asyncio.sleep(0.05)
+    raise AssertionError("HAProxy does not answer")
+
+
+async def test_haproxy_leads_each_to_their_cell_and_cells_what_it_missed(fleet: Fleet) -> None:
+    for cell in (HOME, SECOND):
+        assert await fleet.orders_and_pays(cell) == "https://shop.example/thanks?order=1"
+        key = {"X-ApiKey": fleet.merchants[cell].private_key}
+        called = await fleet.web.get(PAYMENTS, headers={**key, HEADER: "1 203.0.113.5 live 00"})
+        assert (called.status_code, len(called.json()["data"])) == (200, 1)
+        assert (await fleet.web.get(f"/brand/{fleet.merchants[cell].id}/1/logo")).status_code == 404
+        entry = await fleet.web.post("/account/login", data={"email": f"Owner{cell}@shop.example"})
+        assert f"paydesk_cell=cell{cell};" in entry.headers["set-cookie"]
+    assert await fleet.paid() == {HOME: 1, SECOND: 1}
+    assert (fleet.passed_on(HOME), fleet.passed_on(SECOND)) == (0, 0)
+
+    key = {"X-ApiKey": fleet.merchants[SECOND].private_key}
+    async with httpx.AsyncClient(timeout=60, headers=key) as direct:
+        there, here = [await direct.get(f"http://127.0.0.1:{fleet.ports[one]}{PAYMENTS}") for one in (SECOND, HOME)]
+    assert (here.status_code, here.content) == (there.status_code, there.content)
+    await eventually(lambda: fleet.passed_on(HOME) == 1, "it was passed on", fleet.serving[HOME].tail)
+
+    await fleet.serving.pop(SECOND).stop()
+    await fleet.hears_on_a_page_that_it_is_away(SECOND)
+    assert await fleet.orders_and_pays(HOME) == "https://shop.example/thanks?order=1"
+    assert await fleet.paid() == {HOME: 2, SECOND: 1}
