@@ -165,7 +165,7 @@ async def nobody_noticed(here: Deployment, old: Code) -> None:
     assert here.receiver.forged == 0
     assert unforeseen(*here.all_processes) == []
     assert [line for kept in here.all_processes for line in kept.lines if "Traceback" in line] == []
-    assert here.waits.deadlocks == []
+    assert "\n".join(here.waits.deadlocks) == ""
     assert max(here.waits.longest, *here.waits.logged, 0.0) < NOBODY_WAITS
     record = Record(here.record)
     taken = [purchase for purchase in standings(record.operations()).values() if purchase.captured]

@@ -81,6 +81,24 @@ async def test_what_is_adopted_has_the_id_again_that_its_shop_was_told(till: Til
     assert attempt["payment_id"] == told["id"]
 
 
+async def test_what_has_its_id_again_is_found_by_who_paid_and_by_what(till: Till) -> None:
+    token = await till.order("mug")
+    assert await till.pay(token, VISA) == Paid()
+    told = await _told(till)
+    await forget(till)
+    # Another payment has an id meanwhile, so that the next one is another than before.
+    await till.pay(await till.order("other"), VISA)
+    assert await till.pay(token, MASTERCARD) == Paid()
+    assert await _told(till) == told
+    (payment,) = [row for row in await _payments(till) if row["merchant_order_id"] == "mug"]
+    for asked, theirs in (("payments_of_customer", "customer_id"), ("payments_with_card", "card_id")):
+        found = await till.desk.database.fetch(
+            f"select payment_id from {asked}($1, $2, $3)", till.shop.merchant_id, till.shop.live, payment[theirs]
+        )
+        assert [row["payment_id"] for row in found] == [told["id"]]
+    assert await till.problems() == []
+
+
 async def test_an_id_that_is_anothers_by_now_stays_theirs(till: Till) -> None:
     token = await till.order("mug")
     await till.pay(token, VISA)
@@ -109,7 +127,8 @@ async def test_a_renewal_that_is_adopted_has_its_id_again(till: Till) -> None:
 
 async def _payments(till: Till) -> list[Any]:
     found = await till.desk.database.fetch(
-        "select id, merchant_order_id from payment where merchant_id = $1 order by id", till.shop.merchant_id
+        "select id, merchant_order_id, customer_id, card_id from payment where merchant_id = $1 order by id",
+        till.shop.merchant_id,
     )
     return list(found)
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from tests import set_back
@@ -24,6 +25,7 @@ from paydesk.core.clock import utc_now
 from paydesk.core.periods import Period
 from paydesk.domain.merchants.customer_ways import PortalPlans
 from paydesk.domain.merchants.merchant import change_merchant
+from paydesk.domain.payments.janitor import settle_due
 from paydesk.domain.subscriptions.changing import cancel_later, carry_out_due, pause
 from paydesk.domain.subscriptions.changing_plans import Plan, change_plan
 from paydesk.domain.subscriptions.packages import agree_package, find_version, offer
@@ -219,20 +221,39 @@ async def test_a_dearer_plan_that_is_declined_changes_nothing_and_is_not_tried_f
     assert (await subscriber.now()).package.terms == before.package.terms
 
 
-async def test_while_the_bank_has_not_answered_it_says_so(subscriber: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [("4242424242424242", "Your plan has changed."), ("4000000000000341", "Your payment was declined, so nothing was")],
+)
+async def test_who_waits_for_the_bank_sees_what_it_says_at_last(
+    subscribe: Any, monkeypatch: pytest.MonkeyPatch, number: str, said: str
+) -> None:
+    subscriber = await subscribe(number)
     await let(subscriber)
     pro = await offering(subscriber, "Pro", "30.00")
 
+    charge = SimulatedAcquirer.charge_stored
+
     async def lost(acquirer: Any, purchase: Any) -> None:
+        await charge(acquirer, purchase)
         raise OutcomeUnknown("the answer was lost")
 
-    monkeypatch.setattr(SimulatedAcquirer, "charge_stored", lost)
     seen = agreed_to(await preview(subscriber, plan=str(pro), when="now"))
-    for _ in range(2):
-        assert leads_to(await preview(subscriber, **seen)) == f"{subscriber.path}?waiting"
-    page = await subscriber.page(below="?waiting")
+    with monkeypatch.context() as bank:
+        bank.setattr(SimulatedAcquirer, "charge_stored", lost)
+        waiting = f"?waiting={quote(seen['key'])}"
+        for _ in range(2):
+            assert leads_to(await preview(subscriber, **seen)) == f"{subscriber.path}{waiting}"
+    page = await subscriber.page(below=waiting)
     assert "Your bank has not answered yet. Your plan changes by itself" in page
+    assert '<meta http-equiv="refresh"' in page
     assert (await subscriber.now()).package.terms.price == 10
+    while await settle_due(subscriber.desk, now=utc_now() + timedelta(minutes=3)):
+        pass
+    page = await subscriber.page(below=waiting)
+    assert (said in page, '<meta http-equiv="refresh"' in page) == (True, False)
+    assert said not in await subscriber.page(below="?waiting=another")
+    assert said not in await subscriber.page(below="?waiting=%00")
 
 
 async def test_a_cheaper_plan_lowers_the_next_payments(subscriber: Any) -> None:

@@ -347,6 +347,12 @@ async def count_declined(database: Database, shop: Shop, subscription_id: int, *
     return int(await queries.count_declined(database, **named, since=since) or 0)
 
 
+async def became_of(database: Database, shop: Shop, subscription_id: int, request_key: str) -> str:
+    """The state of a subscription's difference by its caller's key; empty if there is none."""
+    known = await _known(database, shop, request_key=request_key)
+    return known.state if known is not None and known.subscription_id == subscription_id else ""
+
+
 async def _by_key(database: Database, shop: Shop, wish: AtOnce) -> _Known | None:
     """The difference that was begun under the caller's key."""
     return None if wish.request_key is None else await _known(database, shop, request_key=wish.request_key)

@@ -26,8 +26,8 @@ select pass_id('payment_id_seq', :payment_id);
 
 -- name: take_up_id(merchant_id, live, attempt_id, payment_id)!
 -- A forgotten purchase is taken up by a new attempt: shops may know it by the id that its payment had, so the payment gets
--- that again, unless another has it by now. Nothing but its attempts, and what asked for these, names a payment that is not
--- paid.
+-- that again, unless another has it by now. Nothing but its attempts, what asked for these, and who pays by what, names a payment
+-- that is not paid; its customer and its card are named by code of before as by this one, so a trigger sees to them.
 with held as materialized (
     select p.merchant_id, p.live, p.id
       from payment_attempt a

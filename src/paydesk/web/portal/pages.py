@@ -202,13 +202,6 @@ class PortalView:
         return format_date(local, form, self.texts.date_locale)
 
 
-def said_of(asked: Mapping[str, str], *, charging: bool) -> str:
-    """What is to be said on top of its page to who comes back from a deed."""
-    if "changed" in asked:
-        return "changed"
-    return next((name for name in ("busy", "waiting") if name in asked and charging), "")
-
-
 def subscription_page(
     view: PortalView,
     payments: PastPayments,
@@ -219,7 +212,7 @@ def subscription_page(
     again: str = "",
 ) -> HTMLResponse:
     """The subscription with its past payments, and the items that wait; `paging` says that the
-    newest ones are on another page, `said` what came of what was asked (`said_of`).
+    newest ones are on another page, `said` what came of what was asked (routes.py).
 
     `again` is where one that is over may be bought once more.
     """

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
+from urllib.parse import quote
 
 from starlette.responses import Response
 
@@ -153,9 +154,14 @@ async def _agreed(visit: PortalVisit, form: Mapping[str, Value], choice: Choice)
     if await count_declined(desk.database, held.shop, held.subscription.id, since=since) >= MOST_DECLINED:
         return pages.stopped_page(visit.view)
     key = check_request_key(text_of(form, "key"), "key")
-    wish = AtOnce(held.subscription.id, choice.plan, "customer", at, f"portal {key}", revision=int(revision))
+    wish = AtOnce(held.subscription.id, choice.plan, "customer", at, name_of(key), revision=int(revision))
     done = await change_and_charge(desk, held.shop, wish)
-    return visit.go(f"{visit.path}?{'waiting' if done.difference.is_open else 'changed'}")
+    return visit.go(f"{visit.path}?{f'waiting={quote(key)}' if done.difference.is_open else 'changed'}")
+
+
+def name_of(key: str) -> str:
+    """How the difference is called that the form with this key asked for."""
+    return f"portal {key}"
 
 
 async def _wish(visit: PortalVisit, choice: Choice, *, preview: bool = False) -> ChangedAtOnce:

@@ -14,6 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from paydesk.core.errors import NotFound
+from paydesk.domain.billing.charging_differences import became_of
 from paydesk.domain.billing.for_customer import find_receipt, past_payments
 from paydesk.domain.selling.payment_links import link_selling
 from paydesk.domain.subscriptions.items import ItemState, list_items
@@ -22,6 +23,7 @@ from paydesk.web.portal.visiting import PortalVisit, open_visit
 from paydesk.web.texts import Texts
 from paydesk.web.visits import base_path
 
+_KEY = re.compile(r"[!-~]{1,255}", re.ASCII)
 _PAYMENT = re.compile(r"[0-9]{1,16}", re.ASCII)
 
 Handler = Callable[[PortalVisit], Awaitable[Response]]
@@ -48,7 +50,7 @@ async def show(visit: PortalVisit) -> Response:
     asked = visit.request.query_params.get("before", "")
     before = int(asked) if _PAYMENT.fullmatch(asked) else None
     payments = await past_payments(visit.services.desk.database, visit.holding.subscription, before=before)
-    said = pages.said_of(visit.request.query_params, charging=visit.holding.charging)
+    said = await _said(visit)
     held = visit.holding
     items = [
         item
@@ -58,6 +60,25 @@ async def show(visit: PortalVisit) -> Response:
     return pages.subscription_page(
         visit.view, payments, items, paging=before is not None, said=said, again=await _again(visit)
     )
+
+
+async def _said(visit: PortalVisit) -> str:
+    """What is to be said on top of the page to who comes back from a deed."""
+    asked = visit.request.query_params
+    if "changed" in asked:
+        return "changed"
+    if visit.holding.charging:
+        return next((name for name in ("busy", "waiting") if name in asked), "")
+    return await _came_of_waiting(visit, asked.get("waiting", ""))
+
+
+async def _came_of_waiting(visit: PortalVisit, key: str) -> str:
+    """What the bank said at last to the charge that the form with this key asked for."""
+    held = visit.holding
+    if not _KEY.fullmatch(key):
+        return ""
+    state = await became_of(visit.services.desk.database, held.shop, held.subscription.id, planning.name_of(key))
+    return {"paid": "changed", "declined": "declined"}.get(state, "")
 
 
 async def _again(visit: PortalVisit) -> str:
