@@ -502,6 +502,24 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
+class _ToldAtOnce:
+    """Tells of a failure when it happens: a run that is cut off never comes to its summary."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        terminal = self._config.pluginmanager.get_plugin("terminalreporter")
+        if report.failed and terminal is not None:
+            crash = getattr(report.longrepr, "reprcrash", None)
+            terminal.write_line(f"\n{report.nodeid}: {getattr(crash, 'message', report.longrepr)}"[:600])
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if "CI" in os.environ and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(_ToldAtOnce(config))
+
+
 def pytest_terminal_summary(config: pytest.Config, terminalreporter: pytest.TerminalReporter) -> None:
     if count := _skipped(config):
         terminalreporter.write_line(f"FAILED: {count} skipped, and with CI set every test must run", red=True)

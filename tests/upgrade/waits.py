@@ -72,5 +72,8 @@ class LockWaits:
 
     @property
     def deadlocks(self) -> list[str]:
-        """Each deadlock that the server had to break, as its log tells it: who waited for whom."""
-        return _DEADLOCK.findall(self._log.read_text(errors="replace"))
+        """Each deadlock that the server broke at another's cost than the migration's, as its log
+        tells it: the migration gives way and tries again.
+        """
+        found = _DEADLOCK.findall(self._log.read_text(errors="replace"))
+        return [each for each in found if not each.startswith(f"{MIGRATE}|")]
