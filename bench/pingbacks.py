@@ -149,14 +149,14 @@ async def embedded_database() -> AsyncIterator[tuple[Database, str]]:
 
 
 async def queue(database: Database, merchant: Merchant, url: str, number: int) -> None:
-    """Make pingbacks due now, as payments would."""
+    """Make pingbacks due now, as payments would: no two at the same moment."""
     await database.execute(
         """
         insert into pingback (merchant_id, live, event, url, sign_version, key_id, format, payload, state, due_at,
                               created_at)
         select $1, false, 'payment', $2, 'v2', (select max(id) from merchant_key where merchant_id = $1), 'json', $3,
-               'due', $4, $4
-          from generate_series(1, $5)
+               'due', $4::timestamptz - ($5::bigint - number) * interval '1 microsecond', $4
+          from generate_series(1, $5::bigint) as number
         """,
         merchant.id,
         url,

@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-import signal
 import statistics
 import tempfile
 import time
@@ -84,7 +83,7 @@ class Rig:
         while await self.database.fetchval(count) == first:
             await asyncio.sleep(0.1)
         await asyncio.sleep(seconds / 3)
-        await self.database.execute("analyze")
+        await self.database.execute("analyze", timeout=60)
         measured = [self.postgres, *running]
         began, before, spent = time.monotonic(), await self.database.fetchval(count), [used(one) for one in measured]
         await asyncio.sleep(seconds)
@@ -109,38 +108,25 @@ async def pay_at(rig: Rig, ports: list[int], clients: int, stop: asyncio.Event) 
     await asyncio.gather(*(customer(port, number) for port in ports for number in range(clients)))
 
 
-async def with_web(rig: Rig, asked: argparse.Namespace) -> list[Found]:
-    """One `serve` more each time, each with its own customers."""
-    ports: list[int] = []
-    running: list[psutil.Process] = []
-    found = []
-    while len(running) < asked.most:
-        ports.append(free_port())
-        running.append(await rig.start(["paydesk", "serve"], ports[-1]))
-        stop = asyncio.Event()
-        paying = asyncio.create_task(pay_at(rig, ports, asked.clients, stop))
-        found.append(await rig.measured("payments", running, CAPTURED, asked.seconds))
-        stop.set()
-        await paying
+async def with_web(rig: Rig, processes: int, asked: argparse.Namespace) -> Found:
+    """So many `serve`, each with its own customers."""
+    ports = [free_port() for _ in range(processes)]
+    running = [await rig.start(["paydesk", "serve"], port) for port in ports]
+    stop = asyncio.Event()
+    paying = asyncio.create_task(pay_at(rig, ports, asked.clients, stop))
+    found = await rig.measured("payments", running, CAPTURED, asked.seconds)
+    stop.set()
+    await paying
     return found
 
 
-async def with_workers(rig: Rig, asked: argparse.Namespace) -> list[Found]:
-    """One `work` more each time, with more pingbacks due than they send."""
-    workers: list[psutil.Process] = []
-    found = []
-    while len(workers) < asked.most:
-        workers.append(await rig.start(["paydesk", "work"]))
-        for each in workers:
-            each.send_signal(signal.SIGSTOP)
-        await rig.database.execute("delete from pingback where state = 'due'")
-        await rig.database.execute("vacuum pingback")  # so that nobody walks past what is deleted
-        await queue(rig.database, rig.merchant, rig.shop, asked.due)
-        for each in workers:
-            each.send_signal(signal.SIGCONT)
-        found.append(await rig.measured("pingbacks", workers, DUE, asked.seconds))
-        left = await rig.database.fetchval(DUE)
-        assert left, f"{len(workers)} workers had nothing left to send: give more with --due"
+async def with_workers(rig: Rig, processes: int, asked: argparse.Namespace) -> Found:
+    """So many `work`, with more pingbacks due than they send."""
+    workers = [await rig.start(["paydesk", "work"]) for _ in range(processes)]
+    await queue(rig.database, rig.merchant, rig.shop, asked.due)
+    found = await rig.measured("pingbacks", workers, DUE, asked.seconds)
+    left = await rig.database.fetchval(DUE)
+    assert left, f"{processes} workers had nothing left to send: give more with --due"
     return found
 
 
@@ -179,12 +165,16 @@ async def rig(part: float) -> AsyncIterator[Rig]:
 
 
 async def measure(asked: argparse.Namespace) -> list[Found]:
-    """Both kinds, each on a database of its own, as often as asked; the median counts."""
+    """Each number of each kind on a database of its own, as often as asked; the median counts.
+
+    (On one that more are put to work on, these would walk past what earlier ones have left there.)
+    """
     found: list[Found] = []
     for _ in range(asked.rounds):
         for kind in (with_web, with_workers):
-            async with rig(asked.part) as made:
-                found += await kind(made, asked)
+            for processes in range(1, asked.most + 1):
+                async with rig(asked.part) as made:
+                    found.append(await kind(made, processes, asked))
     return [middle([one for one in found if (one.kind, one.processes) == of]) for of in named(found)]
 
 

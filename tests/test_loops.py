@@ -55,7 +55,7 @@ WORK = {
     "telling of cards": "paydesk.domain.mail.telling:tell_expiring",
     "telling of charges": "paydesk.domain.mail.telling:announce_charges",
     "asking for cards": "paydesk.domain.mail.telling:ask_for_cards",
-    "first statistics": "paydesk.database.first_statistics:FirstStatistics.look",
+    "table statistics": "paydesk.database.table_statistics:TableStatistics.look",
     "pulse": "paydesk.domain.operations.machinery:queries.say_alive",
     "partitions of the logs": "paydesk.worker:keep_partitions",
     "forgetting of form counts": "paydesk.worker:forget_form_counts",

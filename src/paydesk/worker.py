@@ -16,9 +16,9 @@ from paydesk.adapters.mail import FolderMailbox, Mailbox, Mailer, addresses_of, 
 from paydesk.adapters.outbound import refusal
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
-from paydesk.database.first_statistics import FirstStatistics
 from paydesk.database.partitions import keep_partitions
 from paydesk.database.pool import Database
+from paydesk.database.table_statistics import TableStatistics
 from paydesk.domain.accounts.housekeeping import forget_past_entries
 from paydesk.domain.alarms.raising import watch_alarms
 from paydesk.domain.billing.card_lookups import run_card_lookups
@@ -132,7 +132,7 @@ async def work(
                     every = timedelta(hours=settings.page_check_hours)
                     watching = run_page_watch(settings.address, every, database, stop)
                     tasks.create_task(watching, name="payment page")
-                tasks.create_task(FirstStatistics(database).run(stop), name="first statistics")
+                tasks.create_task(TableStatistics(database).run(stop), name="table statistics")
                 tasks.create_task(run_pulse(database, stop), name="pulse")
                 tasks.create_task(run_housekeeping(settings, database, vault, stop), name="housekeeping")
     finally:

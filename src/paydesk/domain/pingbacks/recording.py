@@ -5,6 +5,7 @@ and none is lost while the database is away.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -28,6 +29,9 @@ from paydesk.loops.repeating import repeat
 _MOST_AT_ONCE = 500
 _LONGEST_PAUSE = 1.0
 _GATHERING_PAUSE = 0.01
+_LONGEST_GATHERING_PAUSE = 0.1
+_PAUSE_PER_RECORDING = 2.0
+"""Seconds of gathering for a second that the database took: the busier it is, the more at once."""
 
 queries = load_statements(__package__ or "")
 _as_json = msgspec.json.Encoder().encode
@@ -92,8 +96,10 @@ class Recorder:
     async def _gather(self) -> None:
         """Record all that is there, and let some more come together."""
         if self._attempts:
+            began = time.monotonic()
             await self.flush()
-            await asyncio.sleep(_GATHERING_PAUSE)
+            took = time.monotonic() - began
+            await asyncio.sleep(min(max(took * _PAUSE_PER_RECORDING, _GATHERING_PAUSE), _LONGEST_GATHERING_PAUSE))
 
     async def flush(self) -> None:
         """Record all that is there.

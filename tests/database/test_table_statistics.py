@@ -11,8 +11,8 @@ from tests import breaking, set_back
 from tests.shopfront import buy
 from tests.sweeping import database, database_url
 
-from paydesk.database.first_statistics import FirstStatistics
 from paydesk.database.pool import SESSION, Database, connected
+from paydesk.database.table_statistics import TableStatistics
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.checkouts import queries
 from paydesk.domain.payments.desk import Desk
@@ -61,14 +61,14 @@ async def rows_read(session: asyncpg.Connection, statement: str) -> int:
 
 async def test_a_checkout_is_found_by_its_key_among_the_first_hundreds(session: Session, database: Database) -> None:
     await set_back.sold_more_of_the_same(database, 400)
-    statistics = FirstStatistics(database)
+    statistics = TableStatistics(database)
     await statistics.look()
     assert await rows_read(session.connection, session.find) < FEW
 
 
 async def test_a_table_of_few_rows_waits_until_there_is_something_to_learn(own_database_url: str) -> None:
     async with connected(own_database_url) as database:
-        statistics = FirstStatistics(database)
+        statistics = TableStatistics(database)
         await breaking.leave_without_merchant(database, "customer")
         await statistics.look()
         assert await known(database, "customer") is False
@@ -77,6 +77,16 @@ async def test_a_table_of_few_rows_waits_until_there_is_something_to_learn(own_d
         await statistics.look()
         assert await known(database, "customer") is True
         assert await known(database, "card") is False
+
+
+async def test_a_table_is_looked_at_again_once_it_is_several_times_as_large(own_database_url: str) -> None:
+    async with connected(own_database_url) as database:
+        statistics = TableStatistics(database)
+        for rows, known_rows in ((400, 400), (440, 400), (2000, 2000)):
+            while await database.fetchval("select count(*) from customer") < rows:
+                await breaking.leave_without_merchant(database, "customer")
+            await statistics.look()
+            assert await database.fetchval("select reltuples from pg_class where relname = 'customer'") == known_rows
 
 
 async def known(database: Database, table: str) -> bool:
