@@ -98,6 +98,7 @@ async def work(
     mailer = await allowed_mailer(settings, database) or mailbox
     outbound = await outbound_client(settings, database)
     sender = PingbackSender(database, vault, outbound, sender_settings(settings))
+    listening = Listening(words, sender.wake)
     clock = ClockWatch(database, "work")
     try:
         with due_work_held(lambda: clock.holds_due_work), heard_by(sender.wake):
@@ -108,8 +109,8 @@ async def work(
                 tasks.create_task(watch_history(desk, history, file, stop), name="history")
                 tasks.create_task(beat(database, history, stop, after=often), name="beat")
                 tasks.create_task(tend_hold(desk, stop), name="hold")
-                tasks.create_task(sender.run(stop), name="pingbacks")
-                tasks.create_task(Listening(words, sender.wake).run(stop), name="words")
+                tasks.create_task(sender.run(stop, hears=lambda: listening.hears), name="pingbacks")
+                tasks.create_task(listening.run(stop), name="words")
                 tasks.create_task(run_janitor(desk, stop), name="janitor")
                 tasks.create_task(run_card_lookups(desk, stop), name="card changes")
                 tasks.create_task(run_billing(desk, stop, billing_pace(settings)), name="billing")

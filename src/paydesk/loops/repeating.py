@@ -36,6 +36,9 @@ with its place."""
 Turn = Callable[[], Awaitable[bool | None]]
 """One turn of a loop; true says that there is more to do at once."""
 
+Rest = float | Callable[[], float]
+"""Seconds between two turns, or what says after each turn how many."""
+
 log = structlog.get_logger()
 
 
@@ -67,7 +70,7 @@ async def repeat(
     turn: Turn,
     stop: asyncio.Event,
     *,
-    rest: float,
+    rest: Rest,
     wake: asyncio.Event | None = None,
     beats: bool = True,
     due: bool = False,
@@ -89,16 +92,16 @@ async def repeat(
             wake.clear()
         try:
             with under_way(name, patience):
-                pause = _HELD if held() else BREATH if await turn() else rest
+                pause = _HELD if held() else BREATH if await turn() else _seconds(rest)
             failures = 0
         except asyncio.CancelledError as error:
             if _is_cancelled():
                 raise
             failures += 1
-            pause = _failed(name, error, failures, rest)
+            pause = _failed(name, error, failures, _seconds(rest))
         except Exception as error:
             failures += 1
-            pause = _failed(name, error, failures, rest)
+            pause = _failed(name, error, failures, _seconds(rest))
         if beats:
             LAST_TURN.labels(name).set(utc_now().timestamp())
         await _rest(pause, stop, None if failures else wake)
@@ -142,6 +145,10 @@ def _failed(name: str, error: BaseException, failures: int, rest: float) -> floa
     else:
         log.warning("a background loop will try again", loop=name, why=why, failures=failures, in_seconds=pause)
     return pause
+
+
+def _seconds(rest: Rest) -> float:
+    return rest() if callable(rest) else rest
 
 
 async def _rest(seconds: float, stop: asyncio.Event, wake: asyncio.Event | None) -> None:

@@ -66,13 +66,13 @@ def sender(make_sender: MakeSender) -> PingbackSender:
 
 
 @pytest.fixture
-async def run_sender() -> AsyncIterator[Callable[[PingbackSender], asyncio.Event]]:
-    """Runs senders until the test ends."""
+async def run_sender() -> AsyncIterator[Callable[..., asyncio.Event]]:
+    """Runs senders until the test ends; what more is given, they run with."""
     running: list[tuple[asyncio.Event, asyncio.Task[None]]] = []
 
-    def start(sender: PingbackSender) -> asyncio.Event:
+    def start(sender: PingbackSender, **options: Any) -> asyncio.Event:
         stop = asyncio.Event()
-        running.append((stop, asyncio.ensure_future(sender.run(stop))))
+        running.append((stop, asyncio.ensure_future(sender.run(stop, **options))))
         return stop
 
     yield start

@@ -13,7 +13,7 @@ import pytest
 import paydesk
 from paydesk.database.pool import Database, connected
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.pingbacks import waking
+from paydesk.domain.pingbacks import sending, waking
 from paydesk.domain.pingbacks.sending import PingbackSender
 from paydesk.domain.pingbacks.waking import Listening, Paced, heard_by, passed_on
 
@@ -49,6 +49,39 @@ async def test_a_word_of_another_process_ends_the_senders_rest(
             await queue(shop, receiver.url)
             waking.told()
             await eventually(lambda number=number: len(receiver.received) == number)
+
+
+ALWAYS, SELDOM = 0.01, 3600.0
+
+
+@pytest.mark.parametrize(
+    ("hears", "is_told", "poll", "quiet"),
+    [
+        pytest.param(False, False, ALWAYS, SELDOM, id="nobody's words come"),
+        pytest.param(True, True, ALWAYS, SELDOM, id="a word came lately"),
+        pytest.param(True, False, SELDOM, ALWAYS, id="words come, and there was none"),
+    ],
+)
+async def test_more_is_looked_for_often_while_words_may_be_missed(
+    hears: bool, is_told: bool, poll: float, quiet: float,
+    shop: Shop, make_sender: Any, run_sender: Any, receiver: Any, queue: Any, eventually: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(sending, "_LATELY", SELDOM)
+    sender: PingbackSender = make_sender(poll=poll, quiet=quiet)
+    claim, claims = sender._claim, []
+
+    async def counted(now: Any, merchant_id: int | None = None) -> int:
+        claims.append(await claim(now, merchant_id))
+        return claims[-1]
+
+    monkeypatch.setattr(sender, "_claim", counted)
+    if is_told:
+        sender._look_at_once()
+    run_sender(sender, hears=lambda: hears)
+    await eventually(lambda: len(claims) > 2)
+    await queue(shop, receiver.url)
+    await eventually(lambda: receiver.received)
 
 
 async def test_a_word_that_comes_while_due_ones_are_claimed_is_not_lost(

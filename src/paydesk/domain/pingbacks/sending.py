@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -42,6 +42,10 @@ and of one endpoint, until it is known to be quick."""
 _OF_ONE_OWNER = 4
 """One part in so many of what may be in hand may hang for all the shops that one person owns."""
 
+_LATELY = 5.0
+"""Seconds after a word or a pingback in which more is looked for often: clocks differ a bit, so
+what was said may be due here only a moment later, and words may be lost."""
+
 _UNRECORDED = 3
 """So many times what may be in hand may wait to be recorded: it holds up no endpoint."""
 
@@ -56,9 +60,10 @@ class SenderSettings:
     `in_hand` limits what one sender has claimed in all and has no answer to (and a quarter more for
     endpoints that owe none), `per_merchant` of one merchant's side, `per_endpoint` how many
     requests to one URL are under way at once. `poll` is the pause when nothing is due, unless a
-    word ends it (`wake`). `lease` must be longer than a call's timeout with time to record it; what
-    has waited too long for the lease to cover a call is not sent under it. `grace` is what requests
-    under way get when the sender stops.
+    word ends it (`wake`), and `quiet` the one where words are heard and nothing was due lately.
+    `lease` must be longer than a call's timeout with time to record it; what has waited too long
+    for the lease to cover a call is not sent under it. `grace` is what requests under way get when
+    the sender stops.
     """
 
     header_prefix: str = "X-Service"
@@ -66,6 +71,7 @@ class SenderSettings:
     per_merchant: int = 128
     per_endpoint: int = 32
     poll: float = 0.2
+    quiet: float = 1.0
     lease: float = 40.0
     grace: float = 5.0
     sides_per_claim: int = 64
@@ -96,11 +102,12 @@ class PingbackSender:
         self._is_told = False
         self._is_telling = False
         self._is_behind = False
+        self._busy_until = 0.0
         self.wake = Paced(self._look_at_once)
 
-    async def run(self, stop: asyncio.Event) -> None:
+    async def run(self, stop: asyncio.Event, *, hears: Callable[[], bool] = lambda: False) -> None:
         """Send what is due, as it becomes due, until `stop` is set;
-        then finish what is under way and record it.
+        then finish what is under way and record it. `hears` is whether other processes' words come.
 
         While the database is away it waits; outcomes are kept and recorded when it is back.
         """
@@ -109,10 +116,13 @@ class PingbackSender:
             asyncio.ensure_future(self._recorder.run(ended)),
             asyncio.ensure_future(repeat("backlog of pingbacks", self._watch_backlog, ended, rest=_BACKLOG_SECONDS)),
         ]
+
+        def rest() -> float:
+            is_quiet = hears() and time.monotonic() > self._busy_until
+            return self._settings.quiet if is_quiet else self._settings.poll
+
         try:
-            await repeat(
-                "pingbacks", self._claim_once, stop, rest=self._settings.poll, wake=self._lanes.hungry, due=True
-            )
+            await repeat("pingbacks", self._claim_once, stop, rest=rest, wake=self._lanes.hungry, due=True)
         finally:
             self.wake.stop()
             await self._lanes.stop(self._settings.grace)
@@ -196,13 +206,15 @@ class PingbackSender:
         not had their turn, or for what is due since.
         """
         self._is_told = False
-        await self._claim(utc_now())
+        if await self._claim(utc_now()):
+            self._busy_until = time.monotonic() + _LATELY
         is_told = self._is_told  # While it was claimed, so that the claim may not have seen it.
         return self._spare_room > 0 and (is_told or not self._claims.is_round_complete)
 
     def _look_at_once(self) -> None:
         """Something was said to be due."""
         self._is_told = True
+        self._busy_until = time.monotonic() + _LATELY
         self._lanes.hungry.set()
 
     async def _claim(self, now: datetime, merchant_id: int | None = None) -> int:

@@ -114,6 +114,11 @@ class Listening:
         self._connection: Any = None
         self._ended = asyncio.Event()
 
+    @property
+    def hears(self) -> bool:
+        """Whether words would come, as far as is known."""
+        return self._connection is not None and not self._connection.is_closed()
+
     async def run(self, stop: asyncio.Event) -> None:
         """Listen until told to stop; a connection that is lost is made anew."""
         try:
@@ -126,7 +131,7 @@ class Listening:
         if self._words is None:
             return
         try:
-            if self._connection is None or self._connection.is_closed():
+            if not self.hears:
                 await self._listen(self._words)
             await self._connection.execute("select 1", timeout=_PATIENCE)
         except BaseException:
