@@ -19,6 +19,7 @@ from paydesk.database.pool import Database, connected
 from paydesk.domain.cells.directory import this_cell
 from paydesk.domain.moving.copying import PATIENCE, Side
 from paydesk.domain.moving.moving import Move, Moved, Step, cancel_move, move_merchant
+from paydesk.domain.moving.passes import Pass
 from paydesk.domain.moving.tables import THEIRS
 from paydesk.equipment import vault_of
 from paydesk.required_keys import require_keys
@@ -26,13 +27,21 @@ from paydesk.secret_files import WithSecretFiles
 from paydesk.settings import PREFIX, Settings, load_settings
 
 SAID = {
+    Step.copied: "copied and compared, while it goes on here",
+    Step.followed: "what changed meanwhile is there, too",
     Step.fenced: "fenced: nothing new begins",
     Step.closed: "closed: nothing is in the air any more",
-    Step.copied: "copied and compared",
+    Step.completed: "all is there, and was compared",
     Step.moved: "the other cell's from now on",
     Step.switched: "led there",
     Step.opened: "open there",
     Step.forgotten: "deleted here",
+}
+
+DOING = {
+    Pass.whole: "Copying",
+    Pass.changes: "Following",
+    Pass.last: "Closed, bringing what is left",
 }
 
 EXAMPLES = (
@@ -74,21 +83,23 @@ async def move(
 
 
 async def _moved(asked: Move) -> Moved:
-    with progress("Moving", len(THEIRS)) as step:
-        return await move_merchant(asked, passed=lambda one: note(SAID[one]), report=step)
+    return await move_merchant(
+        asked, passed=lambda one: note(SAID[one]), watch=lambda one: progress(DOING[one], len(THEIRS))
+    )
 
 
 def _say(asked: Move, moved: Moved, *, as_json: bool) -> None:
     copied = moved.copied
     if as_json:
         facts = {"merchant_id": asked.merchant_id, "cell": asked.to, "seconds": round(moved.seconds, 1)}
-        show_json(facts | {"rows": copied.rows if copied else None, "lsn": copied.lsn if copied else None})
+        came = {"rows": copied.rows, "rows_while_closed": copied.changed, "lsn": copied.lsn} if copied else {}
+        show_json(facts | {"rows": None, "rows_while_closed": None, "lsn": None} | came)
         return
     if moved.left:
         note(f"outcomes that will be looked for there: {moved.left}")
     if copied is not None:
-        note(f"{counted(copied.rows, 'row')}, as of {copied.lsn}; sealed anew: {counted(copied.sealed, 'value')}")
-        note(f"closed for {moved.seconds:.1f} s")
+        note(f"{counted(copied.rows, 'row')}, as of {copied.lsn}; sealed anew: {counted(moved.sealed, 'value')}")
+        note(f"closed for {moved.seconds:.1f} s, in which {counted(copied.changed, 'row')} came")
     if asked.home is None:
         note(f"there is no directory of cells: lead the host names of its forms and links to cell {asked.to} now")
 

@@ -17,13 +17,15 @@ from tests.conftest import OpenWeb, SignedForm
 from tests.database.statements import all_statements
 from tests.database.without_merchant import names_merchant, title
 from tests.domain.pingbacks.receiver import Receiver, receiving
-from tests.set_back import called, times
+from tests.set_back import called, member, somebody, times
 from tests.till import Till
 
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
+from paydesk.core.errors import Conflict
 from paydesk.database.pool import Database, connected
 from paydesk.domain.billing.charging import BillingRun
+from paydesk.domain.cells import fencing
 from paydesk.domain.cells.fencing import Fenced, close, fence, fences, find_fence, in_flight, lift
 from paydesk.domain.ledger.settling import settle_due as settle_money
 from paydesk.domain.merchants.merchant import Merchant, create_merchant, shop_of
@@ -37,6 +39,8 @@ from paydesk.settings import Settings
 from paydesk_client import Gateway
 
 OTHER_CELL = 7
+SOMEBODY = 3 * 10**13
+"""A merchant of another cell."""
 HOUR = timedelta(hours=1)
 LOCKS_OF_NOBODY = {
     "domain/ledger/closing.sql: closable": "the horizon of the whole ledger; sums of who is fenced are made anew",
@@ -95,6 +99,11 @@ async def put_up(database: Database, shop: Shop, *, closed: bool = True) -> None
     await fence(database, shop.merchant_id, other_cell=OTHER_CELL, tables=GUARDED)
     if closed:
         await close(database, shop.merchant_id, patience=0)
+
+
+async def guards_on(database: Database) -> int:
+    on = "select count(*) from pg_trigger where tgname = 'merchant_is_fenced' and tgenabled <> 'D'"
+    return int(await database.fetchval(on))
 
 
 async def test_a_program_is_told_to_come_back_and_reads_why(
@@ -237,14 +246,36 @@ async def test_who_is_let_out_goes_on_and_nothing_stays_behind(
         await shopfront.buy(desk, beside)
     assert await shopfront.buy(desk, shop)
     await lift(database, beside.merchant_id, tables=GUARDED)
-    on = await database.fetchval(
-        "select count(*) from pg_trigger where tgname = 'merchant_is_fenced' and tgenabled <> 'D'"
-    )
+    on = await guards_on(database)
     assert (await shopfront.buy(desk, beside) > 0, await fences(database), on) == (True, [], 0)
 
 
-async def test_who_comes_is_closed_at_once(database: Database, shop: Shop) -> None:
-    await fence(database, shop.merchant_id, arrives=True, other_cell=OTHER_CELL, tables=GUARDED)
+async def test_who_comes_is_closed_at_once(database: Database) -> None:
+    person = await somebody(database, "ada@shop.example")
+    await fence(database, SOMEBODY, arrives=True, other_cell=OTHER_CELL, tables=GUARDED)
+    with pytest.raises(Fenced):
+        await member(database, SOMEBODY, person)
+
+
+async def test_who_is_here_does_not_come(database: Database, desk: Desk, shop: Shop) -> None:
+    with pytest.raises(Conflict, match="in this cell already"):
+        await fence(database, shop.merchant_id, arrives=True, other_cell=OTHER_CELL, tables=GUARDED)
+    assert (await shopfront.buy(desk, shop) > 0, await guards_on(database)) == (True, 0)
+
+
+async def test_a_trigger_that_is_switched_off_meanwhile_is_on_when_somebody_is_fenced(
+    database: Database, shop: Shop, beside: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However close the end of another one's fence comes to the beginning."""
+    await put_up(database, beside)
+    begin = fencing.queries.begin
+
+    async def begin_late(*given: object, **asked: object) -> object:
+        await lift(database, beside.merchant_id, tables=GUARDED)
+        return await begin(*given, **asked)
+
+    monkeypatch.setattr(fencing.queries, "begin", begin_late)
+    await put_up(database, shop)
     with pytest.raises(Fenced):
         await called(database, shop.merchant_id, "other")
 

@@ -6,25 +6,22 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from tests import shopfront
 from tests.breaking import refusing, say
-from tests.conftest import migrated_database
+from tests.domain.moving.play import HERE, SEALED, THERE, Cell, Killed, Play, clean, killing
 from tests.proving import check
-from tests.set_back import clock_runs_ahead, member, somebody, times
+from tests.set_back import member, somebody, times
 from tests.till import Till
 
-from paydesk.adapters.acquirers.simulator import Bank, Record, SimulatedAcquirer
 from paydesk.adapters.vault import Sealed, Vault, generate_key_setting, generate_secret
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, SetupError, Unavailable
-from paydesk.database.pool import Database, connected
 from paydesk.domain.accounts import second_factor
 from paydesk.domain.cells import directory
 from paydesk.domain.cells.adding import add_cell
@@ -33,110 +30,14 @@ from paydesk.domain.cells.fencing import Fenced, find_fence
 from paydesk.domain.ledger.closing import close_ledger
 from paydesk.domain.ledger.summing_sales import sum_sales
 from paydesk.domain.merchants.keys import pairs_of
-from paydesk.domain.merchants.merchant import Merchant, create_merchant, shop_of
-from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.moving import copying
-from paydesk.domain.moving.copying import Side
 from paydesk.domain.moving.moving import Move, Step, cancel_move, move_merchant
-from paydesk.domain.moving.tables import THEIRS, owner_column
-from paydesk.domain.payments.desk import Desk
+from paydesk.domain.moving.passes import Pass
+from paydesk.domain.moving.tables import THEIRS
 from paydesk.domain.payments.results import Paid
-from paydesk.equipment import payment_desk
-from paydesk.settings import Settings
 
-HERE, THERE = 1, 2
 OF_SUMS = ("closings_agree", "sales_add_up", "reserves_add_up", "mrr_adds_up", "postings_balance")
 """The rules of `paydesk check` about what is kept beside the rows that it is summed from."""
-
-
-class Killed(BaseException):
-    """What ends a process at once."""
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A cell of a test: its database, vault and desk, all over one bank's record."""
-
-    database: Database
-    vault: Vault
-    desk: Desk
-
-    @property
-    def side(self) -> Side:
-        return Side(self.database, self.vault)
-
-
-@dataclass(frozen=True)
-class Play:
-    """Two cells, a merchant that goes from the one to the other, and one that stays."""
-
-    here: Cell
-    there: Cell
-    merchant: Merchant
-    beside: Shop
-    bank: Bank
-
-    @property
-    def shop(self) -> Shop:
-        return shop_of(self.merchant, live=False)
-
-    @property
-    def move(self) -> Move:
-        return Move(self.here.side, self.there.side, None, self.merchant.id, THERE, same_simulator=True)
-
-    async def is_open(self, cell: Cell) -> bool:
-        """Whether the merchant is there, and somebody may write."""
-        seen = await cell.database.fetchval("select count(*) from merchant where id = $1", self.merchant.id)
-        return bool(seen) and await find_fence(cell.database, self.merchant.id) is None
-
-    async def rows(self, cell: Cell, merchant_id: int) -> dict[str, str]:
-        """What is there of a merchant, table by table."""
-        asked = "select coalesce(jsonb_agg(to_jsonb(t) order by to_jsonb(t)::text), '[]')::text from {} t where {} = $1"
-        return {
-            table: await cell.database.fetchval(asked.format(table, owner_column(table)), merchant_id)
-            for table in THEIRS
-        }
-
-
-@pytest.fixture
-async def play(server_url: str, usual_settings: Settings, tmp_path: Any) -> AsyncIterator[Play]:
-    (tmp_path / "bank").mkdir()
-    secret = generate_secret()
-    async with AsyncExitStack() as stack:
-        bank = Bank(Record(tmp_path / "bank" / "record.sqlite"))
-        stack.callback(bank.record.close)
-        cells = []
-        for number in (HERE, THERE):
-            url = await stack.enter_async_context(migrated_database(server_url, cell=number))
-            pool = await stack.enter_async_context(connected(url))
-            vault = Vault.from_settings(vault_keys=generate_key_setting(), secret_key=secret)
-            settings = usual_settings.model_copy(update={"data_dir": tmp_path, "database_url": url})
-            desk = payment_desk(settings, pool, vault, SimulatedAcquirer(bank, base_url=settings.address))
-            cells.append(Cell(pool, vault, desk))
-        here, there = cells
-        merchant, beside = [
-            await create_merchant(here.database, here.vault, name=name, email="o@shop.example", now=utc_now())
-            for name in ("Moving", "Beside")
-        ]
-        made = Play(here, there, merchant, shop_of(beside, live=False), bank)
-        await trade(made, made.shop)
-        await trade(made, made.beside)
-        yield made
-
-
-async def trade(play: Play, shop: Shop) -> None:
-    """A little of everything at a shop."""
-    desk, database = play.here.desk, play.here.database
-    till = Till(desk, shop)
-    sold = await till.sell("A-1")
-    await till.sell("A-2", amount="7.50")
-    await till.buy("A-3", shopfront.DECLINED)
-    await till.give_back(sold, "2.50", "back-1")
-    await till.subscribe()
-    shopper = await shopfront.become_known(desk, shop)
-    await shopfront.save_card(desk, play.bank, shopper)
-    await shopfront.offer_link(database, shop)
-    await clock_runs_ahead(database, shop.merchant_id, timedelta(hours=1))
 
 
 async def enlist(cell: Cell, merchant_id: int, email: str) -> int:
@@ -150,27 +51,12 @@ async def enlist(cell: Cell, merchant_id: int, email: str) -> int:
     return made
 
 
-def killing(step: Step) -> Callable[[Step], None]:
-    def passed(done: Step) -> None:
-        if done is step:
-            raise Killed
-
-    return passed
-
-
-async def clean(cell: Cell) -> list[str]:
-    """What `paydesk check` finds in a cell."""
-    found = await check(cell.database, now=utc_now() + timedelta(hours=1), record=None)
-    return [f"{one.rule}: {one.differences}" for one in found if one.found]
-
-
 async def test_everything_is_there_afterwards_and_goes_on(play: Play) -> None:
     before = await play.rows(play.here, play.merchant.id)
     moved = await move_merchant(play.move)
     after = await play.rows(play.there, play.merchant.id)
-    sealed = {"card", "merchant_key", "mail", "business_profile", "profile_change"}
-    assert {name: after[name] for name in after if name not in sealed} == {
-        name: before[name] for name in before if name not in sealed
+    assert {name: after[name] for name in after if name not in SEALED} == {
+        name: before[name] for name in before if name not in SEALED
     }
     assert moved.copied is not None
     assert moved.copied.rows == sum(len(json.loads(rows)) for rows in before.values())
@@ -222,16 +108,22 @@ async def test_killed_at_any_step_the_same_command_goes_on(play: Play, step: Ste
     assert (await clean(play.here), await clean(play.there)) == ([], [])
 
 
-async def test_killed_amid_the_copy_nothing_is_there(play: Play) -> None:
-    tables = iter(range(20))
+@pytest.mark.parametrize("amid", list(Pass))
+async def test_killed_amid_a_pass_nothing_of_it_is_there(play: Play, amid: Pass) -> None:
+    @contextmanager
+    def dying(one: Pass) -> Iterator[Callable[[], None]]:
+        tables = iter(range(20))
 
-    def report() -> None:
-        if next(tables, None) is None:
-            raise Killed
+        def report() -> None:
+            if one is amid and next(tables, None) is None:
+                raise Killed
+
+        yield report
 
     with pytest.raises(Killed):
-        await move_merchant(play.move, report=report)
-    assert await play.there.database.fetchval("select count(*) from payment") == 0
+        await move_merchant(play.move, watch=dying)
+    assert bool(await play.there.database.fetchval("select count(*) from payment")) is (amid is not Pass.whole)
+    assert await play.there.database.fetchval("select count(*) from merchant") == 0
     await move_merchant(play.move)
     assert await play.is_open(play.there)
 
@@ -247,7 +139,7 @@ async def test_a_copy_ends_when_the_other_database_goes_away(play: Play, monkeyp
     assert await play.is_open(play.there)
 
 
-@pytest.mark.parametrize("step", [Step.fenced, Step.closed, Step.copied])
+@pytest.mark.parametrize("step", [Step.copied, Step.followed, Step.fenced, Step.closed, Step.completed])
 async def test_until_it_has_moved_it_can_go_on_where_it_is(play: Play, step: Step) -> None:
     before = await play.rows(play.here, play.merchant.id)
     with pytest.raises(Killed):

@@ -16,10 +16,10 @@ from datetime import datetime
 
 import asyncpg
 
-from paydesk.core.errors import Unavailable
+from paydesk.core.errors import Conflict, Unavailable
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any, record_of, records_of
-from paydesk.database.statements import load_statements
+from paydesk.database.statements import Connection, load_statements
 
 queries = load_statements(__package__ or "", "fencing.sql")
 
@@ -79,6 +79,17 @@ class InFlight:
 
 
 @dataclass(frozen=True, slots=True)
+class Arrival:
+    """What of a merchant that arrives is here: the database that the copy is `copied_of`, and the
+    number of the oldest transaction there of which not everything may be in it. None: there is no
+    copy yet.
+    """
+
+    copied_of: str | None
+    copied_below: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class _Guard:
     table: str
     is_on: bool
@@ -100,20 +111,32 @@ async def fence(
     """Put the fence up, or go on with one that stands. From then on nothing is begun, and what was
     begun may end; of who `arrives` nothing is written at all.
 
-    `tables` are those of merchants. Moves no money.
-    Raises: Unavailable if a table is locked all the time.
+    `tables` are those of merchants; their triggers are on before, so that all begins at one moment.
+    Moves no money.
+    Raises: Unavailable if a table is locked all the time; Conflict if who arrives is here already.
     """
+    await _put_on_guard(database, tables)
     await queries.begin(database, merchant_id=merchant_id, arrives=arrives, other_cell=other_cell)
-    for table in tables:
-        await _lock_and(
-            database,
-            table,
-            f"create or replace trigger {_TRIGGER} before insert or update or delete "
-            f"on {table} for each row execute function refuse_while_fenced()",
-        )
+    await _put_on_guard(database, tables)
     found = await find_fence(database, merchant_id)
-    assert found is not None, "a fence is lifted only by who has put it up"
+    if found is None:
+        await let_rest(database, tables)
+        raise Conflict(f"merchant {merchant_id} is in this cell already, or somebody has just taken its fence away")
     return found
+
+
+async def _put_on_guard(database: Database, tables: Sequence[str]) -> None:
+    """Switch on the triggers that are not on."""
+    guards = await records_of(_Guard, queries.guards(database, tables=list(tables)))
+    on = {guard.table for guard in guards if guard.is_on}
+    for table in tables:
+        if table not in on:
+            await _lock_and(
+                database,
+                table,
+                f"create or replace trigger {_TRIGGER} before insert or update or delete "
+                f"on {table} for each row execute function refuse_while_fenced()",
+            )
 
 
 async def in_flight(database: Database, merchant_id: int) -> InFlight:
@@ -134,26 +157,47 @@ async def close(database: Database, merchant_id: int, *, patience: float) -> InF
     return left
 
 
-async def say_moved(database: Database, merchant_id: int) -> None:
+async def say_moved(database: Database, merchant_id: int) -> bool:
     """Note that the merchant is the other cell's from now on, for good: no fence here is lifted
-    after that.
+    after that. Whether the fence still stood.
     """
-    await queries.say_moved(database, merchant_id=merchant_id)
+    return await queries.say_moved(database, merchant_id=merchant_id) is not None
 
 
-async def lift(database: Database, merchant_id: int, *, tables: Sequence[str]) -> None:
-    """Take the fence away, of who has not moved, and the triggers off if nobody else is fenced."""
-    await queries.lift(database, merchant_id=merchant_id)
-    await _let_rest(database, tables)
+async def open_up(database: Database | Connection, merchant_id: int) -> bool:
+    """Take the fence away, of who has not moved; whether there was one. The triggers stay on."""
+    return await queries.lift(database, merchant_id=merchant_id) is not None
+
+
+async def lift(database: Database, merchant_id: int, *, tables: Sequence[str]) -> bool:
+    """Take the fence away, of who has not moved, and the triggers off if nobody else is fenced;
+    whether there was one.
+    """
+    was_there = await open_up(database, merchant_id)
+    await let_rest(database, tables)
+    return was_there
 
 
 async def forget(database: Database, merchant_id: int, *, tables: Sequence[str]) -> None:
     """Take the fence away of who has moved, and of whom nothing is left here."""
     await queries.forget(database, merchant_id=merchant_id)
-    await _let_rest(database, tables)
+    await let_rest(database, tables)
 
 
-async def _let_rest(database: Database, tables: Sequence[str]) -> None:
+async def arrival(connection: Connection, merchant_id: int) -> Arrival | None:
+    """What is here of a merchant that arrives, None if it does not: nobody else copies it, or lifts
+    its fence, before the caller's transaction ends.
+    """
+    return record_if_any(Arrival, await queries.arrival(connection, merchant_id=merchant_id))
+
+
+async def note_copied(connection: Connection, merchant_id: int, copied_of: str, copied_below: str) -> None:
+    """Note what the copy is of that the caller's transaction has brought up to date."""
+    await queries.note_copied(connection, merchant_id=merchant_id, copied_of=copied_of, copied_below=copied_below)
+
+
+async def let_rest(database: Database, tables: Sequence[str]) -> None:
+    """Switch the triggers off if nobody is fenced."""
     for guard in await records_of(_Guard, queries.guards(database, tables=list(tables))):
         if guard.is_on and await queries.nobody_is_fenced(database):
             await _lock_and(database, guard.table, f"alter table {guard.table} disable trigger {_TRIGGER}", unless=True)
@@ -176,6 +220,8 @@ async def _locked_and(database: Database, table: str, change: str, *, unless: bo
         async with database.acquire() as connection, connection.transaction():
             await connection.execute(f"set local lock_timeout = '{_GIVES_WAY}'")
             await connection.execute(f"lock table {table} in share row exclusive mode")
+            if unless:
+                await queries.hold_beginnings(connection)
             if not unless or await queries.nobody_is_fenced(connection):
                 await connection.execute(change)
     except (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError):

@@ -5,9 +5,10 @@ select merchant_id, arrives, other_cell, since, closed_at, moved_at from merchan
 select merchant_id, arrives, other_cell, since, closed_at, moved_at from merchant_fence order by merchant_id;
 
 -- name: begin(merchant_id, arrives, other_cell)$
--- Who comes is closed from the first moment on. A fence that stands stays as it is.
+-- Who comes is closed from the first moment on, and is not here yet. A fence that stands stays as it is.
 insert into merchant_fence (merchant_id, arrives, other_cell, since, closed_at)
-values (:merchant_id, :arrives, :other_cell, clock_timestamp(), case when :arrives then clock_timestamp() end)
+select :merchant_id, :arrives, :other_cell, clock_timestamp(), case when :arrives then clock_timestamp() end
+ where not :arrives or not exists (select from merchant where id = :merchant_id)
     on conflict (merchant_id) do nothing
 returning merchant_id;
 
@@ -15,11 +16,31 @@ returning merchant_id;
 -- Waits for whoever has written anything of the merchant's and has not committed it (see refuse_while_fenced).
 update merchant_fence set closed_at = clock_timestamp() where merchant_id = :merchant_id and closed_at is null;
 
--- name: say_moved(merchant_id)!
-update merchant_fence set moved_at = clock_timestamp() where merchant_id = :merchant_id and not arrives and moved_at is null;
+-- name: say_moved(merchant_id)$
+-- Nothing comes back if there is no fence any more, or it was never closed.
+update merchant_fence
+   set moved_at = coalesce(moved_at, clock_timestamp())
+ where merchant_id = :merchant_id and not arrives and closed_at is not null
+returning moved_at;
 
--- name: lift(merchant_id)!
-delete from merchant_fence where merchant_id = :merchant_id and moved_at is null;
+-- name: lift(merchant_id)$
+delete from merchant_fence where merchant_id = :merchant_id and moved_at is null returning merchant_id;
+
+-- name: arrival(merchant_id)^
+-- Whoever copies holds it until the copy is committed: one at a time, and nobody takes the fence away meanwhile.
+select copied_of, copied_below::text as copied_below
+  from merchant_fence
+ where merchant_id = :merchant_id and arrives
+   for update;
+
+-- name: note_copied(merchant_id, copied_of, copied_below)!
+update merchant_fence
+   set copied_of = :copied_of, copied_below = :copied_below::text::xid8
+ where merchant_id = :merchant_id and arrives;
+
+-- name: hold_beginnings()!
+-- Nobody is fenced from here until the transaction's end: who reads that a trigger is on finds it so when they are.
+lock table merchant_fence in share mode;
 
 -- name: forget(merchant_id)!
 -- Nothing is left of who has moved that anybody could write.

@@ -1,27 +1,24 @@
-"""A merchant's rows, as one snapshot has them, go into another cell's database in one transaction,
-sealed for its vault; what was copied is compared there, row by row.
+"""A merchant's rows go from one cell's database into another's as they are, table by table,
+and what came is compared there, row by row.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
 import asyncpg
 
-from paydesk.adapters.vault import Sealed, Vault
-from paydesk.core.errors import Conflict, SetupError, Unavailable
+from paydesk.adapters.vault import Vault
+from paydesk.core.errors import Conflict, SetupError
 from paydesk.database.durability import ConfirmedConnection
-from paydesk.database.pool import AWAY, Database
+from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
-from paydesk.domain.accounts import second_factor
 from paydesk.domain.moving.tables import THEIRS, owner_column
-from paydesk.domain.sealing.resealing import PLACES, hand_over
 
 queries = load_statements(__package__ or "")
 
@@ -29,8 +26,6 @@ CHUNKS = 16
 """Pieces of a table that are read ahead of what is written."""
 PATIENCE = 24 * 3600.0
 """Seconds that a table may take."""
-
-_SEALED = {(place.table, place.column) for place in PLACES} | {(place.table, "vault_key_id") for place in PLACES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,37 +37,38 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class _Columns:
-    table: str
-    columns: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    rows: int
-    hash: Decimal | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Member:
-    id: int
-    email: str
-    role: str
-    created_at: datetime
-    totp_sealed: bytes | None
-    vault_key_id: str | None
-    person: str
-
-
-@dataclass(frozen=True, slots=True)
-class Copied:
-    """What a copy came to: rows in all, values that were sealed anew, and the place in the source's
-    log (LSN) that the snapshot was taken at.
+class Table:
+    """A table of merchants' rows: its columns, but for what the database makes of the others, and
+    those of its primary key.
     """
 
+    table: str
+    columns: Sequence[str]
+    keys: Sequence[str]
+
+    @property
+    def owner(self) -> str:
+        """The column that says whose a row is."""
+        return owner_column(self.table)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Both sides of a merchant's move as one pass sees them: a snapshot here, a transaction
+    there.
+    """
+
+    here: ConfirmedConnection
+    there: ConfirmedConnection
+    merchant_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """How many rows, and the sum of their hashes."""
+
     rows: int
-    sealed: int
-    lsn: str
+    hash: Decimal | None
 
 
 async def without_triggers(connection: ConfirmedConnection) -> None:
@@ -91,56 +87,19 @@ async def without_triggers(connection: ConfirmedConnection) -> None:
         ) from error
 
 
-async def copy_merchant(source: Side, target: Side, merchant_id: int, *, report: Callable[[], None]) -> Copied:
-    """Copy everything that is the merchant's, all or nothing. Moves no money.
-
-    Nobody may write it meanwhile, on either side. `report` is called for each table.
-    Raises: SetupError if a value can't be opened; Conflict if what came is not what was there;
-        Unavailable if a database goes away.
-    """
-    try:
-        return await _copy_all(source, target, merchant_id, report)
-    except (*AWAY, ExceptionGroup) as error:
-        if isinstance(error, ExceptionGroup) and error.split(AWAY)[1]:
-            raise
-        raise Unavailable("a database went away during the copy; run the same command again") from error
+async def tables_of(*databases: Database) -> list[Table]:
+    """The tables of merchants' rows, which both have alike. Raises: SetupError."""
+    found = [
+        {one.table: one for one in await records_of(Table, queries.columns_of(each, tables=THEIRS))}
+        for each in databases
+    ]
+    if found[0] != found[1]:
+        raise SetupError("the tables of both cells are not the same: run `paydesk migrate` in both with one version")
+    return [found[0][name] for name in THEIRS]
 
 
-async def _copy_all(source: Side, target: Side, merchant_id: int, report: Callable[[], None]) -> Copied:
-    columns = await _columns(source.database, target.database)
-    async with (
-        source.database.acquire() as here,
-        target.database.acquire() as there,
-        here.transaction(isolation="repeatable_read", readonly=True),
-        there.transaction(),
-    ):
-        lsn = str(await here.fetchval("select pg_current_wal_lsn()::text"))
-        await without_triggers(there)
-        rows = 0
-        for table in THEIRS:
-            rows += await _copy(here, there, table, columns[table], merchant_id)
-            report()
-        await _compare(here, there, columns, merchant_id)
-        await _bring_team(source.vault, target.vault, here, there, merchant_id)
-        sealed = await hand_over(there, source.vault, target.vault, merchant_id)
-        await queries.sum_balances(there, merchant_id=merchant_id)
-        await queries.sum_sales(there, merchant_id=merchant_id)
-    return Copied(rows, sealed, lsn)
-
-
-async def compare_merchant(source: Side, target: Side, merchant_id: int) -> None:
-    """Make sure that a copy that was made before is what is here. Raises: Conflict."""
-    columns = await _columns(source.database, target.database)
-    async with source.database.acquire() as here, target.database.acquire() as there:
-        await _compare(here, there, columns, merchant_id)
-
-
-async def empty(
-    connection: ConfirmedConnection, merchant_id: int, *, people: Sequence[int] = (), keeping: Sequence[str] = ()
-) -> None:
-    """Delete what is the merchant's, but for the tables named, and these people if they are nobody
-    else's.
-    """
+async def empty(connection: ConfirmedConnection, merchant_id: int, *, keeping: Sequence[str] = ()) -> None:
+    """Delete what is the merchant's, with its team, but for the tables named."""
     await without_triggers(connection)
     await queries.forget_sums(connection, merchant_id=merchant_id)
     for table in THEIRS:
@@ -150,46 +109,37 @@ async def empty(
                 merchant_id,
                 timeout=PATIENCE,
             )
-    await queries.drop_people(connection, merchant_id=merchant_id, ids=list(people))
+    await queries.dismiss_team(connection, merchant_id=merchant_id)
 
 
-async def _columns(*databases: Database) -> dict[str, Sequence[str]]:
-    """The columns of each table, which both have.  Raises: SetupError."""
-    found = [
-        {one.table: list(one.columns) for one in await records_of(_Columns, queries.columns_of(each, tables=THEIRS))}
-        for each in databases
-    ]
-    if found[0] != found[1]:
-        raise SetupError("the tables of both cells are not the same: run `paydesk migrate` in both with one version")
-    return dict(found[0])
+async def copy_whole(pair: Pair, table: Table) -> int:
+    """Copy all of the merchant's rows of a table, and compare them; how many. Raises: Conflict."""
+    asked = f"select {listed(table.columns)} from {table.table} where {table.owner} = $1"  # noqa: S608
+    copied = await stream(pair, asked, [pair.merchant_id], table.table, table.columns)
+    hashed = f"select {hash_of(table)} from {table.table} t where {table.owner} = $1"  # noqa: S608
+    was, came = await asyncio.gather(*(seen(each, hashed, pair.merchant_id) for each in (pair.here, pair.there)))
+    require_same(table, was, came)
+    return copied
 
 
-async def _copy(
-    here: ConfirmedConnection, there: ConfirmedConnection, table: str, columns: Sequence[str], merchant_id: int
-) -> int:
-    """Copy a table's rows, in binary, as they come; how many."""
+async def stream(pair: Pair, asked: str, values: Sequence[object], table: str, columns: Sequence[str]) -> int:
+    """Copy rows that are asked for here into a table there, in binary, as they come; how many."""
     pieces: asyncio.Queue[bytes | None] = asyncio.Queue(CHUNKS)
 
     async def read() -> str:
-        read = await here.copy_from_query(
-            f"select {_listed(columns)} from {table} where {owner_column(table)} = $1",  # noqa: S608
-            merchant_id,
-            output=pieces.put,
-            format="binary",
-            timeout=PATIENCE,
-        )
+        said = await pair.here.copy_from_query(asked, *values, output=pieces.put, format="binary", timeout=PATIENCE)
         await pieces.put(None)
-        return str(read)
+        return str(said)
 
     async def come() -> AsyncIterator[bytes]:
         while (piece := await pieces.get()) is not None:
             yield piece
 
     async with asyncio.TaskGroup() as both:
-        watching = [both.create_task(_go_away(one)) for one in (here, there)]
+        watching = [both.create_task(_go_away(one)) for one in (pair.here, pair.there)]
         reading = both.create_task(read())
         writing = both.create_task(
-            there.copy_to_table(table, source=come(), columns=list(columns), format="binary", timeout=PATIENCE)
+            pair.there.copy_to_table(table, source=come(), columns=list(columns), format="binary", timeout=PATIENCE)
         )
         await asyncio.wait({reading, writing})
         for each in watching:
@@ -217,52 +167,23 @@ async def _go_away(connection: ConfirmedConnection) -> None:
     raise asyncpg.ConnectionDoesNotExistError("the connection was lost")
 
 
-async def _compare(
-    here: ConfirmedConnection, there: ConfirmedConnection, columns: dict[str, Sequence[str]], merchant_id: int
-) -> None:
-    """Whether both have the same rows, by how many there are and the sum of their hashes. What is
-    sealed differs, and was opened.
-    """
-    for table in THEIRS:
-        seen = [one for one in columns[table] if (table, one) not in _SEALED]
-        asked = (
-            f"select count(*) as rows, sum(hashtextextended(row({_listed(seen)})::text, 0)::numeric) as hash "  # noqa: S608
-            f"from {table} where {owner_column(table)} = $1"
-        )
-        was, came = await _seen(here, asked, merchant_id), await _seen(there, asked, merchant_id)
-        if was != came:
-            raise Conflict(f"{table}: {was.rows} rows here and {came.rows} there, which are not the same")
+def require_same(table: Table, was: Seen, came: Seen) -> None:
+    """Make sure that what came is what was there. Raises: Conflict."""
+    if was != came:
+        raise Conflict(f"{table.table}: {was.rows} rows here and {came.rows} there, which are not the same")
 
 
-async def _seen(connection: ConfirmedConnection, asked: str, merchant_id: int) -> _Seen:
-    row: Any = await connection.fetchrow(asked, merchant_id, timeout=PATIENCE)
-    return _Seen(*row)
+async def seen(connection: ConfirmedConnection, asked: str, *values: object) -> Seen:
+    """What a question for `hash_of` finds."""
+    row: Any = await connection.fetchrow(asked, *values, timeout=PATIENCE)
+    return Seen(*row)
 
 
-async def _bring_team(
-    opens: Vault, seals: Vault, here: ConfirmedConnection, there: ConfirmedConnection, merchant_id: int
-) -> None:
-    """Whoever belongs to the merchant, to its team there: as who is known there by that address,
-    else with password and second factor. Nobody is an operator there by that.
-    """
-    for member in await records_of(_Member, queries.team(here, merchant_id=merchant_id)):
-        person_id = await queries.known_person(there, email=member.email)
-        if person_id is None:
-            anew = _sealed_for(opens, seals, member)
-            person_id, blob, key_id = member.id, anew and anew.blob, anew.key_id if anew else member.vault_key_id
-            await queries.add_person(there, person=member.person, totp_sealed=blob, vault_key_id=key_id)
-        await queries.add_member(
-            there, merchant_id=merchant_id, person_id=person_id, role=member.role, created_at=member.created_at
-        )
+def hash_of(table: Table) -> str:
+    """What rows `t` of a table come to: how many they are, and the sum of their hashes."""
+    return f"count(*) as rows, sum(hashtextextended(row({listed(table.columns, 't.')})::text, 0)::numeric) as hash"
 
 
-def _sealed_for(opens: Vault, seals: Vault, member: _Member) -> Sealed | None:
-    if member.totp_sealed is None or member.vault_key_id is None:
-        return None
-    sealed, purpose = Sealed(member.vault_key_id, member.totp_sealed), second_factor.PURPOSE
-    secret = opens.open(sealed, purpose=purpose, merchant_id=0, row_id=member.id)
-    return seals.seal(secret, purpose=purpose, merchant_id=0, row_id=member.id)
-
-
-def _listed(columns: Sequence[str]) -> str:
-    return ", ".join(f'"{one}"' for one in columns)
+def listed(columns: Sequence[str], of: str = "") -> str:
+    """Columns as a statement names them."""
+    return ", ".join(f'{of}"{one}"' for one in columns)

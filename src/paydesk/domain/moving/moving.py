@@ -1,4 +1,5 @@
-"""A merchant goes to another cell: fenced here, copied there, and then the other's.
+"""A merchant goes to another cell: copied there while it goes on here, fenced for as long as what
+has changed since is brought after it, and then the other's.
 
 One row decides who has it: the fence in the cell that it leaves. Before `moved_at` stands there the
 merchant is that cell's, and can be let go on; from then on it is the other's, whatever dies when.
@@ -11,33 +12,45 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
+from typing import TypeAlias
 
 from paydesk.core.errors import Conflict
 from paydesk.database.pool import Database
 from paydesk.domain.cells.directory import Kind, name_of, switch_merchant, switch_people
-from paydesk.domain.cells.fencing import Fence, InFlight, close, fence, find_fence, forget, lift, say_moved
-from paydesk.domain.moving.copying import (
-    Copied,
-    Side,
-    compare_merchant,
-    copy_merchant,
-    empty,
-    queries,
-    without_triggers,
+from paydesk.domain.cells.fencing import (
+    Fence,
+    InFlight,
+    arrival,
+    close,
+    fence,
+    find_fence,
+    forget,
+    let_rest,
+    lift,
+    open_up,
+    say_moved,
 )
+from paydesk.domain.moving.copying import Side, empty, queries, without_triggers
+from paydesk.domain.moving.passes import CalledBack, Copied, Watch, bring, unwatched
 from paydesk.domain.moving.requirements import Cells, require_cells, require_movable
 from paydesk.domain.moving.tables import GUARDED
 
 CALLS_END = 60.0
 """Seconds for which calls that are in the air are waited for."""
 
+FEW, MOST_PASSES = 500, 5
+"""Rows that are brought in a moment, so that the merchant may be fenced; and after how many passes
+it is, however much changes meanwhile."""
+
 
 class Step(StrEnum):
     """What a move has come to."""
 
+    copied = "copied"
+    followed = "followed"
     fenced = "fenced"
     closed = "closed"
-    copied = "copied"
+    completed = "completed"
     moved = "moved"
     switched = "switched"
     opened = "opened"
@@ -60,69 +73,83 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """What a move came to: what was copied by this very call (None: it was before), calls that were
-    in the air too long, and for how many seconds the merchant was closed.
+    """What a move came to: what the last pass brought (None: an earlier call's), and all that this
+    call has sealed anew; calls that were in the air too long, entries of the directory that were
+    changed, and for how many seconds the merchant was closed.
     """
 
     copied: Copied | None
+    sealed: int
     left: InFlight | None
     led: int
     seconds: float
 
 
-Passed = Callable[[Step], None]
+Passed: TypeAlias = Callable[[Step], None]
 
 
 async def move_merchant(
-    move: Move,
-    *,
-    passed: Passed = lambda _: None,
-    report: Callable[[], None] = lambda: None,
-    patience: float = CALLS_END,
+    move: Move, *, passed: Passed = lambda _: None, watch: Watch = unwatched, patience: float = CALLS_END
 ) -> Moved:
     """Bring a merchant with everything that is theirs to another cell, or go on with that.
 
-    `passed` hears of each step that was done, `report` of each table that was copied. Moves no
-    money: what was begun at a bank is finished by whoever has the merchant then.
-    Raises: Conflict, SetupError, NotFound with why it can't go; nothing is fenced then.
+    `passed` hears of each step that was done, `watch` of each pass over the rows. Moves no money:
+    what was begun at a bank is finished by whoever has the merchant then.
+    Raises: Conflict, SetupError, NotFound with why it can't go; it is not closed then.
     """
     cells = await require_cells(move.source, move.target, move.to)
     here = await _standing(move, cells)
-    copied, left = None, None
+    last, sealed, left = None, 0, None
     if here is None or here.moved_at is None:
-        await require_movable(move.source, move.target, move.merchant_id, same_simulator=move.same_simulator)
-        left = await _fence_both(move, cells, passed, patience)
-        copied = await _copied(move, report)
-        passed(Step.copied)
-        await say_moved(move.source.database, move.merchant_id)
-        passed(Step.moved)
-    led = await _open_there(move, passed)
+        if here is None:
+            await _require(move)
+            sealed = await _bring_before(move, cells, passed, watch)
+        await _require(move)
+        left = await _fence_here(move, cells, passed, patience)
+        last = await _bring_last(move, passed, watch)
+    led, opened = await _open_there(move, passed)
     here = await _standing(move, cells)
     assert here is not None, "the fence of who has moved stays until the end"
-    seconds = (datetime.now(UTC) - here.since).total_seconds()
     await _forget_here(move)
     passed(Step.forgotten)
-    return Moved(copied, left, led, seconds)
+    return Moved(last, sealed + (last.sealed if last else 0), left, led, (opened - here.since).total_seconds())
 
 
 async def cancel_move(move: Move) -> None:
     """Let a merchant go on where it is, and leave nothing of it in the other cell.
 
+    It goes on first; whoever moves it at the same moment is told.
     Raises: Conflict if it has moved already, or is on no way there; SetupError.
     """
     cells = await require_cells(move.source, move.target, move.to)
     here = await _standing(move, cells)
-    if here is None:
-        raise Conflict(f"merchant {move.merchant_id} is not being moved")
-    if here.moved_at is not None:
-        raise Conflict(f"merchant {move.merchant_id} is in cell {here.other_cell} already: the move again ends it")
     there = await find_fence(move.target.database, move.merchant_id)
-    if there is not None and there.arrives:
-        people = [person async for person, *_ in queries.team(move.source.database, merchant_id=move.merchant_id)]
-        async with move.target.database.acquire() as connection, connection.transaction():
-            await empty(connection, move.merchant_id, people=people)
-        await lift(move.target.database, move.merchant_id, tables=GUARDED)
+    arrives = there is not None and there.arrives and there.other_cell == cells.here
+    if here is None and not arrives:
+        raise Conflict(f"merchant {move.merchant_id} is not being moved")
+    await _let_go_on(move)
+    if arrives:
+        await _empty_there(move)
+
+
+async def _let_go_on(move: Move) -> None:
+    """Open the merchant here. Raises: Conflict if it has moved."""
     await lift(move.source.database, move.merchant_id, tables=GUARDED)
+    here = await find_fence(move.source.database, move.merchant_id)
+    if here is not None:
+        raise Conflict(f"merchant {move.merchant_id} is in cell {here.other_cell} already: the move again ends it")
+
+
+async def _empty_there(move: Move) -> None:
+    """Nobody decides that it has moved while this deletes what came (see `_decide`)."""
+    people = [person async for person, *_ in queries.team(move.source.database, merchant_id=move.merchant_id)]
+    async with move.target.database.acquire() as there, there.transaction():
+        if await arrival(there, move.merchant_id) is not None:
+            await _let_go_on(move)
+            await empty(there, move.merchant_id)
+            await queries.drop_people(there, ids=people)
+            await open_up(there, move.merchant_id)
+    await let_rest(move.target.database, GUARDED)
 
 
 async def _standing(move: Move, cells: Cells) -> Fence | None:
@@ -135,10 +162,28 @@ async def _standing(move: Move, cells: Cells) -> Fence | None:
     return here
 
 
-async def _fence_both(move: Move, cells: Cells, passed: Passed, patience: float) -> InFlight:
-    """There first, so that the merchant is closed for a shorter time."""
-    target, source = move.target.database, move.source.database
+async def _require(move: Move) -> None:
+    await require_movable(move.source, move.target, move.merchant_id, same_simulator=move.same_simulator)
+
+
+async def _bring_before(move: Move, cells: Cells, passed: Passed, watch: Watch) -> int:
+    """Copy the merchant while it goes on here, again and again until little has changed; how many
+    values were sealed.
+    """
+    target, sealed = move.target.database, 0
     await fence(target, move.merchant_id, arrives=True, other_cell=cells.here, tables=GUARDED)
+    for number in range(MOST_PASSES):
+        brought = await bring(move.source, move.target, move.merchant_id, watch=watch)
+        sealed += brought.sealed
+        passed(Step.followed if number else Step.copied)
+        if number and brought.changed <= FEW:
+            break
+    return sealed
+
+
+async def _fence_here(move: Move, cells: Cells, passed: Passed, patience: float) -> InFlight:
+    """Nothing begins any more, and what was begun ends."""
+    source = move.source.database
     await fence(source, move.merchant_id, other_cell=cells.there, tables=GUARDED)
     passed(Step.fenced)
     left = await close(source, move.merchant_id, patience=patience)
@@ -146,17 +191,31 @@ async def _fence_both(move: Move, cells: Cells, passed: Passed, patience: float)
     return left
 
 
-async def _copied(move: Move, report: Callable[[], None]) -> Copied | None:
-    """A copy that is there was made whole, while the merchant was closed as it still is."""
-    if await queries.is_there(move.target.database, merchant_id=move.merchant_id):
-        await compare_merchant(move.source, move.target, move.merchant_id)
-        return None
-    return await copy_merchant(move.source, move.target, move.merchant_id, report=report)
+async def _bring_last(move: Move, passed: Passed, watch: Watch) -> Copied:
+    """Bring what has changed until nobody wrote any more, and decide. Raises: CalledBack."""
+    source = move.source.database
+    try:
+        brought = await bring(move.source, move.target, move.merchant_id, last=True, watch=watch)
+    except CalledBack:
+        await lift(source, move.merchant_id, tables=GUARDED)
+        raise
+    passed(Step.completed)
+    await _decide(move)
+    passed(Step.moved)
+    return brought
 
 
-async def _open_there(move: Move, passed: Passed) -> int:
+async def _decide(move: Move) -> None:
+    """The merchant is the other cell's from here on, which keeps what came. Raises: CalledBack."""
+    async with move.target.database.acquire() as there, there.transaction():
+        came = await arrival(there, move.merchant_id)
+        if came is None or not await say_moved(move.source.database, move.merchant_id):
+            raise CalledBack(f"the move of merchant {move.merchant_id} was cancelled")
+
+
+async def _open_there(move: Move, passed: Passed) -> tuple[int, datetime]:
     """Lead everybody to the other cell, and open the merchant there. How many entries of the
-    directory were changed.
+    directory were changed, and when it was open.
     """
     led, now = 0, datetime.now(UTC)
     if move.home is not None:
@@ -167,9 +226,11 @@ async def _open_there(move: Move, passed: Passed) -> int:
         ]
         led += await switch_people(move.home, names, to=move.to, now=now)
     passed(Step.switched)
-    await lift(move.target.database, move.merchant_id, tables=GUARDED)
+    await open_up(move.target.database, move.merchant_id)
+    opened = datetime.now(UTC)
     passed(Step.opened)
-    return led
+    await let_rest(move.target.database, GUARDED)
+    return led, opened
 
 
 async def _forget_here(move: Move) -> None:

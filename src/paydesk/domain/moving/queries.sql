@@ -1,11 +1,26 @@
 -- name: columns_of(tables)
--- The columns of tables as they stand, but for what the database makes of the others.
-select c.relname as table, array_agg(a.attname::text order by a.attname) as columns
+-- The columns of tables as they stand, but for what the database makes of the others, and those of their primary keys.
+select c.relname as table, array_agg(a.attname::text order by a.attname) as columns,
+       array_agg(a.attname::text order by a.attname) filter (where a.attnum = any(i.indkey)) as keys
   from pg_class c
   join pg_attribute a on a.attrelid = c.oid
+  join pg_index i on i.indrelid = c.oid and i.indisprimary
  where c.relnamespace = 'public'::regnamespace and c.relname = any(:tables::text[]) and a.attnum > 0
    and not a.attisdropped and a.attgenerated = ''
  group by c.relname;
+
+-- name: snapshot(copied_of, copied_below)^
+-- What the transaction sees, and whether what has changed since another snapshot can be told from it: that was of this very
+-- database, whose history has not gone back since, and fewer transactions ago than half of the numbers that rows know.
+with now as materialized (
+    select server_place() || '/' || (select oid from pg_database where datname = current_database()) as place,
+           pg_snapshot_xmin(pg_current_snapshot()) as below, pg_snapshot_xmax(pg_current_snapshot()) as newest,
+           pg_current_wal_lsn()::text as lsn
+)
+select place, below::text as below, lsn,
+       coalesce(place = :copied_of::text
+                and newest::text::numeric - :copied_below::text::numeric between 0 and 2000000000, false) as follows
+  from now;
 
 -- name: steps()$
 -- Which steps the schema has had.
@@ -65,8 +80,16 @@ select p.id, p.email, m.role, m.created_at, p.totp_sealed, p.vault_key_id,
  where m.merchant_id = :merchant_id
  order by p.id;
 
--- name: known_person(email)$
-select id from person where lower(email) = lower(:email);
+-- name: dismiss_team(merchant_id)!
+delete from membership where merchant_id = :merchant_id;
+
+-- name: known_person(id, email)$
+-- Who is here by that address, else who came before and has another one here.
+select id
+  from person
+ where lower(email) = lower(:email) or id = :id
+ order by lower(email) = lower(:email) desc
+ limit 1;
 
 -- name: add_person(person, totp_sealed, vault_key_id)!
 insert into person (id, email, name, password_hash, email_confirmed_at, totp_sealed, vault_key_id, totp_confirmed_at,
@@ -124,15 +147,17 @@ select true, (begins_at at time zone 'UTC')::date, currency, sum(successful), su
            refunded = a.refunded + excluded.refunded;
 
 -- name: forget_sums(merchant_id)!
--- What a merchant's sales are in the sums of all goes with its own.
-with closed as materialized (
+-- What a merchant's sales are in the sums of all goes with its own. Nobody sums anything before this is committed.
+with horizon as materialized (
+    select closed_id from ledger_horizon for update
+), closed as materialized (
     select closed_until from sales_closing for update
 ), balances as (
-    delete from balance_closing where merchant_id = :merchant_id
+    delete from balance_closing where merchant_id = :merchant_id and exists (select from horizon)
 ), changes as (
-    delete from sales_change where merchant_id = :merchant_id
+    delete from sales_change where merchant_id = :merchant_id and exists (select from closed)
 ), quarters as (
-    delete from sales_quarter where merchant_id = :merchant_id
+    delete from sales_quarter where merchant_id = :merchant_id and exists (select from closed)
 ), days as (
     delete from sales_day where merchant_id = :merchant_id and exists (select from closed)
  returning *
@@ -143,14 +168,11 @@ update sales_of_all a
   from days d
  where a.live = d.live and a.day = d.day and a.currency = d.currency;
 
--- name: drop_people(ids, merchant_id)!
+-- name: drop_people(ids)!
 -- People who came with a merchant go with it, unless they belong to somebody else by now.
-with members as (
-    delete from membership where merchant_id = :merchant_id
-)
 delete from person p
  where p.id = any(:ids::bigint[]) and not p.operator
-   and not exists (select from membership m where m.person_id = p.id and m.merchant_id <> :merchant_id);
+   and not exists (select from membership m where m.person_id = p.id);
 
 -- name: end_sessions(merchant_id)!
 -- Who looked at the merchant here looks at nothing until they choose another of their shops, or log in there.

@@ -20,6 +20,11 @@ THEIRS: Final = (
 )
 """Rows that go as they are: those with the merchant's id, `merchant` its own."""
 
+NAMES: Final = ("merchant", "merchant_key")
+"""What everybody finds a merchant by: it comes last, so that nobody finds a copy before it is the
+other cell's.
+"""
+
 PEOPLE: Final = ("membership", "person")
 """Who belongs to the merchant's team goes along; who is known there by the same address is joined
 to it instead.

@@ -200,6 +200,47 @@ with moved as (
 )
 select count(*) from moved;
 
+-- name: brought_private_keys(merchant_id, after_id, most)
+-- What this very transaction has brought of a merchant's: whatever its key is called, it is another cell's.
+select merchant_id, id, private_key_sealed as was, vault_key_id as key_id
+  from merchant_key
+ where merchant_id = :merchant_id and id > :after_id::bigint and xmin = pg_current_xact_id_if_assigned()::xid
+ order by id
+ limit :most;
+
+-- name: brought_card_numbers(merchant_id, after_id, most)
+-- By the index of the cards that have their number.
+select merchant_id, id, number_sealed as was, vault_key_id as key_id
+  from card
+ where number_sealed is not null and merchant_id = :merchant_id and id > :after_id::bigint
+   and xmin = pg_current_xact_id_if_assigned()::xid
+ order by id
+ limit :most;
+
+-- name: brought_bank_accounts(merchant_id, after_id, most)
+select merchant_id, merchant_id as id, iban_sealed as was, vault_key_id as key_id
+  from business_profile
+ where iban_sealed is not null and merchant_id = :merchant_id and merchant_id > :after_id::bigint
+   and xmin = pg_current_xact_id_if_assigned()::xid
+ limit :most;
+
+-- name: brought_proposed_accounts(merchant_id, after_id, most)
+select merchant_id, merchant_id as id, iban_sealed as was, vault_key_id as key_id
+  from profile_change
+ where status = 'waiting' and iban_sealed is not null and merchant_id = :merchant_id
+   and merchant_id > :after_id::bigint and xmin = pg_current_xact_id_if_assigned()::xid
+ limit :most;
+
+-- name: brought_mail_facts(merchant_id, after_id, most)
+select m.merchant_id, m.id, m.facts as was
+  from mail m
+ where m.merchant_id = :merchant_id and m.id > :after_id::bigint and m.xmin = pg_current_xact_id_if_assigned()::xid
+   and exists (select
+                 from jsonb_each(m.facts) f
+                where jsonb_typeof(f.value) = 'object' and f.value ? 'sealed')
+ order by m.id
+ limit :most;
+
 -- name: forget_fingerprints()!
 -- What processes of an older version wrote after the migration.
 update card set fingerprint = '' where fingerprint <> '';

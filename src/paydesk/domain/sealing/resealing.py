@@ -31,8 +31,6 @@ BATCH: Final = 500
 that are left."""
 
 BEFORE_ALL: Final = (-1, -1)
-NO_KEY: Final = ""
-"""What is under any key is not under this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +165,7 @@ OF_MERCHANTS: Final = ("private_keys", "card_numbers", "bank_accounts", "propose
 
 
 async def hand_over(connection: Connection, opens: Vault, seals: Vault, merchant_id: int) -> int:
-    """Seal everything of a merchant's for another vault, in the caller's transaction; how many
+    """Seal for another vault what the caller's transaction has brought of a merchant's; how many
     values. Nobody else writes them.
 
     Raises: VaultError if one can't be opened.
@@ -182,20 +180,30 @@ async def hand_over(connection: Connection, opens: Vault, seals: Vault, merchant
 
 
 async def _hand_over(connection: Connection, opens: Vault, seals: Vault, place: SealedColumn, merchant_id: int) -> int:
-    handed, after, is_complete = 0, (merchant_id, -1), False
+    handed, after, is_complete = 0, -1, False
     while not is_complete:
-        rows = [row for row in await _read(connection, place, after, NO_KEY) if row.merchant_id == merchant_id]
+        rows = await _brought(connection, place, merchant_id, after)
         if rows:
             anew = [(row, _sealed_anew(opens, seals, place, row)) for row in rows]
             write = getattr(queries, f"write_{place.name}")
             handed += await write(connection, **_written(place, anew, seals.current_key_id))
-            after = (merchant_id, rows[-1].id)
+            after = rows[-1].id
         is_complete = len(rows) < BATCH
     return handed
 
 
+async def _brought(
+    connection: Connection, place: SealedColumn, merchant_id: int, after: int
+) -> Sequence[_SealedValue | _SealedFacts]:
+    """The next rows of a place that the transaction has brought, in the order of their ids."""
+    asked = {"merchant_id": merchant_id, "after_id": after, "most": BATCH}
+    if place.purpose is None:
+        return await records_of(_SealedFacts, queries.brought_mail_facts(connection, **asked))
+    return await records_of(_SealedValue, getattr(queries, f"brought_{place.name}")(connection, **asked))
+
+
 async def _read(
-    database: Database | Connection, place: SealedColumn, after: tuple[int, int], key_id: str
+    database: Database, place: SealedColumn, after: tuple[int, int], key_id: str
 ) -> Sequence[_SealedValue | _SealedFacts]:
     """The place's next rows, in the order of the table's own key, that are not under this key."""
     asked = {"after_merchant": after[0], "after_id": after[1], "key_id": key_id, "most": BATCH}
