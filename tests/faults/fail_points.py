@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
@@ -60,6 +61,17 @@ async def come_by(point: str) -> None:
     if _take(Path(folder, "armed", point), stopped):
         while _is_there(stopped):  # noqa: ASYNC110 (the other side is another process)
             await asyncio.sleep(_LOOK)
+
+
+def stand_at(point: str) -> None:
+    """The same where nothing can be waited for: all of the process stands still."""
+    folder = os.environ.get(FOLDER)
+    if folder is None:
+        return
+    stopped = Path(folder, "stopped", f"{point}:{os.getpid()}:{next(_numbers)}")
+    if _take(Path(folder, "armed", point), stopped):
+        while _is_there(stopped):
+            time.sleep(_LOOK)
 
 
 def _take(armed: Path, stopped: Path) -> bool:

@@ -17,12 +17,14 @@ import os
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from functools import cache, wraps
+from itertools import count
 from pathlib import Path
 from typing import Any
 
-from tests.faults.fail_points import BANK, come_by, room_of
+from tests.faults.fail_points import BANK, come_by, room_of, stand_at
 from tests.faults.planting import PROCESSES, planted, settled
 
 import paydesk.app
@@ -30,8 +32,10 @@ import paydesk.worker  # noqa: F401 (loaded here, once, for all forks)
 from paydesk.adapters.acquirers.simulator import RemoteSimulator
 from paydesk.adapters.outbound import OutboundClient
 from paydesk.cli import main
-from paydesk.commands import ledger
+from paydesk.commands import ledger, moving_merchants
 from paydesk.database import statements
+from paydesk.domain.moving.moving import move_merchant
+from paydesk.domain.moving.tables import THEIRS
 from paydesk.domain.operations.payouts import pay_out
 
 _PAUSE = 0.05
@@ -100,6 +104,37 @@ match os.environ.get("PAYDESK_LIVE_ACQUIRER"):
         pages.tells = bool  # type: ignore[assignment]
 OutboundClient.post = with_points("merchant.post", OutboundClient.post)  # type: ignore[method-assign]
 ledger.pay_out = with_points("operations.pay_out", pay_out)  # type: ignore[attr-defined]
+
+
+def at_steps(move: Callable[..., Any]) -> Callable[..., Any]:
+    """A move of a merchant, with a point after each step, and one amid each pass, when half of the
+    tables are there.
+    """
+
+    @wraps(move)
+    async def moved(asked: Any, *, passed: Callable[[Any], None], watch: Any) -> Any:
+        def stepped(step: Any) -> None:
+            passed(step)
+            stand_at(f"after step {step}")
+
+        @contextmanager
+        def half_way(one: Any) -> Iterator[Callable[[], None]]:
+            tables = count(1)
+
+            def report() -> None:
+                done()
+                if next(tables) == len(THEIRS) // 2:
+                    stand_at(f"amid pass {one}")
+
+            with watch(one) as done:
+                yield report
+
+        return await move(asked, passed=stepped, watch=half_way)
+
+    return moved
+
+
+moving_merchants.move_merchant = at_steps(move_merchant)  # type: ignore[attr-defined]
 
 
 def keep(processes: int) -> None:

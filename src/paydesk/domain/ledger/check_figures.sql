@@ -276,8 +276,7 @@ select 'payment' as table_name, merchant_id, coalesce(h.id, k.id, 0) as id,
 
 -- name: sales_add_up(merchant_id)
 -- What is kept of sales, with what was written down since, is what the payments of the time that is closed say; days are
--- the sums of their quarters, and those of all merchants the sums of theirs. Of who comes from another cell that holds once
--- all is there.
+-- the sums of their quarters, and those of all merchants the sums of theirs.
 with closed as materialized (
     select closed_until from sales_closing
 ), sold as (
@@ -286,7 +285,6 @@ with closed as materialized (
       from payment_sold
      where (:merchant_id::bigint is null or merchant_id = :merchant_id)
        and live and created_at < (select closed_until from closed)
-       and merchant_id <> all (coalesce((select array_agg(f.merchant_id) from merchant_fence f where f.arrives), '{}'))
      group by merchant_id, begins_at, currency
 ), kept as (
     select merchant_id, begins_at, currency, sum(successful) as successful, sum(volume) as volume, sum(failed) as failed,
@@ -297,8 +295,7 @@ with closed as materialized (
             select merchant_id, begins_at, currency, successful, volume, failed, refunds, refunded, payment_id
               from sales_change
              where begins_at < (select closed_until from closed)) k
-     where (:merchant_id::bigint is null or merchant_id = :merchant_id)
-       and merchant_id <> all (coalesce((select array_agg(f.merchant_id) from merchant_fence f where f.arrives), '{}'))
+     where :merchant_id::bigint is null or merchant_id = :merchant_id
      group by merchant_id, begins_at, currency
 ), quarters as (
     select merchant_id, (begins_at at time zone 'UTC')::date as day, currency, sum(successful) as successful,

@@ -256,7 +256,10 @@ class CheckScope:
 async def findings(database: Database, scope: CheckScope) -> AsyncIterator[RuleResult]:
     """Apply the scope's rules one after the other; each finding comes as soon as it is there."""
     for rule in RULES:
-        async with database.acquire() as connection, connection.transaction(readonly=True):
+        async with (
+            database.acquire() as connection,
+            connection.transaction(isolation="repeatable_read", readonly=True),
+        ):
             finding = await _apply(connection, rule, scope)
         yield finding
     if scope.record is not None:
@@ -274,10 +277,15 @@ async def count_open(database: Database, merchant_id: int | None = None) -> int:
 
 
 async def _apply(connection: ConfirmedConnection, rule: Rule, scope: CheckScope) -> RuleResult:
-    """Count the rows that break a rule; the first are kept."""
+    """Count the rows that break a rule, but for those of who is on the way here; the first are
+    kept.
+    """
     found = 0
     kept: list[BrokenRow] = []
+    arriving = set(await queries.arriving(connection))
     async for broken in _broken(connection, rule, scope):
+        if broken.merchant_id in arriving:
+            continue
         found += 1
         if len(kept) < scope.most:
             kept.append(broken.difference)

@@ -5,6 +5,10 @@ select count(*)
  where (:merchant_id::bigint is null or merchant_id = :merchant_id)
    and lookup_at is not null and state in ('processing', 'challenged', 'pending', 'voiding');
 
+-- name: arriving()$
+-- Who comes from another cell: their sums and their name come last, and until then that cell's check is theirs.
+select coalesce(array_agg(merchant_id), '{}') from merchant_fence where arrives;
+
 -- name: make_bank_purchase()!
 -- Where the simulated bank keeps its own record is no part of this database, so it is brought here to be compared.
 create temporary table bank_purchase (

@@ -147,7 +147,7 @@ async def _empty_there(move: Move) -> None:
         if await arrival(there, move.merchant_id) is not None:
             await _let_go_on(move)
             await empty(there, move.merchant_id)
-            await queries.drop_people(there, ids=people)
+            await queries.drop_people(there, ids=people, merchant_id=move.merchant_id)
             await open_up(there, move.merchant_id)
     await let_rest(move.target.database, GUARDED)
 

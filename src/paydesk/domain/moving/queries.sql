@@ -168,11 +168,11 @@ update sales_of_all a
   from days d
  where a.live = d.live and a.day = d.day and a.currency = d.currency;
 
--- name: drop_people(ids)!
+-- name: drop_people(ids, merchant_id)!
 -- People who came with a merchant go with it, unless they belong to somebody else by now.
 delete from person p
  where p.id = any(:ids::bigint[]) and not p.operator
-   and not exists (select from membership m where m.person_id = p.id);
+   and not exists (select from membership m where m.person_id = p.id and m.merchant_id <> :merchant_id);
 
 -- name: end_sessions(merchant_id)!
 -- Who looked at the merchant here looks at nothing until they choose another of their shops, or log in there.

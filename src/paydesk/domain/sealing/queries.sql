@@ -231,7 +231,7 @@ select merchant_id, merchant_id as id, iban_sealed as was, vault_key_id as key_i
    and merchant_id > :after_id::bigint and xmin = pg_current_xact_id_if_assigned()::xid
  limit :most;
 
--- name: brought_mail_facts(merchant_id, after_id, most)
+-- name: find_brought_facts(merchant_id, after_id, most)
 select m.merchant_id, m.id, m.facts as was
   from mail m
  where m.merchant_id = :merchant_id and m.id > :after_id::bigint and m.xmin = pg_current_xact_id_if_assigned()::xid

@@ -198,7 +198,7 @@ async def _brought(
     """The next rows of a place that the transaction has brought, in the order of their ids."""
     asked = {"merchant_id": merchant_id, "after_id": after, "most": BATCH}
     if place.purpose is None:
-        return await records_of(_SealedFacts, queries.brought_mail_facts(connection, **asked))
+        return await records_of(_SealedFacts, queries.find_brought_facts(connection, **asked))
     return await records_of(_SealedValue, getattr(queries, f"brought_{place.name}")(connection, **asked))
 
 
