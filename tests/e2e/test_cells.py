@@ -1,5 +1,6 @@
 """Two cells behind HAProxy as `deploy/haproxy/cells.cfg` has it, by maps of `paydesk cell maps`:
-each customer's payment is made where their merchant is, also when one cell is dead.
+each customer's payment is made where their merchant is, also when one cell is dead, and when their
+merchant moves.
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -27,10 +29,14 @@ from paydesk.database.pool import Database, connected
 from paydesk.domain.cells.adding import add_cell, follow
 from paydesk.domain.cells.directory import Cell, Entry, Kind, enter, name_of
 from paydesk.domain.merchants.merchant import Merchant, create_merchant
+from paydesk.domain.moving.copying import Side
+from paydesk.domain.moving.moving import Move, move_merchant
 from paydesk.web.cells.marks import HEADER
 
 CONFIGURATION = Path(__file__).parents[2] / "deploy" / "haproxy" / "cells.cfg"
 PAYMENTS = "/api/v1/payments"
+UNLIMITED, MANY = ("FORMS_PER_MINUTE", "CALLS_PER_MINUTE", "TRIES_PER_CARD"), 1_000_000
+"""All come from one address, with one card."""
 
 
 @dataclass
@@ -42,6 +48,8 @@ class Fleet:
     serving: dict[int, Kept]
     ports: dict[int, int]
     web: httpx.AsyncClient
+    maps: Callable[[], None]
+    folder: Path
 
     async def orders_and_pays(self, cell: int) -> str:
         """A customer of a cell's merchant comes to HAProxy; where the shop gets them back."""
@@ -103,17 +111,18 @@ async def fleet(server_url: str, vault: Vault, deployment_keys: dict[str, str], 
             number: await stack.enter_async_context(migrated_database(server_url, cell=number))
             for number in (HOME, SECOND)
         }
-        databases = {number: await stack.enter_async_context(connected(url, most=2)) for number, url in urls.items()}
+        databases = {number: await stack.enter_async_context(connected(url, most=4)) for number, url in urls.items()}
         ports = {number: free_port() for number in urls}
         merchants = await _joined(databases, vault, ports)
         serving = {
             number: await stack.enter_async_context(_serving(number, urls, ports, deployment_keys, tmp_path))
             for number in urls
         }
-        _write_maps(urls[HOME], deployment_keys, tmp_path)
+        maps = partial(_write_maps, urls[HOME], deployment_keys, tmp_path)
+        maps()
         address = stack.enter_context(haproxy(tmp_path, ports))
         web = await stack.enter_async_context(httpx.AsyncClient(base_url=address, timeout=60))
-        fleet = Fleet(databases, merchants, serving, ports, web)
+        fleet = Fleet(databases, merchants, serving, ports, web, maps, tmp_path)
         await _answers(web)
         yield fleet
         for each in serving.values():
@@ -148,6 +157,7 @@ async def _serving(
         "METRICS_PORT": 0,
         "TRUSTED_PROXIES": "127.0.0.1/32",
         "SIMULATOR_LATENCY": 0,
+        **dict.fromkeys(UNLIMITED, MANY),
         **({"HOME_DATABASE_URL": urls[HOME]} if number != HOME else {}),
         **{name.upper(): value for name, value in keys.items()},
     }
@@ -156,6 +166,55 @@ async def _serving(
     async with Kept(f"serve {number}", command, environment(settings), "ready to answer").running() as kept:
         await eventually(lambda: bool(kept.ready), "it serves", kept.tail)
         yield kept
+
+
+async def until_it_is_done(ask: Callable[[], Awaitable[httpx.Response]], wanted: int) -> httpx.Response:
+    """Ask again for as long as we are told to; no answer but that and what is `wanted` comes."""
+    for _ in range(600):
+        answer = await ask()
+        if answer.status_code == wanted:
+            return answer
+        assert (answer.status_code, "retry-after" in answer.headers) == (503, True), answer.text
+        await asyncio.sleep(0.05)
+    raise AssertionError("it never ends")
+
+
+@dataclass
+class Custom:
+    """Who comes to a merchant all the time, by HAProxy: customers who order and pay, and a program
+    that reads.
+    """
+
+    web: httpx.AsyncClient
+    merchant: Merchant
+    orders: int = 0
+    paid: int = 0
+    read: int = 0
+    closed: bool = False
+
+    async def buy(self) -> None:
+        while not self.closed:
+            self.orders += 1
+            form = form_of(self.merchant)
+            ordered = await until_it_is_done(partial(self.web.post, "/payment/form", data=form), 303)
+            pay = partial(press_pay, self.web, ordered.headers["location"])
+            assert (await until_it_is_done(pay, 303)).headers["location"].startswith("https://shop.example/thanks")
+            self.paid += 1
+
+    async def look(self) -> None:
+        while not self.closed:
+            headers = {"X-ApiKey": self.merchant.private_key}
+            await until_it_is_done(partial(self.web.get, PAYMENTS, headers=headers), 200)
+            self.read += 1
+
+    async def goes_on(self) -> None:
+        """Wait until each of them has got what they want, from here on."""
+        paid, read = self.paid, self.read
+        for _ in range(600):
+            if self.paid > paid + 1 and self.read > read + 1:
+                return
+            await asyncio.sleep(0.05)
+        raise AssertionError("nobody gets through")
 
 
 def _write_maps(url: str, keys: dict[str, str], folder: Path) -> None:
@@ -197,3 +256,30 @@ async def test_haproxy_leads_each_to_their_cell_and_cells_what_it_missed(fleet: 
     await fleet.hears_on_a_page_that_it_is_away(SECOND)
     assert await fleet.orders_and_pays(HOME) == "https://shop.example/thanks?order=1"
     assert await fleet.paid() == {HOME: 2, SECOND: 1}
+
+
+async def test_a_merchant_moves_while_customers_and_programs_come(fleet: Fleet, vault: Vault) -> None:
+    merchant, home = fleet.merchants[HOME], fleet.databases[HOME]
+    custom = Custom(fleet.web, merchant)
+    there = Side(fleet.databases[SECOND], vault)
+    async with asyncio.TaskGroup() as tasks:
+        for who in (custom.buy, custom.buy, custom.look):
+            tasks.create_task(who())
+        await custom.goes_on()
+        assert fleet.passed_on(HOME) == 0
+        await move_merchant(Move(Side(home, vault), there, home, merchant.id, SECOND, same_simulator=True))
+        await custom.goes_on()
+        custom.closed = True
+    assert custom.paid == custom.orders
+    assert await fleet.paid() == {HOME: 0, SECOND: custom.paid}
+    assert fleet.passed_on(HOME) > 0
+
+    fleet.maps()
+    passed_on = fleet.passed_on(HOME)
+    with haproxy(fleet.folder, fleet.ports) as address:
+        async with httpx.AsyncClient(base_url=address, timeout=60) as web:
+            await _answers(web)
+            assert await replace(fleet, web=web).orders_and_pays(HOME) == "https://shop.example/thanks?order=1"
+            assert (await web.get(PAYMENTS, headers={"X-ApiKey": merchant.private_key})).status_code == 200
+    assert await fleet.paid() == {HOME: 0, SECOND: custom.paid + 1}
+    assert fleet.passed_on(HOME) == passed_on
