@@ -80,8 +80,8 @@ EVERY: list[Death] = [
     ("after step opened", MOVE),
     ("after moving.remember_keys", MOVE),
 ]
-# Who makes a call as the database dies holds a lease, which the fence waits for: so the one that the merchant leaves dies
-# when nobody makes any.
+# Who makes a call as the database dies holds a lease, which the fence waits for: so the one that
+# the merchant leaves dies when nobody makes any.
 SERVERS: list[Death] = [
     ("amid pass whole", THERE),
     ("amid pass changes", THERE),
@@ -260,7 +260,8 @@ async def play(cells: Cells) -> Play:
         for number in range(SUBSCRIPTIONS):
             await till.subscribe(order=f"club-{number}", pingback_url=f"{cells.receiver.base}/{made.id}")
         await times(here.database, "subscription", {"merchant_id": made.id}, date_next=utc_now() - timedelta(hours=1))
-    return Play(cells, *shops)
+    moving, beside = shops
+    return Play(cells, moving, beside)
 
 
 async def again_and_again(what: Callable[[], Awaitable[None]], stop: asyncio.Event) -> None:

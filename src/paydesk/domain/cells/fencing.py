@@ -80,9 +80,10 @@ class InFlight:
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """What of a merchant that arrives is here: the database that the copy is `copied_of`, and the
-    number of the oldest transaction there of which not everything may be in it. None: there is no
-    copy yet.
+    """What of a merchant that arrives is here.
+
+    The database that the copy is `copied_of`, and the number of the oldest transaction there of
+    which not everything may be in it. None: there is no copy yet.
     """
 
     copied_of: str | None

@@ -73,9 +73,11 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """What a move came to: what the last pass brought (None: an earlier call's), and all that this
-    call has sealed anew; calls that were in the air too long, entries of the directory that were
-    changed, and for how many seconds the merchant was closed.
+    """What a move came to.
+
+    What the last pass brought (None: an earlier call's), and all that this call has sealed anew;
+    calls that were in the air too long, entries of the directory that were changed, and for how
+    many seconds the merchant was closed.
     """
 
     copied: Copied | None
