@@ -66,6 +66,11 @@ async def runs_the_deployment(database: Database, email: str) -> None:
     await say(database, "person", {"email": email}, operator=True)
 
 
+async def stands_alone(database: Database) -> None:
+    """A database has never joined other cells."""
+    await say(database, "deployment", {}, home_cell=None)
+
+
 async def written_by_code_before(database: Database, merchant_id: int) -> None:
     """What a merchant was paid so far was written by code whose customers and cards name
     no payment.

@@ -61,9 +61,12 @@ from paydesk.web.account import routes as account
 from paydesk.web.api import routes as api_routes
 from paydesk.web.api.services import ApiServices
 from paydesk.web.assets import static_app
+from paydesk.web.cells import answering
 from paydesk.web.cells.arriving import Arrivals
+from paydesk.web.cells.asking import Asking
 from paydesk.web.cells.calling import other_cells
 from paydesk.web.cells.passing_on import BetweenCells, PassingOn
+from paydesk.web.cells.watching import watching
 from paydesk.web.checkout import routes, saved_cards
 from paydesk.web.checkout.services import CheckoutServices
 from paydesk.web.console.return_paths import HOME
@@ -134,8 +137,9 @@ def create_app(settings: Settings) -> FastAPI:
             await stack.enter_async_context(history_watched(settings, console_desk, history))
             finder = await stack.enter_async_context(finder_at_work(database, vault, settings.home_database_url))
             others = await stack.enter_async_context(other_cells())
+            watch = await stack.enter_async_context(watching(Asking(others, vault)))
             yield {
-                BetweenCells.key: BetweenCells(finder, others),
+                BetweenCells.key: BetweenCells(finder, others, watch, gate, settings.other_host_names()),
                 CheckoutServices.door: services,
                 PortalServices.door: portal_services(settings, services.desk),
                 ApiServices.door: api_services(settings, services.desk),
@@ -181,6 +185,7 @@ def create_app(settings: Settings) -> FastAPI:
             *account.routes,
             *operator.routes,
             *guide.routes,
+            *answering.routes,
             *notification_routes(settings.proxy_networks()),
             *report_routes((settings.address, settings.sandbox_address), settings.proxy_networks()),
             Route("/", _start),

@@ -1,6 +1,8 @@
 """Two cells behind HAProxy as `deploy/haproxy/cells.cfg` has it, by maps of `paydesk cell maps`:
 each customer's payment is made where their merchant is, also when one cell is dead, and when their
 merchant moves.
+
+And without it, in a browser: an operator sees all cells, and goes from one to the other.
 """
 
 from __future__ import annotations
@@ -13,19 +15,31 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import httpx
+import pyotp
 import pytest
+from playwright.async_api import Page, expect
 from tests.conftest import migrated_database
+from tests.e2e.looks import flaws
+from tests.e2e.running import PATIENCE_MS, OpenPage
 from tests.processes import Kept, environment, eventually, free_port
 from tests.shopfront import open_page, press_pay
+from tests.web.account.conftest import CHEAP, PASSWORD
+from tests.web.cells.people import enter_both, open_in
 from tests.web.cells.two_cells import HOME, SECOND, entries_of, form_of
 
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database, connected
+from paydesk.domain.accounts.access_needs import Client, Gate
+from paydesk.domain.accounts.passwords import Passwords
+from paydesk.domain.alarms.kinds import AlarmKind
+from paydesk.domain.alarms.raising import Alarm, raise_alarms
 from paydesk.domain.cells.adding import add_cell, follow
 from paydesk.domain.cells.directory import Cell, Entry, Kind, enter, name_of
 from paydesk.domain.merchants.merchant import Merchant, create_merchant
@@ -37,6 +51,10 @@ CONFIGURATION = Path(__file__).parents[2] / "deploy" / "haproxy" / "cells.cfg"
 PAYMENTS = "/api/v1/payments"
 UNLIMITED, MANY = ("FORMS_PER_MINUTE", "CALLS_PER_MINUTE", "TRIES_PER_CARD"), 1_000_000
 """All come from one address, with one card."""
+
+
+HOSTS = {HOME: "127.0.0.1", SECOND: "localhost"}
+"""Names that lead to this machine; a browser keeps the cookies of each apart."""
 
 
 @dataclass
@@ -129,7 +147,49 @@ async def fleet(server_url: str, vault: Vault, deployment_keys: dict[str, str], 
             await each.stop()
 
 
-async def _joined(databases: dict[int, Database], vault: Vault, ports: dict[int, int]) -> dict[int, Merchant]:
+@dataclass
+class Walked:
+    """Both cells by their numbers, as browsers reach them, and an operator of both."""
+
+    databases: dict[int, Database]
+    serving: dict[int, Kept]
+    addresses: dict[int, str]
+    email: str
+    secret: str
+
+
+@pytest.fixture
+async def walked(
+    server_url: str, vault: Vault, deployment_keys: dict[str, str], tmp_path: Path
+) -> AsyncIterator[Walked]:
+    async with AsyncExitStack() as stack:
+        urls = {
+            number: await stack.enter_async_context(migrated_database(server_url, cell=number))
+            for number in (HOME, SECOND)
+        }
+        databases = {number: await stack.enter_async_context(connected(url, most=2)) for number, url in urls.items()}
+        ports = {number: free_port() for number in urls}
+        addresses = {number: f"http://{HOSTS[number]}:{port}" for number, port in ports.items()}
+        await _joined(databases, vault, ports, addresses)
+        email = "ops@pay.example"
+        secret = ""
+        for number, database in databases.items():
+            gate, client = Gate(database, vault, Passwords(hasher=CHEAP)), Client("192.0.2.10")
+            made = await open_in(gate, email, client, shop=f"Tea in {number}", operator=True, second_factor=True)
+            secret = made.secret if number == HOME else secret
+        await enter_both(databases.values(), vault, email)
+        serving = {}
+        for number in urls:
+            begun = _serving(number, urls, ports, deployment_keys, tmp_path, BASE_URL=addresses[number])
+            serving[number] = await stack.enter_async_context(begun)
+        yield Walked(databases, serving, addresses, email, secret)
+        for each in serving.values():
+            await each.stop()
+
+
+async def _joined(
+    databases: dict[int, Database], vault: Vault, ports: dict[int, int], addresses: dict[int, str] | None = None
+) -> dict[int, Merchant]:
     """A merchant in each cell, known in both."""
     merchants = {
         number: await create_merchant(each, vault, name=f"Shop {number}", email="owner@shop.example", now=utc_now())
@@ -138,7 +198,8 @@ async def _joined(databases: dict[int, Database], vault: Vault, ports: dict[int,
     for each in databases.values():
         for number, port in ports.items():
             person = Entry(Kind.email, name_of(vault, Kind.email, f"owner{number}@shop.example"))
-            cell = Cell(number, f"http://pay{number}.test", f"http://127.0.0.1:{port}")
+            address = addresses[number] if addresses else f"http://pay{number}.test"
+            cell = Cell(number, address, f"http://127.0.0.1:{port}")
             await add_cell(each, cell, database_id=f"database of {number}", now=utc_now())
             await enter(each, [*entries_of(vault, merchants[number]), person], number, now=utc_now())
         await follow(each, HOME)
@@ -147,7 +208,7 @@ async def _joined(databases: dict[int, Database], vault: Vault, ports: dict[int,
 
 @asynccontextmanager
 async def _serving(
-    number: int, urls: dict[int, str], ports: dict[int, int], keys: dict[str, str], folder: Path
+    number: int, urls: dict[int, str], ports: dict[int, int], keys: dict[str, str], folder: Path, **more: str
 ) -> AsyncIterator[Kept]:
     settings = {
         "CELL": number,
@@ -160,6 +221,7 @@ async def _serving(
         **dict.fromkeys(UNLIMITED, MANY),
         **({"HOME_DATABASE_URL": urls[HOME]} if number != HOME else {}),
         **{name.upper(): value for name, value in keys.items()},
+        **more,
     }
     (folder / str(number)).mkdir()
     command = [sys.executable, "-m", "paydesk", "serve"]
@@ -283,3 +345,50 @@ async def test_a_merchant_moves_while_customers_and_programs_come(fleet: Fleet, 
             assert (await web.get(PAYMENTS, headers={"X-ApiKey": merchant.private_key})).status_code == 200
     assert await fleet.paid() == {HOME: 0, SECOND: custom.paid + 1}
     assert fleet.passed_on(HOME) == passed_on
+
+
+async def _logged_in(walked: Walked, open_page: OpenPage, **options: Any) -> Page:
+    """The console of the first cell, in the operator's browser."""
+    page = await open_page(f"{walked.addresses[HOME]}/account/login?next=/operator/cells", **options)
+    page.set_default_timeout(PATIENCE_MS)
+    await page.get_by_label("E-mail address").fill(walked.email)
+    await page.get_by_label("Password").fill(PASSWORD)
+    await page.get_by_role("button", name="Log in").click()
+    await page.get_by_label("Code").fill(pyotp.TOTP(walked.secret).at(utc_now() + timedelta(seconds=30)))
+    await page.get_by_role("button", name="Go on").click()
+    await page.wait_for_url("**/operator/cells")
+    return page
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
+async def test_an_operator_logs_in_once_and_walks_to_another_cell(
+    walked: Walked, open_page: OpenPage, script: bool
+) -> None:
+    alarm = Alarm(AlarmKind.set_aside, "payment 8", "no such currency")
+    await raise_alarms(walked.databases[SECOND], [alarm], now=utc_now())
+    page = await _logged_in(walked, open_page, java_script_enabled=script)
+    cell = page.get_by_role("region", name="Cell 2")
+    await expect(cell).to_contain_text("Answers")
+    await expect(cell.locator(".lines > div").filter(has_text="Alarms")).to_contain_text("1")
+    if script:
+        assert await flaws(page) == []
+
+    there = walked.addresses[SECOND]
+    await cell.get_by_role("button", name="Open in cell 2").click()
+    if not script:
+        await page.get_by_role("button", name="Go on").click()
+    await page.wait_for_url(f"{there}/operator/overview")
+    await expect(page.get_by_text(f"You are logged in here as {walked.email}")).to_be_visible()
+    await expect(page.get_by_text("Operator's console").first).to_be_visible()
+    await page.goto(f"{there}/operator/alarms")
+    await expect(page.get_by_text("payment 8").first).to_be_visible()
+
+    await walked.serving.pop(SECOND).stop()
+    for _ in range(600):
+        await page.goto(f"{walked.addresses[HOME]}/operator/cells")
+        if await page.get_by_text("Does not answer").count():
+            break
+        await asyncio.sleep(0.1)
+    await expect(page.get_by_role("region", name="Cell 2")).to_contain_text("Asked in vain since")
+    await expect(page.get_by_role("region", name="Cell 1")).to_contain_text("Answers")

@@ -18,15 +18,18 @@ from paydesk.core.errors import Conflict, Unavailable
 from paydesk.database.pool import Database, connected
 from paydesk.domain.accounts.access_needs import Gate
 from paydesk.domain.accounts.changing import ask_for_email_change, confirm_email
+from paydesk.domain.accounts.joining import sign_up_invited
 from paydesk.domain.accounts.operators import create_operator
 from paydesk.domain.accounts.passwords import Passwords
+from paydesk.domain.accounts.roles import Role
 from paydesk.domain.accounts.sessions import LoggedIn
 from paydesk.domain.accounts.signing_in import log_in, sign_up
+from paydesk.domain.accounts.team import invite_first
 from paydesk.domain.business.key_pairs import public_keys, rotate_keys
 from paydesk.domain.cells.adding import add_cell, database_id, follow
 from paydesk.domain.cells.comparing import compare
-from paydesk.domain.cells.directory import Cell, Kind, find_cell, name_of
-from paydesk.domain.cells.entering import ALONE, Entering
+from paydesk.domain.cells.directory import Cell, Kind, cells_of_person, enter, find_cell, name_of
+from paydesk.domain.cells.entering import ALONE, Entering, account_to_enter
 from paydesk.domain.mail.queueing import open_facts
 from paydesk.domain.merchants.merchant import create_merchant, list_merchants, open_account
 
@@ -144,8 +147,36 @@ async def test_an_address_of_another_cell_is_refused_in_the_same_words(home: Sid
         said.add(str(refused.value))
     assert said == {"Ann@shop.example has an account already; log in, or reset the password"}
     assert await list_merchants(other.database) == []
-    with pytest.raises(Conflict, match="has an account already"):
-        await create_operator(other.gate, email="ann@shop.example", now=utc_now())
+
+
+async def test_an_operator_may_be_one_in_each_cell(home: Side, other: Side) -> None:
+    await signed_up(home, "ann@shop.example")
+    await create_operator(other.gate, email="Ann@shop.example", now=utc_now())
+    assert await cells_of_person(home.database, home.gate.vault, "ANN@shop.example") == [HOME, OTHER]
+    assert await cells_of_person(home.database, home.gate.vault, "nobody@shop.example") == []
+    assert await agrees(home, home)
+    assert await agrees(other, home)
+
+
+async def test_who_is_invited_joins_in_another_cell_than_their_own(home: Side, other: Side) -> None:
+    await signed_up(home, "ann@shop.example")
+    ben = await signed_up(other, "ben@shop.example")
+    assert ben.session.merchant_id is not None
+    now = utc_now()
+    sent = await invite_first(other.gate, ben.session.merchant_id, email="Ann@shop.example", role=Role.support, now=now)
+    await sign_up_invited(other.gate, sent.token, name="Ann", password=PASSWORD, client=new_client(), now=now)
+    assert await cells_of_person(home.database, home.gate.vault, "ann@shop.example") == [HOME, OTHER]
+    assert await agrees(home, home)
+    assert await agrees(other, home)
+
+
+async def test_a_line_of_somebody_without_an_account_is_spare(home: Side, other: Side) -> None:
+    await signed_up(other, "ben@shop.example")
+    gone = account_to_enter(home.gate.vault, "gone@shop.example", OTHER.number)
+    await enter(home.database, [gone], OTHER.number, now=utc_now())
+    later = utc_now() + timedelta(days=1)
+    found = await compare(home.database, other.database, other.gate.vault, OTHER.number, now=later)
+    assert found.spare == (gone,)
 
 
 async def test_nobody_takes_the_address_of_another_cells_person(home: Side, other: Side) -> None:

@@ -25,7 +25,7 @@ from paydesk.core.errors import Conflict, SetupError, Unavailable
 from paydesk.domain.accounts import second_factor
 from paydesk.domain.cells import directory
 from paydesk.domain.cells.adding import add_cell
-from paydesk.domain.cells.directory import Entry, Kind, enter, find_cell, name_of
+from paydesk.domain.cells.directory import Entry, Kind, cells_of_person, enter, find_cell, name_of
 from paydesk.domain.cells.fencing import Fenced, find_fence
 from paydesk.domain.ledger.closing import close_ledger
 from paydesk.domain.ledger.summing_sales import sum_sales
@@ -177,6 +177,8 @@ async def test_the_directory_leads_to_the_cell_that_it_is_in(play: Play) -> None
     entries = [Entry(Kind.merchant, str(play.merchant.id), play.merchant.id), key, Entry(Kind.email, email)]
     await enter(home, entries, HERE, now=utc_now())
     moved = await move_merchant(replace(play.move, home=home))
+    in_both = await cells_of_person(home, play.here.vault, "ada@team.example")
+    assert [one.number for one in in_both] == [HERE, THERE], "from either cell they go on to the other"
     found = [await find_cell(home, one.kind, one.name) for one in entries]
     assert (moved.led, [one and one.number for one in found]) == (3, [THERE, THERE, THERE])
 

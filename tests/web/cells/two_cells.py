@@ -119,13 +119,16 @@ class Serving:
 
 @dataclass
 class Cells:
-    """All of it by the cells' numbers: `served` are what other cells reach, `web` browsers."""
+    """All of it by the cells' numbers: `served` are what other cells reach (at `inside`), `web`
+    browsers.
+    """
 
     databases: dict[int, Database]
     merchants: dict[int, Merchant]
     settings: dict[int, Settings]
     vault: Vault
     _stack: AsyncExitStack
+    inside: dict[int, str] = field(default_factory=dict)
     served: dict[int, Serving] = field(default_factory=dict)
     web: dict[int, httpx.AsyncClient] = field(default_factory=dict)
 
@@ -191,6 +194,7 @@ async def two_cells(server_url: str, settings: Settings, vault: Vault) -> AsyncI
             )
         cells = Cells(databases, merchants, kept, vault, stack)
         for number, listener in listeners.items():
+            cells.inside[number] = f"http://127.0.0.1:{listener.getsockname()[1]}"
             await cells.begin(number, listener)
         yield cells
 

@@ -34,6 +34,7 @@ class Action(StrEnum):
     logged_in = "logged_in"
     log_in_failed = "log_in_failed"
     logged_out = "logged_out"
+    handed_over = "handed_over"
     session_ended = "session_ended"
     confirmed_password = "confirmed_password"  # noqa: S105 (a name)
     password_changed = "password_changed"  # noqa: S105

@@ -34,7 +34,6 @@ from paydesk.domain.accounts.sessions import Session, end_all_sessions, renew_to
 from paydesk.domain.accounts.signing_in import ask_to_confirm, check_password, forgive_account
 from paydesk.domain.accounts.tokens import LinkHolder, Purpose, add_token, find_token, use_token
 from paydesk.domain.cells.directory import TakenElsewhere
-from paydesk.domain.cells.entering import email_to_enter
 
 PACE = 0.25
 """Seconds that asking for a link takes, longer than sending one does:
@@ -218,7 +217,7 @@ async def confirm_email(gate: Gate, token: str, *, client: Client, now: datetime
             )
             changed = before.email_before.lower() != used.email.lower()
             if changed:
-                await gate.entering.enter(connection, [email_to_enter(gate.vault, used.email)], now=now)
+                await gate.entering.enter_person(connection, gate.vault, used.email, now=now)
             action = Action.email_changed if changed else Action.email_confirmed
             await record(connection, Actor(used.person_id, client.address), action, now=now)
             if changed:

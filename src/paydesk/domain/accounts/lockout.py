@@ -57,10 +57,15 @@ async def count_try(gate: Gate, limit: TryLimit, whom: object, *, now: datetime)
     if tries is None:
         until = await queries.locked_until(gate.database, subject=subject, now=now)
         seconds = max(1, math.ceil((until - now).total_seconds())) if until else 1
-        raise TooMany(
-            worded("too many tries; wait %(time)s and try again", time=_in_words(seconds)), retry_after=seconds
-        )
+        raise _locked(seconds)
     return int(tries)
+
+
+async def require_free(gate: Gate, limit: TryLimit, whom: object, *, now: datetime) -> None:
+    """Make sure that there is no lock-out, without counting a try. Raises: TooMany."""
+    until = await queries.locked_until(gate.database, subject=_subject(gate, limit, whom), now=now)
+    if until is not None:
+        raise _locked(max(1, math.ceil((until - now).total_seconds())))
 
 
 async def forgive_all(connection: Connection, gate: Gate, limit: TryLimit, whom: object) -> None:
@@ -78,6 +83,10 @@ async def forgive_one(connection: Connection, gate: Gate, limit: TryLimit, whom:
 async def forget_tries(database: Connection, *, before: datetime) -> None:
     """Drop what was last counted so long ago that it starts anew anyway."""
     await queries.forget_tries(database, before=before)
+
+
+def _locked(seconds: int) -> TooMany:
+    return TooMany(worded("too many tries; wait %(time)s and try again", time=_in_words(seconds)), retry_after=seconds)
 
 
 def _subject(gate: Gate, limit: TryLimit, whom: object) -> bytes:

@@ -127,10 +127,20 @@ class OpenSession:
 
 
 async def begin_session(
-    connection: Connection, gate: Gate, person_id: int, client: Client, *, halfway: bool, now: datetime
+    connection: Connection,
+    gate: Gate,
+    person_id: int,
+    client: Client,
+    *,
+    halfway: bool,
+    now: datetime,
+    confirmed: bool = True,
+    second_factor: bool = False,
 ) -> str:
     """Open a session on the connection's transaction and return its token;
-    `halfway` if a second factor is due.
+    `halfway` if a second factor is due, `second_factor` if it was given.
+
+    Logging in is giving the password; it is not `confirmed` for who came otherwise.
     """
     token = secrets.token_urlsafe(32)
     await queries.begin_session(
@@ -140,6 +150,8 @@ async def begin_session(
         expires_at=now + (HALFWAY if halfway else LIFETIME),
         client_address=client.address,
         user_agent=storable_text(client.user_agent, longest=_LONGEST_USER_AGENT),
+        confirmed_at=now if confirmed else None,
+        second_factor_at=now if second_factor else None,
         now=now,
     )
     return token

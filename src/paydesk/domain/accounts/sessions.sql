@@ -1,8 +1,8 @@
--- name: begin_session(token_hash, person_id, expires_at, client_address, user_agent, now)!
--- Logging in is giving the password. It leads to the merchant that was looked at last, on its test side.
+-- name: begin_session(token_hash, person_id, expires_at, client_address, user_agent, confirmed_at, second_factor_at, now)!
+-- It leads to the merchant that was looked at last, on its test side.
 insert into account_session (token_hash, person_id, created_at, last_seen_at, expires_at, client_address, user_agent,
-                             confirmed_at, merchant_id)
-values (:token_hash, :person_id, :now, :now, :expires_at, :client_address, :user_agent, :now, (
+                             confirmed_at, second_factor_at, merchant_id)
+values (:token_hash, :person_id, :now, :now, :expires_at, :client_address, :user_agent, :confirmed_at, :second_factor_at, (
     select merchant_id from account_session where person_id = :person_id order by last_seen_at desc, id desc limit 1));
 
 -- name: find_session(token_hash, client_address, now, idle, operator_idle, by_itself)^

@@ -27,7 +27,6 @@ from paydesk.domain.accounts.sessions import queries as session_queries
 from paydesk.domain.accounts.team import add_member
 from paydesk.domain.accounts.tokens import Purpose, add_token
 from paydesk.domain.cells.directory import TakenElsewhere
-from paydesk.domain.cells.entering import email_to_enter
 from paydesk.domain.merchants.merchant import open_account
 
 
@@ -77,10 +76,11 @@ async def add_person(
     operator: bool = False,
     email_confirmed_at: datetime | None = None,
 ) -> int:
-    """Store a person and return the id.
+    """Store a person and return the id. Who has confirmed the address may have an account in
+    another cell, too.
 
-    Raises: Conflict if somebody has this address already, in whichever cell; Unavailable if other
-        cells can't be asked.
+    Raises: Conflict if somebody has this address already, unconfirmed in whichever cell;
+        Unavailable if other cells can't be asked.
     """
     person_id = await queries.add_person(
         connection,
@@ -96,7 +96,8 @@ async def add_person(
     if person_id is None:
         raise _known(email)
     try:
-        await gate.entering.enter(connection, [email_to_enter(gate.vault, email)], now=now)
+        proven = email_confirmed_at is not None
+        await gate.entering.enter_person(connection, gate.vault, email, now=now, proven=proven)
     except TakenElsewhere as error:
         raise _known(email) from error
     return int(person_id)

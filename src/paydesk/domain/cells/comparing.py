@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -12,7 +12,7 @@ from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.cells.directory import Entry, Kind, TakenElsewhere, enter
-from paydesk.domain.cells.entering import email_to_enter, keys_to_enter, merchant_to_enter
+from paydesk.domain.cells.entering import account_to_enter, email_to_enter, keys_to_enter, merchant_to_enter
 
 queries = load_statements(__package__ or "", "comparing.sql")
 
@@ -28,10 +28,18 @@ TRIES, BETWEEN = 40, 0.25
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """Something of a cell's own: its line of the directory, and what it is called there."""
+    """Something of a cell's own: its line of the directory, and what it is called there; `account`
+    is a person's line where another cell has their address.
+    """
 
     entry: Entry
     called: str
+    account: Entry | None = None
+
+    @property
+    def lines(self) -> tuple[Entry, ...]:
+        """All lines that there may be of it."""
+        return (self.entry,) if self.account is None else (self.entry, self.account)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +105,10 @@ class _LineHere:
     merchant_id: int | None
 
 
-async def own_entries(cell: Database, vault: Vault) -> AsyncIterator[Sequence[Own]]:
-    """All that a cell has of its own, batch by batch; its vault's keys are not needed."""
+async def own_entries(cell: Database, vault: Vault, number: int) -> AsyncIterator[Sequence[Own]]:
+    """All that a cell of that number has of its own, batch by batch; its vault's keys are
+    not needed.
+    """
     after = 0
     while found := await records_of(_Id, queries.own_merchants(cell, after=after, most=BATCH)):
         yield [Own(merchant_to_enter(one.id), f"merchant {one.id}") for one in found]
@@ -109,8 +119,12 @@ async def own_entries(cell: Database, vault: Vault) -> AsyncIterator[Sequence[Ow
         place = (keys[-1].merchant_id, keys[-1].id)
     after = 0
     while people := await records_of(_Person, queries.own_people(cell, after=after, most=BATCH)):
-        yield [Own(email_to_enter(vault, one.email), one.email) for one in people]
+        yield [_of_person(vault, one.email, number) for one in people]
         after = people[-1].id
+
+
+def _of_person(vault: Vault, email: str, number: int) -> Own:
+    return Own(email_to_enter(vault, email), email, account_to_enter(vault, email, number))
 
 
 def _of_key(vault: Vault, key: _Key) -> tuple[Own, Own]:
@@ -126,24 +140,35 @@ async def compare(home: Database, cell: Database, vault: Vault, number: int, *, 
     seen: set[tuple[str, str]] = set()
     missing: list[Own] = []
     elsewhere: list[Elsewhere] = []
-    async for batch in own_entries(cell, vault):
-        kinds, names = [one.entry.kind for one in batch], [one.entry.name for one in batch]
-        lines = {
-            (line.kind, line.name): line
-            for line in await records_of(_Line, queries.lines_of(home, kinds=kinds, names=names))
-        }
+    owned = 0
+    async for batch in own_entries(cell, vault, number):
+        owned += len(batch)
+        lines = await _lines_of(home, batch)
         for own in batch:
-            seen.add((own.entry.kind, own.entry.name))
+            seen.update((one.kind, one.name) for one in own.lines)
             line = lines.get((own.entry.kind, own.entry.name))
             if line is None:
                 missing.append(own)
             elif line.cell != number:
-                elsewhere.append(Elsewhere(own, line.cell))
+                if not _has_account(own, lines):
+                    elsewhere.append(Elsewhere(own, line.cell))
             elif line.merchant_id != own.entry.merchant_id:
                 missing.append(own)
     entered = _lines_in(home, number, before=now - UNDER_WAY)
     spare = [line async for line in entered if (line.kind, line.name) not in seen]
-    return Compared(len(seen), tuple(missing), tuple(elsewhere), tuple(spare))
+    return Compared(owned, tuple(missing), tuple(elsewhere), tuple(spare))
+
+
+async def _lines_of(home: Database, batch: Sequence[Own]) -> dict[tuple[str, str], _Line]:
+    """What the directory says of some of a cell's own."""
+    wanted = [line for own in batch for line in own.lines]
+    found = queries.lines_of(home, kinds=[one.kind for one in wanted], names=[one.name for one in wanted])
+    return {(line.kind, line.name): line for line in await records_of(_Line, found)}
+
+
+def _has_account(own: Own, lines: Mapping[tuple[str, str], _Line]) -> bool:
+    """Whether the directory knows that a person has an account in this cell, too."""
+    return own.account is not None and (own.account.kind, own.account.name) in lines
 
 
 async def _lines_in(home: Database, number: int, *, before: datetime) -> AsyncIterator[Entry]:
@@ -163,12 +188,14 @@ async def enter_own(home: Database, cell: Database, vault: Vault, number: int, *
     Called again it enters what is new. `now` is UTC.
     """
     refused: list[Own] = []
-    async for batch in own_entries(cell, vault):
+    async for batch in own_entries(cell, vault, number):
         by_entry = {own.entry: own for own in batch}
         try:
             await enter(home, list(by_entry), number, now=now)
         except TakenElsewhere as error:
-            refused += [by_entry[entry] for entry in error.entries]
+            others = [by_entry[entry] for entry in error.entries]
+            lines = await _lines_of(home, others)
+            refused += [own for own in others if not _has_account(own, lines)]
     return refused
 
 

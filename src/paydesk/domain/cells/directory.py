@@ -35,6 +35,10 @@ class Kind(StrEnum):
     private_key = "private_key"
     email = "email"
     """A person's, who logs in there."""
+    account = "account"
+    """Of a person's address in a cell: who has accounts in several has a line of each, but for the
+    one that log-ins are led to, which needs none.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +108,21 @@ def name_of(vault: Vault, kind: Kind, value: str) -> str:
     if kind is Kind.private_key:
         return vault.fingerprint(value, purpose=PRIVATE_KEYS).hex()
     return vault.fingerprint(f"{kind} {value.lower() if kind is Kind.email else value}", purpose=DIRECTORY).hex()
+
+
+def account_name(email_name: str, cell: int) -> str:
+    """How the directory calls a person's account in a cell, by the name of their address."""
+    return f"{email_name} {cell}"
+
+
+async def cells_of_person(database: Database, vault: Vault, email: str) -> list[Cell]:
+    """The cells that somebody has an account in, as far as this cell's copy knows, by number."""
+    return await records_of(Cell, queries.cells_of_person(database, name=name_of(vault, Kind.email, email)))
+
+
+async def cell_by_number(database: Database, number: int) -> Cell | None:
+    """The cell with a number; None if there is none."""
+    return record_if_any(Cell, await queries.cell_by_number(database, number=number))
 
 
 async def find_cell(database: Database, kind: Kind, name: str) -> Cell | None:

@@ -4,6 +4,18 @@ select c.number, c.address, c.inside
   join cell c on c.number = d.cell
  where d.kind = :kind and d.name = :name;
 
+-- name: cells_of_person(name)
+-- Each cell is looked up by the index: who is called so logs in there, or has an account there, too.
+select c.number, c.address, c.inside
+  from cell c
+ where exists (select from directory d where d.kind = 'email' and d.name = :name and d.cell = c.number)
+    or exists (select from directory d
+                where d.kind = 'account' and d.name = :name || ' ' || c.number and d.cell = c.number)
+ order by c.number;
+
+-- name: cell_by_number(number)^
+select number, address, inside from cell where number = :number::bigint;
+
 -- name: this_cell()^
 select cell as number, home_cell as home from deployment;
 

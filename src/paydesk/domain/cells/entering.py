@@ -18,7 +18,7 @@ from paydesk.adapters.vault import Vault
 from paydesk.core.errors import Unavailable
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.statements import Connection
-from paydesk.domain.cells.directory import Entry, Kind, enter, name_of, this_cell
+from paydesk.domain.cells.directory import Entry, Kind, TakenElsewhere, account_name, enter, name_of, this_cell
 
 PATIENCE = 5.0
 """Seconds that home may take: meanwhile the new rows wait for their commit."""
@@ -36,6 +36,22 @@ class Entering:
 
     asks: bool = False
     home: Database | None = None
+
+    async def enter_person(
+        self, connection: Connection, vault: Vault, email: str, *, now: datetime, proven: bool = False
+    ) -> None:
+        """Enter a person's address, as `enter` does. Who has `proven` that it is theirs may have an
+        account in another cell already.
+
+        Raises: TakenElsewhere; Unavailable.
+        """
+        try:
+            await self.enter(connection, [email_to_enter(vault, email)], now=now)
+        except TakenElsewhere:
+            if not proven:
+                raise
+            own = (await this_cell(connection)).number
+            await self.enter(connection, [account_to_enter(vault, email, own)], now=now)
 
     async def enter(self, connection: Connection, entries: Sequence[Entry], *, now: datetime) -> None:
         """Enter what the connection's transaction has just made, as its last step. `now` is
@@ -90,3 +106,8 @@ def merchant_to_enter(merchant_id: int) -> Entry:
 def email_to_enter(vault: Vault, email: str) -> Entry:
     """The line of a person's address."""
     return Entry(Kind.email, name_of(vault, Kind.email, email))
+
+
+def account_to_enter(vault: Vault, email: str, cell: int) -> Entry:
+    """The line of a person's account in a cell, where another is their first."""
+    return Entry(Kind.account, account_name(name_of(vault, Kind.email, email), cell))

@@ -16,7 +16,8 @@ from typing import TypeAlias
 
 from paydesk.core.errors import Conflict
 from paydesk.database.pool import Database
-from paydesk.domain.cells.directory import Kind, name_of, switch_merchant, switch_people
+from paydesk.domain.cells.directory import Kind, enter, name_of, switch_merchant, switch_people, this_cell
+from paydesk.domain.cells.entering import account_to_enter
 from paydesk.domain.cells.fencing import (
     Fence,
     InFlight,
@@ -227,12 +228,22 @@ async def _open_there(move: Move, passed: Passed) -> tuple[int, datetime]:
             async for (email,) in queries.only_there(move.source.database, merchant_id=move.merchant_id)
         ]
         led += await switch_people(move.home, names, to=move.to, now=now)
+        await _enter_accounts(move, move.home, now)
     passed(Step.switched)
     await open_up(move.target.database, move.merchant_id)
     opened = datetime.now(UTC)
     passed(Step.opened)
     await let_rest(move.target.database, GUARDED)
     return led, opened
+
+
+async def _enter_accounts(move: Move, home: Database, now: datetime) -> None:
+    """Have the directory know that everybody of the team has an account in both cells."""
+    here = (await this_cell(move.source.database)).number
+    emails = [email async for _, email, *_ in queries.team(move.source.database, merchant_id=move.merchant_id)]
+    for cell in (here, move.to):
+        lines = [account_to_enter(move.source.vault, email, cell) for email in emails]
+        await enter(home, lines, cell, now=now)
 
 
 async def _forget_here(move: Move) -> None:

@@ -59,6 +59,7 @@ STAYS: Final = {
     "dispute_waiting": "how far this cell has read",
     "entry_pause": "who tries to log in here",
     "failed_refund_reading": "how far this cell has read",
+    "hand_over_used": "who came from other cells",
     "history": "the cell itself",
     "ledger_horizon": "how far this cell has summed",
     "mail_day": "how much a mail server was given by this cell",

@@ -17,6 +17,7 @@ from paydesk.web.console.guards import ENROLMENT, SECOND_FACTOR, Access, Section
 from paydesk.web.console.problems import error_words
 from paydesk.web.console.return_paths import HOME, own_path, with_next
 from paydesk.web.console.visit import Visit
+from paydesk.web.texts import mark
 
 section = Section(FACE)
 
@@ -51,7 +52,7 @@ async def sign_up(visit: Visit) -> Response:
     except PaydeskError as error:
         errors = field_errors(visit, error, "shop_name", "name", "email", "password")
         return visit.page("signup.html", status=error.status, errors=errors, entered=entered)
-    return await _begin(visit, logged_in, f"/account/{logged_in.session.merchant_id}/developers/keys/first")
+    return await begin(visit, logged_in, f"/account/{logged_in.session.merchant_id}/developers/keys/first")
 
 
 @section.page("/account/login", needs=Access.anybody)
@@ -83,13 +84,15 @@ async def log_in(visit: Visit) -> Response:
         return visit.page("login.html", status=error.status, error=words, email=email, goal=goal)
     if visit.entered:
         await end_session(visit.gate, visit.entered, visit.entered.id, now=visit.now)
-    return await _begin(visit, logged_in, goal)
+    return await begin(visit, logged_in, goal)
 
 
-async def _begin(visit: Visit, logged_in: LoggedIn, goal: str) -> Response:
-    """Give the browser its session, and lead it to what the session needs next."""
+async def begin(visit: Visit, logged_in: LoggedIn, goal: str, said: str = "") -> Response:
+    """Give the browser its session, and lead it to what the session needs next, to say
+    something there.
+    """
     pages = {Stage.second_factor: with_next(SECOND_FACTOR, goal), Stage.enrolment: ENROLMENT, Stage.open: goal}
-    response = visit.go(pages[logged_in.session.stage])
+    response = visit.go(pages[logged_in.session.stage], said, "info")
     visit.cookies.begin_session(response, logged_in.token)
     if logged_in.session.stage is Stage.open:
         await remember_device(visit, response, logged_in.token)
@@ -137,7 +140,10 @@ def _code_is_due(visit: Visit) -> bool:
 async def log_out(visit: Visit) -> Response:
     """End this session."""
     await end_session(visit.gate, visit.session, visit.session.id, now=visit.now)
-    response = visit.go("/account/login", visit.texts.get("You are logged out."))
+    said = mark("You are logged out.")
+    if visit.elsewhere:
+        said = mark("You are logged out here. Where your other shops are you stay logged in until you log out.")
+    response = visit.go("/account/login", visit.texts.get(said))
     visit.cookies.end_session(response)
     response.headers["Clear-Site-Data"] = '"cache"'
     return response

@@ -19,6 +19,7 @@ from paydesk.web.account import (
     disputes,
     dunning,
     getting_in,
+    handing_over,
     joining,
     overview,
     package_moves,
@@ -53,6 +54,7 @@ async def nothing_there(visit: Visit) -> Response:
 
 routes: list[Route] = [
     *getting_in.section.routes,
+    *handing_over.section.routes,
     *joining.section.routes,
     *security.section.routes,
     *shops.section.routes,

@@ -21,12 +21,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from paydesk.adapters.vault import Vault
 from paydesk.core.errors import PaydeskError, TooLarge
 from paydesk.database.pool import AWAY
+from paydesk.domain.accounts.access_needs import Gate
 from paydesk.domain.cells.directory import Cell, Kind
 from paydesk.domain.cells.finding import Finder, NotKnownYet
 from paydesk.web.cells.arriving import target_of
 from paydesk.web.cells.calling import OF_ONE_HOP, OtherCells
 from paydesk.web.cells.marks import HEADER, Passed, mark
 from paydesk.web.cells.naming import has_long_body, may_be_elsewhere, named_by_address, named_by_body
+from paydesk.web.cells.watching import Watch
 from paydesk.web.connections.limits import LARGEST_BODY
 from paydesk.web.minute_budgets import MinuteBudget
 from paydesk.web.visits import PASSED_ON, SANDBOX, Network, client_address
@@ -53,12 +55,27 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class BetweenCells:
-    """What a process works with; it stands in the state that every request carries."""
+    """What a process works with; it stands in the state that every request carries. `names` are
+    host names that cells have in common.
+    """
 
     key: ClassVar[str] = "cells"
 
     finder: Finder
     others: OtherCells
+    watch: Watch
+    gate: Gate
+    names: tuple[str, ...] = ()
+
+    @property
+    def has_others(self) -> bool:
+        """Whether there are other cells, or may soon be."""
+        return self.finder.standing.has_cells
+
+    @property
+    def own(self) -> int:
+        """This cell's number."""
+        return self.finder.standing.number
 
 
 class PassingOn:

@@ -12,6 +12,7 @@ ACTION_NAMES: Mapping[Action, str] = {
     Action.logged_in: mark("Logged in"),
     Action.log_in_failed: mark("Log-in failed"),
     Action.logged_out: mark("Logged out"),
+    Action.handed_over: mark("Went to another cell"),
     Action.session_ended: mark("Session ended"),
     Action.confirmed_password: mark("Confirmed the password"),
     Action.password_changed: mark("Changed the password"),

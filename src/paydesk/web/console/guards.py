@@ -9,7 +9,7 @@ POST must carry its session's token.
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -25,6 +25,7 @@ from paydesk.core.wording import worded
 from paydesk.database.pool import AWAY
 from paydesk.database.waiting import may_wait_only_briefly
 from paydesk.domain.accounts.access_needs import Client, ConfirmationNeeded, NotLoggedIn, SecondFactorNeeded
+from paydesk.domain.accounts.people import Person
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.accounts.sessions import (
     Session,
@@ -39,6 +40,8 @@ from paydesk.domain.accounts.sessions import (
     require_recent,
 )
 from paydesk.domain.accounts.team import memberships_of
+from paydesk.domain.cells.directory import Cell, cells_of_person
+from paydesk.web.cells.passing_on import BetweenCells
 from paydesk.web.console import shell
 from paydesk.web.console.cookies import Cookies, new_form_secret
 from paydesk.web.console.forms import TOKEN_FIELD, Form, parse_fields, read_posted
@@ -78,6 +81,8 @@ class Access(StrEnum):
     """Logged in."""
     operator = "operator"
     """Logged in with a second factor, and runs the deployment."""
+    other_cell = "other_cell"
+    """Handed over by another cell, which a token proves: the page sees to everything."""
 
 
 Needs = Access | Permission
@@ -144,11 +149,11 @@ async def _answer(request: Request, face: Face, handler: Handler, declared: Decl
     door = _Door(request, services, face, services.now())
     may_wait_only_briefly(only_reads=not door.posted)
     try:
-        door.require_own_page()
+        door.require_own_page(declared.needs)
         await door.enter()
         await door.let_in(declared.needs)
         door.form = await read(request)
-        door.require_form_token()
+        door.require_form_token(declared.needs)
         if declared.recent and door.session is not None:
             require_recent(door.session, now=door.now)
         return await handler(await door.visit())
@@ -190,9 +195,9 @@ class _Door:
     def posted(self) -> bool:
         return self.request.method == "POST"
 
-    def require_own_page(self) -> None:
+    def require_own_page(self, needs: Needs) -> None:
         """Refuse another site's form before anything of it is looked at. Raises: Forbidden."""
-        if self.posted:
+        if self.posted and needs is not Access.other_cell:
             require_own_page(self.request, self.services.address)
 
     async def enter(self) -> None:
@@ -211,8 +216,10 @@ class _Door:
         if not self.secret:
             self.secret = self.fresh_secret = new_form_secret()
 
-    def require_form_token(self) -> None:
+    def require_form_token(self, needs: Needs) -> None:
         """Make sure that a form came from a page of this very session. Raises: Forbidden."""
+        if needs is Access.other_cell:
+            return
         if self.posted and not form_token_fits(self.services.gate, self.secret, self.form.raw(TOKEN_FIELD)):
             raise Forbidden(worded("this form is out of date, or the browser keeps no cookies; open its page again"))
 
@@ -222,7 +229,7 @@ class _Door:
         Raises: NotLoggedIn, SecondFactorNeeded, NotFound, Forbidden.
         """
         self._require_real_ids()
-        if needs is Access.anybody:
+        if needs in (Access.anybody, Access.other_cell):
             return
         if self.session is None:
             raise NotLoggedIn("log in first")
@@ -275,10 +282,19 @@ class _Door:
             csrf=form_token(self.services.gate, self.secret),
             entered=self.session,
             memberships=await memberships_of(self.services.gate, person.id) if wanted and person else (),
+            elsewhere=await self._elsewhere(person) if wanted and person else (),
             said=self.cookies.said(self.request),
             theme=self.cookies.theme(self.request),
             form_secret=self.fresh_secret,
         )
+
+    async def _elsewhere(self, person: Person) -> Sequence[Cell]:
+        """The other cells that somebody has an account in."""
+        between: BetweenCells | None = getattr(self.request.state, BetweenCells.key, None)
+        if between is None or not between.has_others:
+            return ()
+        found = await cells_of_person(self.services.database, self.services.gate.vault, person.email)
+        return [one for one in found if one.number != between.own]
 
     def send_to_log_in(self, error: PaydeskError) -> Response:
         """The page that lets them in, from where they come back to what they asked for."""

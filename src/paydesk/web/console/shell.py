@@ -32,13 +32,14 @@ _ENGLISH = Catalogues(_HERE / "nowhere", "english")
 @dataclass(frozen=True, slots=True)
 class Entry:
     """A link of a menu: the path of its page, what it says, its icon, and which permission, if any,
-    shows it.
+    shows it, or that there are other cells.
     """
 
     path: str
     label: str
     icon: str
     needs: Permission | None = None
+    of_cells: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +67,14 @@ def declare(path: str) -> None:
     _PATHS.add(path)
 
 
-def entries(menu: Sequence[Entry], role: Role | None, merchant_id: int | None) -> list[Entry]:
+def entries(
+    menu: Sequence[Entry], role: Role | None, merchant_id: int | None, *, has_cells: bool = False
+) -> list[Entry]:
     """The links of a menu that lead somewhere and that a role may follow,
     for the merchant that is looked at.
     """
-    shown = [entry for entry in menu if entry.path in _PATHS and (entry.needs is None or allows(role, entry.needs))]
+    known = [entry for entry in menu if entry.path in _PATHS and (has_cells or not entry.of_cells)]
+    shown = [entry for entry in known if entry.needs is None or allows(role, entry.needs)]
     return [replace(entry, path=entry.path.replace("{merchant_id}", str(merchant_id or ""))) for entry in shown]
 
 

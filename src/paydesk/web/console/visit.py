@@ -23,8 +23,10 @@ from paydesk.domain.accounts.people import Person
 from paydesk.domain.accounts.roles import Permission, Role, allows
 from paydesk.domain.accounts.sessions import RECENT, Session, require, require_recent
 from paydesk.domain.accounts.team import Membership
+from paydesk.domain.cells.directory import Cell
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.merchants.test_clock import shop_time
+from paydesk.web.cells.passing_on import BetweenCells
 from paydesk.web.console.cookies import Cookies, Said
 from paydesk.web.console.forms import Form
 from paydesk.web.console.return_paths import HOME
@@ -42,7 +44,8 @@ class Visit:
 
     `form` holds the posted fields (of a POST) or those after `?` (of a GET); `csrf` is what each
     form carries back; `now` is real time, UTC; `said` is what the page before left to say;
-    `memberships` fill the merchant switcher.
+    `memberships` fill the merchant switcher, `elsewhere` are other cells that the person has an
+    account in.
     """
 
     request: Request
@@ -55,6 +58,7 @@ class Visit:
     csrf: str
     entered: Session | None
     memberships: Sequence[Membership] = ()
+    elsewhere: Sequence[Cell] = ()
     said: Said | None = None
     theme: str = "auto"
     form_secret: str = ""
@@ -84,6 +88,17 @@ class Visit:
     def client(self) -> Client:
         """Where the request comes from."""
         return client_of(self.request, self.services)
+
+    @property
+    def between(self) -> BetweenCells | None:
+        """What this process knows of other cells."""
+        found: BetweenCells | None = getattr(self.request.state, BetweenCells.key, None)
+        return found
+
+    @property
+    def has_cells(self) -> bool:
+        """Whether there are other cells."""
+        return self.between is not None and self.between.has_others
 
     @property
     def merchant_id(self) -> int:
@@ -280,4 +295,5 @@ class Visit:
         }
 
     def _entries(self, menu: Sequence[Entry]) -> list[Entry]:
-        return entries(menu, self.role, self.entered.merchant_id if self.entered else None)
+        merchant_id = self.entered.merchant_id if self.entered else None
+        return entries(menu, self.role, merchant_id, has_cells=self.has_cells)

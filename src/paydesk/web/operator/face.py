@@ -26,6 +26,7 @@ FACE = Face(
         Entry("/operator/acquirers", mark("Acquirers"), "building-bank"),
         Entry("/operator/proceeds", mark("Fees and payouts"), "wallet"),
         Entry("/operator/queues", mark("Queues"), "activity"),
+        Entry("/operator/cells", mark("Cells"), "server", of_cells=True),
         Entry("/operator/audit", mark("Audit log"), "history"),
     ),
     search=SEARCH,

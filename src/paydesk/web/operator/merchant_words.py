@@ -9,6 +9,7 @@ from babel.numbers import format_decimal, format_percent
 
 from paydesk.domain.merchants.keys import KeyScope
 from paydesk.domain.operations.figures_for_operator import Held, Share, Sold
+from paydesk.domain.operations.waiting import MOST
 from paydesk.web.console.visit import Visit
 from paydesk.web.texts import mark
 
@@ -41,6 +42,11 @@ def held_words(visit: Visit, held: Sequence[Held]) -> str:
 def count_words(visit: Visit, number: int) -> str:
     """A number in the person's way to write it."""
     return str(format_decimal(number, locale=visit.texts.locale))
+
+
+def upto(visit: Visit, number: int) -> str:
+    """A figure that is counted up to `MOST`, empty for none: `7`, `100+`."""
+    return f"{count_words(visit, min(number, MOST))}{'+' if number > MOST else ''}" if number else ""
 
 
 def percent_change(visit: Visit, now: Decimal | int, before: Decimal | int) -> str:

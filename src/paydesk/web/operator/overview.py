@@ -4,44 +4,31 @@ merchants moves.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from decimal import Decimal
 from functools import partial
 
-from babel.numbers import format_decimal
 from starlette.responses import Response
 
 from paydesk.domain.ledger.figures import CurrencySales
-from paydesk.domain.operations.alarms import alarms_waiting
-from paydesk.domain.operations.chargebacks_for_operator import chargebacks_without_evidence
 from paydesk.domain.operations.figures_for_operator import MANY_DISPUTES, Share, figures_of_all
-from paydesk.domain.operations.machinery import (
-    SILENT,
-    acquirer_health,
-    profiles_waiting,
-    queues,
-    workers,
-)
-from paydesk.domain.operations.open_outcomes import OpenOutcome, open_outcomes
-from paydesk.domain.payments.lookups import ALERT_AFTER
+from paydesk.domain.operations.waiting import WORRYING, Machinery, machinery_now, what_waits
 from paydesk.web.console.day_names import named
 from paydesk.web.console.guards import Access, Section
 from paydesk.web.console.list_parameters import list_address
 from paydesk.web.console.plots import spark
 from paydesk.web.console.visit import Visit
 from paydesk.web.console.volume_plots import volume_plot
+from paydesk.web.operator.cells import CELLS, cell_names, heard_of_others
 from paydesk.web.operator.face import FACE
-from paydesk.web.operator.merchant_words import count_words, percent_change, share_words
-from paydesk.web.operator.queues import QUEUES, lags
+from paydesk.web.operator.merchant_words import count_words, percent_change, share_words, upto
+from paydesk.web.operator.queues import QUEUES
 from paydesk.web.texts import mark
 
 section = Section(FACE)
-_MOST = 100
-"""Figures count up to here; then they say so."""
-_WORRYING = timedelta(minutes=5)
-"""An outcome that is open for longer than this is not one that is just late."""
+
+_GLANCE = 1.0
+"""Seconds for which this page waits for other cells; what they say later it shows the next time."""
 
 
 @section.page("/operator", needs=Access.operator)
@@ -64,8 +51,8 @@ class Need:
 @section.page("/operator/overview", needs=Access.operator)
 async def show_overview(visit: Visit) -> Response:
     """What waits, else that all is clear, and above the machinery the money of all merchants."""
-    machinery = await _machinery(visit)
-    needs = await _needs(visit, machinery)
+    machinery = await machinery_now(visit.database, now=visit.now)
+    needs = [*await _needs(visit, machinery), *await _needs_elsewhere(visit)]
     if "hx-request" in visit.request.headers:
         return visit.part("overview.html", "news", needs=needs, machinery=machinery)
     figures = await figures_of_all(visit.database, now=visit.now)
@@ -91,61 +78,59 @@ async def show_overview(visit: Visit) -> Response:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Machinery:
-    """How the acquirers, the queues and the workers are just now."""
-
-    failing: Sequence[str]
-    asked: Sequence[str]
-    behind: Sequence[str]
-    alive: int
-
-
-async def _machinery(visit: Visit) -> Machinery:
-    database, now = visit.database, visit.now
-    health = await acquirer_health(database, since=now - timedelta(hours=1))
-    return Machinery(
-        [name for name, one in health.items() if one.failing],
-        sorted(health),
-        [visit.texts.get(QUEUES[one.name]) for one in await queues(database, now=now) if lags(one, visit)],
-        sum(1 for one in await workers(database) if one.seen_at >= now - SILENT),
-    )
-
-
 async def _needs(visit: Visit, machinery: Machinery) -> list[Need]:
     """What waits for a hand, the most pressing first; nothing if all is clear."""
-    database, now, say = visit.database, visit.now, visit.texts.get
-    late = await open_outcomes(database, begun_before=now - _WORRYING, most=_MOST + 1)
-    alarms = await alarms_waiting(database, most=_MOST + 1)
-    profiles = await profiles_waiting(database, most=_MOST + 1)
-    disputes = await chargebacks_without_evidence(database, most=_MOST + 1)
-    minutes = _WORRYING.seconds // 60
-    day = len(_of_a_day(late, visit))
+    say, waiting = visit.texts.get, await what_waits(visit.database, now=visit.now)
+    minutes = WORRYING.seconds // 60
     counted = [
-        Need(say(mark("Alarms")), _upto(visit, alarms), "/operator/alarms", "alert-triangle"),
-        Need(say(mark("Unknown for a day")), _upto(visit, day), "/operator/outcomes?view=day", "help"),
+        Need(say(mark("Alarms")), upto(visit, waiting.alarms), "/operator/alarms", "alert-triangle"),
+        Need(
+            say(mark("Unknown for a day")),
+            upto(visit, waiting.unknown_for_a_day),
+            "/operator/outcomes?view=day",
+            "help",
+        ),
         Need(
             say(mark("Unknown for %(minutes)s minutes")) % {"minutes": minutes},
-            _upto(visit, len(late)),
+            upto(visit, waiting.unknown),
             "/operator/outcomes",
             "help",
         ),
-        Need(say(mark("Profiles to decide")), _upto(visit, profiles), "/operator/profiles", "shield-check"),
+        Need(say(mark("Profiles to decide")), upto(visit, waiting.profiles), "/operator/profiles", "shield-check"),
         Need(
             say(mark("Chargebacks without evidence")),
-            _upto(visit, disputes),
+            upto(visit, waiting.disputes),
             "/operator/chargebacks?state=open",
             "scale",
         ),
     ]
     stopped = [
         Need(say(mark("Acquirers failing")), " ", "/operator/acquirers", "building-bank", ", ".join(machinery.failing)),
-        Need(say(mark("Queues behind")), " ", "/operator/queues", "activity", ", ".join(machinery.behind)),
+        Need(
+            say(mark("Queues behind")),
+            " ",
+            "/operator/queues",
+            "activity",
+            ", ".join(say(QUEUES[name]) for name in machinery.behind),
+        ),
     ]
     needs = [one for one in counted if one.count] + [one for one in stopped if one.hint]
     if not machinery.alive:
         needs.append(Need(say(mark("No background work is done")), " ", "/operator/queues", "server"))
     return needs
+
+
+async def _needs_elsewhere(visit: Visit) -> list[Need]:
+    """Other cells that have alarms, or do not answer, as far as is known in a moment."""
+    say, heard = visit.texts.get, await heard_of_others(visit, patience=_GLANCE)
+    alarmed = [one for one in heard if one.answers and one.figures is not None and one.figures.alarms]
+    alarms = upto(visit, sum(one.figures.alarms for one in alarmed if one.figures is not None))
+    silent = [one for one in heard if one.silent_since is not None]
+    needs = [
+        Need(say(mark("Alarms in other cells")), alarms, CELLS, "alert-triangle", cell_names(visit, alarmed)),
+        Need(say(mark("Cells that do not answer")), " ", CELLS, "server", cell_names(visit, silent)),
+    ]
+    return [one for one in needs if one.hint]
 
 
 def _succeeded(sold: CurrencySales) -> Share:
@@ -160,14 +145,3 @@ def _change(visit: Visit, sold: CurrencySales, what: str) -> str:
         for days in (sold.by_day, sold.by_day_before)
     )
     return percent_change(visit, now, before)
-
-
-def _of_a_day(late: Sequence[OpenOutcome], visit: Visit) -> list[OpenOutcome]:
-    return [one for one in late if one.since < visit.now - ALERT_AFTER]
-
-
-def _upto(visit: Visit, number: int) -> str:
-    """A figure as a page shows it, empty for none: `7`, `100+`."""
-    if not number:
-        return ""
-    return f"{format_decimal(min(number, _MOST), locale=visit.texts.locale)}{'+' if number > _MOST else ''}"

@@ -4,13 +4,14 @@ renewed by itself.
 
 from __future__ import annotations
 
-from datetime import timedelta
+from functools import partial
 
 from babel.numbers import format_decimal
 from babel.units import format_unit
 from starlette.responses import Response
 
-from paydesk.domain.operations.machinery import PULSE, SILENT, Queue, database_now, logs, queues, workers
+from paydesk.domain.operations.machinery import PULSE, SILENT, database_now, logs, queues, workers
+from paydesk.domain.operations.waiting import lags
 from paydesk.web.console.guards import Access, Section
 from paydesk.web.console.visit import Visit
 from paydesk.web.operator.face import FACE
@@ -34,14 +35,7 @@ LOG_NAMES = {
     "rejected_form": mark("Refused forms"),
 }
 """What each log is called."""
-LAGS = timedelta(minutes=1)
-"""A queue whose oldest waits for longer than this lags."""
 _MEBIBYTE = 1024 * 1024
-
-
-def lags(queue: Queue, visit: Visit) -> bool:
-    """Whether a queue is behind."""
-    return queue.oldest_at is not None and visit.now - queue.oldest_at > LAGS
 
 
 @section.page("/operator/queues", needs=Access.operator)
@@ -53,7 +47,7 @@ async def show_queues(visit: Visit) -> Response:
         "news",
         queues=await queues(visit.database, now=visit.now),
         names=QUEUES,
-        lags=lambda queue: lags(queue, visit),
+        lags=partial(lags, now=visit.now),
         workers=await workers(visit.database),
         alive_since=visit.now - SILENT,
         pulse=int(PULSE.total_seconds()),

@@ -16,6 +16,7 @@ from paydesk.web.operator import (
     acquirers,
     alarms,
     audit_log,
+    cells,
     chargebacks,
     merchants,
     open_outcomes,
@@ -57,6 +58,7 @@ routes: list[Route] = [
     *acquirer_figures.section.routes,
     *proceeds.section.routes,
     *queues.section.routes,
+    *cells.section.routes,
     *audit_log.section.routes,
     *_rest.routes,
 ]

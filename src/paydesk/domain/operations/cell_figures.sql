@@ -1,0 +1,2 @@
+-- name: newest_step()$
+select max(number) from schema_migration;
