@@ -22,7 +22,7 @@ LISTENERS = "select pid from pg_stat_activity where application_name = 'paydesk 
 
 
 @asynccontextmanager
-async def listening(database_url: str, hear: Any) -> AsyncIterator[None]:
+async def listening(database_url: str, hear: Any) -> AsyncIterator[Listening]:
     """Listens as a worker does; `hear` is called when it begins to, too."""
     began, stop = asyncio.Event(), asyncio.Event()
 
@@ -31,9 +31,10 @@ async def listening(database_url: str, hear: Any) -> AsyncIterator[None]:
         hear()
 
     async with connected(database_url, most=1, least=0, name="words") as words:
-        running = asyncio.ensure_future(Listening(words, heard).run(stop))
+        ear = Listening(words, heard)
+        running = asyncio.ensure_future(ear.run(stop))
         await began.wait()
-        yield
+        yield ear
         stop.set()
         await running
 
@@ -108,9 +109,13 @@ async def test_a_worker_that_lost_its_connection_listens_again(
     database: Database, database_url: str, eventually: Any
 ) -> None:
     heard: list[int] = []
-    async with listening(database_url, lambda: heard.append(1)):
+    async with listening(database_url, lambda: heard.append(1)) as ear:
+        assert ear.hears
         [before] = await database.fetch(LISTENERS)
+        heard.clear()
         await database.fetchval("select pg_terminate_backend($1)", before["pid"])
+        while ear.hears and not heard:  # noqa: ASYNC110 (what ends it tells nobody)
+            await asyncio.sleep(0)
 
         async def listens_anew() -> bool:
             return [row["pid"] for row in await database.fetch(LISTENERS)] not in ([], [before["pid"]])

@@ -113,11 +113,8 @@ class Listening:
         self._hear = hear
         self._connection: Any = None
         self._ended = asyncio.Event()
-
-    @property
-    def hears(self) -> bool:
+        self.hears = False
         """Whether words would come, as far as is known."""
-        return self._connection is not None and not self._connection.is_closed()
 
     async def run(self, stop: asyncio.Event) -> None:
         """Listen until told to stop; a connection that is lost is made anew."""
@@ -142,14 +139,21 @@ class Listening:
         """Begin to listen; what was said meanwhile may have been missed."""
         await self._let_go()
         self._connection = await words.acquire(timeout=_PATIENCE)
-        self._connection.add_termination_listener(lambda _: self._ended.set())
+        self._connection.add_termination_listener(lambda _: self._lose())
         await self._connection.add_listener(CHANNEL, lambda *_: self._hear())
+        self.hears = True
         self._hear()
+
+    def _lose(self) -> None:
+        """Nothing is heard any more, until the look that this ends the rest before."""
+        self.hears = False
+        self._ended.set()
 
     async def _let_go(self) -> None:
         """Close the connection."""
-        connection, self._connection = self._connection, None
+        connection, self._connection, self.hears = self._connection, None, False
         if connection is not None and self._words is not None:
-            connection.terminate()
+            with suppress(*AWAY):
+                connection.terminate()
             with suppress(*AWAY):
                 await self._words.release(connection)
