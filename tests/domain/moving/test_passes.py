@@ -157,6 +157,17 @@ async def test_a_table_that_lacks_something_there_is_brought_whole(play: Play) -
     assert await both_clean(play)
 
 
+async def test_what_is_gone_here_goes_there_without_another_copy(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def copied_again(*_: object) -> int:
+        raise AssertionError("a table was copied again")
+
+    await begin(play)
+    gone = await play.here.database.fetchval("select min(id) from pingback")
+    await forget(play.here.database, play.merchant.id, "pingback", id=gone)
+    monkeypatch.setattr("paydesk.domain.moving.changes.copy_whole", copied_again)
+    assert await complete(play) == [Pass.changes, Pass.changes, Pass.last]
+
+
 async def test_a_restart_of_what_was_completed_changes_nothing(play: Play) -> None:
     await begin(play, Step.completed)
     assert await complete(play) == [Pass.last]
