@@ -71,6 +71,7 @@ WRITERS: dict[str, str] = {
     "fee_plan": "merchants operations",  # an operator changes terms
     "forgotten_attempt": "moving test_clock",
     "form_count": "business merchants",  # test events are counted like calls
+    "hand_over_used": "accounts",
     "history": "operations",
     "hosted_page": "mail payments privacy test_clock",  # erased with its customer, or with the test side; told by mail
     "ignored_field": "merchants test_clock",  # goes with the test side
