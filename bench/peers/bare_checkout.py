@@ -22,6 +22,7 @@ from fastapi import FastAPI, Request, Response
 
 from paydesk.database.pool import SESSION
 from paydesk.domain.merchants.keys import queries as merchant_queries
+from paydesk.domain.payments.checkout_rows import queries as checkout_queries
 from paydesk.domain.payments.paying import queries
 from paydesk.domain.payments.time_to_ship import REMINDED_BEFORE, SOONER_BY, TIME_TO_SHIP
 
@@ -69,7 +70,7 @@ async def form(request: Request) -> Response:
 async def page(token: str) -> Response:
     """Show a page."""
     merchant_id, checkout_id = map(int, token.split("-"))
-    await app.state.pool.fetchrow(queries.find_checkout.sql, merchant_id, False, checkout_id)
+    await app.state.pool.fetchrow(checkout_queries.find_checkout.sql, merchant_id, False, checkout_id)
     return Response(PAGE, media_type="text/html")
 
 
@@ -80,7 +81,7 @@ async def pay(token: str, request: Request) -> Response:
     fields = dict(parse_qsl((await request.body()).decode()))
     merchant_id, checkout_id = map(int, token.split("-"))
     pool = app.state.pool
-    checkout = await pool.fetchrow(queries.find_checkout.sql, merchant_id, False, checkout_id)
+    checkout = await pool.fetchrow(checkout_queries.find_checkout.sql, merchant_id, False, checkout_id)
     known = await pool.fetchrow(
         queries.prepare_attempt.sql,
         *arguments(

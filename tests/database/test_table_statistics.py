@@ -14,7 +14,7 @@ from tests.sweeping import database, database_url
 from paydesk.database.pool import SESSION, Database, connected
 from paydesk.database.table_statistics import TableStatistics
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.payments.checkouts import queries
+from paydesk.domain.payments.checkout_rows import queries
 from paydesk.domain.payments.desk import Desk
 
 __all__ = ["database", "database_url"]

@@ -11,7 +11,8 @@ import pytest
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.customer_links import Link
-from paydesk.domain.payments.checkouts import LIFETIME, CheckoutRow, Standing, standing
+from paydesk.domain.payments.checkout_rows import Behind, CheckoutRow
+from paydesk.domain.payments.checkouts import LIFETIME, Standing, standing
 from paydesk.domain.payments.requests import CheckoutRequest
 from paydesk.domain.payments.states import REVERSED, PaymentState
 from paydesk.domain.payments.storing import open_checkout
@@ -25,23 +26,23 @@ def test_a_checkout_stands_as_its_orders_payment_does(state: PaymentState, own: 
     now = utc_now()
     stands: dict[str, Any] = {
         "id": 1,
-        "payment_state": state,
-        "paying_checkout_id": 1 if own else 2,
         "expires_at": now,
         "suspended": False,
     }
-    nothing: dict[str, Any] = dict.fromkeys(CheckoutRow.__struct_fields__)
-    row = CheckoutRow(**nothing | stands)
+    paid: dict[str, Any] = {"payment_state": state, "paying_checkout_id": 1 if own else 2}
+    row = CheckoutRow(**dict.fromkeys(CheckoutRow.__struct_fields__) | stands)
+    behind = Behind(**dict.fromkeys(Behind.__struct_fields__) | paid)
     expected = {
         PaymentState.PROCESSING: Standing.PROCESSING,
         PaymentState.CHALLENGED: Standing.CHALLENGED,
         PaymentState.PENDING: Standing.PENDING,
         PaymentState.DECLINED: Standing.EXPIRED,
     }.get(state, (Standing.REVERSED if state in REVERSED else Standing.PAID) if own else Standing.CLOSED)
-    assert standing(row, now) is expected
+    assert standing(row, behind, now) is expected
     if state is PaymentState.DECLINED:
-        assert standing(row, now - timedelta(seconds=1)) is Standing.OPEN
-        assert standing(msgspec.structs.replace(row, suspended=True), now - timedelta(seconds=1)) is Standing.SUSPENDED
+        before = now - timedelta(seconds=1)
+        assert standing(row, behind, before) is Standing.OPEN
+        assert standing(msgspec.structs.replace(row, suspended=True), behind, before) is Standing.SUSPENDED
 
 
 async def test_a_checkout_that_was_never_tried_is_open_for_24_hours(till: Any) -> None:

@@ -4,23 +4,20 @@ from its order's payment.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from enum import StrEnum
 
-import msgspec
-
 from paydesk.core.errors import NotFound
-from paydesk.core.periods import Unit
 from paydesk.database.pool import Database
-from paydesk.database.records import record_if_any
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.customer_links import Link, LinkTo, OpenedLink, wrong_link
 from paydesk.domain.merchants.imprints import NO_IMPRINT, Imprint, imprint_of
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.asking_pages import OpenedPage
-from paydesk.domain.payments.line_items import LineItem, LineItems
+from paydesk.domain.payments.checkout_rows import Behind, CheckoutRow, read_checkout
+from paydesk.domain.payments.line_items import LineItem
 from paydesk.domain.payments.requests import prefill
 from paydesk.domain.payments.states import REVERSED, PaymentState
 from paydesk.domain.payments.used_coupons import UsedCoupon, coupon_of
@@ -178,118 +175,28 @@ class Checkout:
         return self.terms is not None or not self.shipped_goods
 
 
-class CheckoutRow(msgspec.Struct, frozen=True):
-    """A row of `find_checkout`: where nobody has paid yet, all of the payment is null.
-
-    What a payment or a subscription has at all is typed as if it were there.
-    """
-
-    merchant_id: int
-    live: bool
-    id: int
-    seed: str
-    merchant_order_id: str
-    amount: Decimal
-    currency: str
-    description: str
-    success_url: str
-    line_items: LineItems | None
-    email: str
-    first_name: str
-    last_name: str
-    country: str
-    created_at: datetime
-    expires_at: datetime
-    merchant_name: str
-    app_schemes: list[str]
-    merchant_confirmed: bool
-    city: str | None
-    zip: str | None
-    branded_at: datetime | None
-    has_logo: bool
-    imprint: list[str] | None
-    clock: timedelta
-    suspended: bool
-    sold_out: bool
-    payment_id: int | None
-    payment_state: PaymentState | None
-    paying_checkout_id: int | None
-    attempt_id: int | None
-    idempotency_key: str
-    acquirer: str
-    not_after: datetime
-    decline_reason: str
-    challenge_url: str
-    client_address: str
-    attempt_amount: Decimal
-    attempt_currency: str
-    acquirer_reference: str
-    page_ends_at: datetime | None
-    page_looked_at: datetime | None
-    slow: bool
-    sure_by: datetime | None
-    given_back: bool
-    shipped_goods: bool
-    saves_cards: bool
-    slow_methods: bool
-    charge_for: str | None
-    charge_limit: str | None
-    merchant_email: str
-    entered_email: str
-    entered_country: str
-    entered_holder: str
-    entered_month: int
-    entered_year: int
-    package_version_id: int | None
-    package_id: int
-    sku_id: str
-    subscriptions_count: int
-    package_name: str
-    price: Decimal
-    period_length: int
-    period_unit: Unit
-    trial_price: Decimal
-    trial_length: int
-    trial_unit: Unit
-    payment_limit: int
-    list_price: Decimal | None
-    discount_periods: int | None
-    quantity: int
-    coupon_code: str
-    undiscounted_id: int | None
-    undiscounted_seed: str
-    types_coupons: bool
-    needs_card: bool
-    coupon_over: bool
-
-
 async def find_checkout(database: Database, link: Link | OpenedLink, *, now: datetime) -> Checkout:
     """The checkout behind a customer's link.
 
     Raises: NotFound.
     """
     checkout_id = await _old_link(database, link) if link.row_id is None else link.row_id
-    row = await _row(database, link.shop, checkout_id)
-    if row is None or not link.fits(row.seed):
+    found = await read_checkout(database, link.shop, checkout_id)
+    if found is None or not link.fits(found[0].seed):
         raise wrong_link()
-    return _checkout(row, link.shop, now)
+    return _checkout(*found, link.shop, now)
 
 
 async def find_own_checkout(database: Database, shop: Shop, checkout_id: int, *, now: datetime) -> Checkout:
     """A shop's own checkout, by its id; `now` is real time. Raises: NotFound."""
-    row = await _row(database, shop, checkout_id)
-    if row is None:
+    found = await read_checkout(database, shop, checkout_id)
+    if found is None:
         raise NotFound(f"there is no checkout {checkout_id}")
-    return _checkout(row, shop, now)
+    return _checkout(*found, shop, now)
 
 
-async def _row(database: Database, shop: Shop, checkout_id: int | None) -> CheckoutRow | None:
-    side = {"merchant_id": shop.merchant_id, "live": shop.live}
-    return record_if_any(CheckoutRow, await queries.find_checkout(database, **side, checkout_id=checkout_id))
-
-
-def _checkout(row: CheckoutRow, shop: Shop, now: datetime) -> Checkout:
-    return Checkout(
+def _checkout(row: CheckoutRow, behind: Behind | None, shop: Shop, now: datetime) -> Checkout:
+    checkout = Checkout(
         shop=shop,
         id=row.id,
         merchant_name=row.merchant_name,
@@ -299,7 +206,6 @@ def _checkout(row: CheckoutRow, shop: Shop, now: datetime) -> Checkout:
         app_schemes=tuple(row.app_schemes),
         merchant_confirmed=row.merchant_confirmed,
         shipped_goods=row.shipped_goods,
-        given_back=row.given_back,
         saves_cards=row.saves_cards,
         slow_methods=row.slow_methods,
         later=_later(row),
@@ -313,17 +219,26 @@ def _checkout(row: CheckoutRow, shop: Shop, now: datetime) -> Checkout:
         first_name=row.first_name,
         last_name=row.last_name,
         expires_at=row.expires_at,
-        standing=standing(row, now + row.clock),
+        standing=standing(row, behind, now + row.clock),
         now=now + row.clock,
         created_at=row.created_at,
-        attempt=_attempt(row),
-        entered=_entered(row),
-        terms=package_in(row).terms if row.package_version_id is not None else None,
+        attempt=None,
+        entered=_entered(row, behind),
+        terms=None,
         items=row.line_items.items if row.line_items is not None else (),
-        takes_coupons=row.types_coupons and row.package_version_id is not None,
-        needs_card=row.needs_card,
-        coupon=coupon_of(shop, row.coupon_code, row.undiscounted_id, row.undiscounted_seed),
         seed=row.seed,
+    )
+    if behind is None:
+        return checkout
+    sells_terms = behind.package_version_id is not None
+    return replace(
+        checkout,
+        given_back=behind.given_back,
+        attempt=_attempt(behind),
+        terms=package_in(behind).terms if sells_terms else None,
+        takes_coupons=behind.types_coupons and sells_terms,
+        needs_card=behind.needs_card,
+        coupon=coupon_of(shop, behind.coupon_code, behind.undiscounted_id, behind.undiscounted_seed),
     )
 
 
@@ -335,49 +250,51 @@ async def _old_link(database: Database, link: Link | OpenedLink) -> int | None:
     return None if found is None else int(found)
 
 
-def standing(row: CheckoutRow, now: datetime) -> Standing:
+def standing(row: CheckoutRow, behind: Behind | None, now: datetime) -> Standing:
     """Where a checkout stands, by its order's payment and, while that is open, by its own age."""
-    state = row.payment_state
+    state = None if behind is None else behind.payment_state
     if state == PaymentState.PROCESSING:
         return Standing.PROCESSING
     if state == PaymentState.CHALLENGED:
         return Standing.CHALLENGED
     if state == PaymentState.PENDING:
         return Standing.PENDING
-    if state is not None and state != PaymentState.DECLINED:
+    if behind is not None and state is not None and state != PaymentState.DECLINED:
         # One whose checkout the database forgot was paid by the shop's form that came again here.
-        if row.paying_checkout_id not in (None, row.id):
+        if behind.paying_checkout_id not in (None, row.id):
             return Standing.CLOSED
         return Standing.REVERSED if state in REVERSED else Standing.PAID
     if row.expires_at <= now:
         return Standing.EXPIRED
     if row.suspended:
         return Standing.SUSPENDED
-    if row.coupon_over:
+    if behind is None:
+        return Standing.OPEN
+    if behind.coupon_over:
         return Standing.COUPON_OVER
-    return Standing.SOLD_OUT if row.sold_out else Standing.OPEN
+    return Standing.SOLD_OUT if behind.sold_out else Standing.OPEN
 
 
-def _attempt(row: CheckoutRow) -> Attempt | None:
-    if row.attempt_id is None or row.payment_id is None:
+def _attempt(behind: Behind) -> Attempt | None:
+    if behind.attempt_id is None or behind.payment_id is None:
         return None
     return Attempt(
-        id=row.attempt_id,
-        payment_id=row.payment_id,
-        checkout_id=row.paying_checkout_id,
-        key=row.idempotency_key,
-        acquirer=row.acquirer,
-        not_after=row.not_after,
-        decline_reason=row.decline_reason,
-        challenge_url=row.challenge_url,
-        client_address=row.client_address,
-        amount=row.attempt_amount,
-        currency=row.attempt_currency,
-        reference=row.acquirer_reference,
-        page_ends_at=row.page_ends_at,
-        page_looked_at=row.page_looked_at,
-        slow=row.slow,
-        sure_by=row.sure_by,
+        id=behind.attempt_id,
+        payment_id=behind.payment_id,
+        checkout_id=behind.paying_checkout_id,
+        key=behind.idempotency_key,
+        acquirer=behind.acquirer,
+        not_after=behind.not_after,
+        decline_reason=behind.decline_reason,
+        challenge_url=behind.challenge_url,
+        client_address=behind.client_address,
+        amount=behind.attempt_amount,
+        currency=behind.attempt_currency,
+        reference=behind.acquirer_reference,
+        page_ends_at=behind.page_ends_at,
+        page_looked_at=behind.page_looked_at,
+        slow=behind.slow,
+        sure_by=behind.sure_by,
     )
 
 
@@ -388,12 +305,12 @@ def _later(row: CheckoutRow) -> LaterCharges | None:
     return LaterCharges(row.charge_for, Decimal(row.charge_limit), row.currency)
 
 
-def _entered(row: CheckoutRow) -> Entered:
+def _entered(row: CheckoutRow, behind: Behind | None) -> Entered:
     """What was typed in this very checkout comes back;
     another checkout of the order may be another person's.
     """
     place = {"city": prefill(row.city or "", "city"), "postal_code": prefill(row.zip or "", "zip")}
-    if row.paying_checkout_id == row.id:
-        expiry = f"{row.entered_month:02} / {row.entered_year % 100:02}" if row.entered_month else ""
-        return Entered(row.entered_email, row.entered_holder, row.entered_country, expiry, **place)
+    if behind is not None and behind.paying_checkout_id == row.id:
+        expiry = f"{behind.entered_month:02} / {behind.entered_year % 100:02}" if behind.entered_month else ""
+        return Entered(behind.entered_email, behind.entered_holder, behind.entered_country, expiry, **place)
     return Entered(row.email, f"{row.first_name} {row.last_name}".strip(), row.country, **place)
