@@ -45,11 +45,15 @@ _LOOK = 0.01
 _numbers = count()
 
 
+MAIN = ("queries", "one_time")
+"""What a folder's main statements are in; those for what is bought once do the same with less."""
+
+
 def room_of(path: Path) -> str:
-    """What a file of statements is called in the names of points: its folder, if it is the
-    folder's main one.
+    """What a file of statements is called in the names of points: its folder, if it is a main one
+    of the folder's.
     """
-    return path.parent.name if path.stem == "queries" else path.stem
+    return path.parent.name if path.stem in MAIN else path.stem
 
 
 async def come_by(point: str) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -7,13 +8,14 @@ from typing import Any
 import msgspec
 import pytest
 from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
+from tests.shopfront import MONTHLY
 
 from paydesk.adapters.acquirers.interface import Approved, DeclineReason
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.core.money import FeePlan
 from paydesk.database.pool import Database
-from paydesk.domain.merchants.merchant import create_merchant, shop_of
+from paydesk.domain.merchants.merchant import change_merchant, create_merchant, shop_of
 from paydesk.domain.payments.outcomes import Approval, Ending, record_approvals, record_endings
 from paydesk.domain.payments.states import AttemptState
 from paydesk.domain.pingbacks import destinations
@@ -102,6 +104,40 @@ async def test_many_outcomes_are_recorded_together(till: Any, database: Database
         "select posting_id, sum(amount) from ledger_entry where merchant_id = $1 group by 1", till.shop.merchant_id
     )
     assert [row["sum"] for row in sums] == [0] * 5
+
+
+WRITTEN = {
+    "payment": "state net reserve fees paid_at ship_by shipping_due_at captured_at funds_due_at subscription_id",
+    "payment_attempt": "state acquirer_reference network_reference finished_at lookup_at leased_until",
+    "checkout": "led_back_at",
+    "ledger_posting": "kind currency acquirer pending reserve fees",
+    "pingback": "event url sign_version key_id format state due_at created_at",
+}
+"""What an approval writes, but for what names the payment itself."""
+
+
+@pytest.mark.parametrize("ships", [False, True])
+async def test_a_payment_alone_is_recorded_as_one_beside_a_subscriptions(
+    till: Any, database: Database, ships: bool
+) -> None:
+    await change_merchant(database, till.shop.merchant_id, shipped_goods=ships)
+    mute, now = till.at(LyingAcquirer(till.desk.acquirers["simulator"], Lies(lose_answers=1))), utc_now()
+    for order, terms in enumerate((None, None, MONTHLY)):
+        await mute.pay(await till.order(str(order), terms=terms), VISA)
+    answer = Approved("reference", network_reference="network", hold_until=now + timedelta(days=5))
+    alone, beside, subscribed = [
+        Approval(till.shop, row["id"], answer, leads_back=True) for row in await till.attempts()
+    ]
+    for together in ([alone], [beside, subscribed]):
+        assert await record_approvals(database, together, now=now) == {one.attempt_id for one in together}
+    for table, columns in WRITTEN.items():
+        written = [[row[column] for column in columns.split()] for row in await till.rows(table)]
+        if ships and table == "ledger_posting":
+            assert len(written) == 1, "what is to be shipped is only held"
+        else:
+            assert written[0] == written[1], table
+    payloads = [re.sub(r"\d+", "N", row["payload"]) for row in await till.rows("pingback")]
+    assert payloads[0] == payloads[1] != payloads[2]
 
 
 async def test_only_a_plain_decline_is_never_asked_for_again(till: Any, database: Database) -> None:

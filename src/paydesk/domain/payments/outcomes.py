@@ -4,7 +4,7 @@ posts to the ledger and queues the pingback.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -37,6 +37,7 @@ from paydesk.domain.subscriptions.subscription_object import subscription_object
 
 queries = load_statements(__package__ or "")
 hosted = load_statements(__package__ or "", "hosting.sql")
+one_time = load_statements(__package__ or "", "one_time.sql")
 
 FIRST_SECOND_LOOK = timedelta(seconds=30)
 """When the janitor first makes sure that an attempt given up was not approved after all."""
@@ -201,47 +202,56 @@ async def _record_approvals(database: Database, approvals: Sequence[Approval], *
     references = {attempt_id: answer.network_reference for attempt_id, answer in answers.items()}
     steps = await steps_after(database, rows, references, now=now)
     splits = [split_payment(row.amount, FeePlan(row.rate, row.fixed, row.reserve_rate)) for row in rows]
-    moves = moves_of(steps.get(row.attempt_id) for row in rows)
-    moved = queries.record_approvals(
-        database,
-        merchant_ids=[row.merchant_id for row in rows],
-        lives=[row.live for row in rows],
-        attempt_ids=[row.attempt_id for row in rows],
-        acquirer_references=[answers[row.attempt_id].reference for row in rows],
-        network_references=[answers[row.attempt_id].network_reference for row in rows],
-        nets=[split.net for split in splits],
-        reserves=[split.reserve for split in splits],
-        fees=[split.fees for split in splits],
-        send_to=[row.send_to for row in rows],
-        pingback_formats=[row.body_format for row in rows],
-        payloads=[
+    paid = {
+        "merchant_ids": [row.merchant_id for row in rows],
+        "lives": [row.live for row in rows],
+        "attempt_ids": [row.attempt_id for row in rows],
+        "acquirer_references": [answers[row.attempt_id].reference for row in rows],
+        "network_references": [answers[row.attempt_id].network_reference for row in rows],
+        "nets": [split.net for split in splits],
+        "reserves": [split.reserve for split in splits],
+        "fees": [split.fees for split in splits],
+        "send_to": [row.send_to for row in rows],
+        "pingback_formats": [row.body_format for row in rows],
+        "payloads": [
             _envelope(row, split, steps.get(row.attempt_id), answers[row.attempt_id], now)
             for row, split in zip(rows, splits, strict=True)
         ],
-        subscription_ids=[step.version.id if (step := steps.get(row.attempt_id)) else None for row in rows],
-        period_numbers=[step.period if (step := steps.get(row.attempt_id)) else None for row in rows],
-        revisions=moves.revision,
-        states=moves.state,
-        next_periods=moves.next_period,
-        dates_next=moves.date_next,
-        failures=moves.failures,
-        counters=moves.counter,
-        paid_number_counters=moves.paid_number_counter,
-        dates_active=moves.date_active,
-        dates_paid=moves.date_paid,
-        dates_end=moves.date_end,
-        skipped=moves.skipped,
-        fresh=begun_rows(steps.values()),
-        leads_back=[row.attempt_id in leading for row in rows],
-        hold_untils=[answers[row.attempt_id].hold_until for row in rows],
-        time_to_ship=TIME_TO_SHIP,
-        reminded_before=REMINDED_BEFORE,
-        sooner_by=SOONER_BY,
-        now=now,
-    )
+        "leads_back": [row.attempt_id in leading for row in rows],
+        "hold_untils": [answers[row.attempt_id].hold_until for row in rows],
+        "time_to_ship": TIME_TO_SHIP,
+        "reminded_before": REMINDED_BEFORE,
+        "sooner_by": SOONER_BY,
+        "now": now,
+    }
+    if steps:
+        moved = queries.record_approvals(database, **paid, **_moves(rows, steps))
+    else:
+        moved = one_time.record_approvals(database, **paid)
     written = {row.attempt_id for row in await records_of(_Moved, moved)}
     waking.told()
     return [_Try(row.attempt_id, row.attempt_id in written, row.attempt_id in steps) for row in rows]
+
+
+def _moves(rows: Sequence[Report], steps: Mapping[int, PaidVersion]) -> dict[str, object]:
+    """What becomes of the subscriptions that payments are for, null where one is for none."""
+    moves = moves_of(steps.get(row.attempt_id) for row in rows)
+    return {
+        "subscription_ids": [step.version.id if (step := steps.get(row.attempt_id)) else None for row in rows],
+        "period_numbers": [step.period if (step := steps.get(row.attempt_id)) else None for row in rows],
+        "revisions": moves.revision,
+        "states": moves.state,
+        "next_periods": moves.next_period,
+        "dates_next": moves.date_next,
+        "failures": moves.failures,
+        "counters": moves.counter,
+        "paid_number_counters": moves.paid_number_counter,
+        "dates_active": moves.date_active,
+        "dates_paid": moves.date_paid,
+        "dates_end": moves.date_end,
+        "skipped": moves.skipped,
+        "fresh": begun_rows(steps.values()),
+    }
 
 
 async def _reports(database: Database, approvals: Sequence[Approval]) -> list[ReportRow]:

@@ -56,7 +56,8 @@ select (select shipped_goods from merchant where id = :merchant_id) as shipped_g
 with who as (
     select nextval('customer_id_seq') as customer_id
 ), chosen as (
-    select c.*, m.key_tag, m.test_generation
+    select c.merchant_id, c.live, c.id, c.merchant_order_id, coalesce(c.first_amount, c.amount) as amount, c.currency,
+           c.sign_version, c.key_id, c.pingback_url, c.terms_agreed, c.package_version_id, m.key_tag, m.test_generation
       from checkout c
       join merchant m on m.id = c.merchant_id and not (c.live and m.suspended_at is not null)
      where c.merchant_id = :merchant_id and c.live = :live and c.id = :checkout_id
@@ -67,7 +68,7 @@ with who as (
 ), held as (
     insert into payment as p (merchant_id, live, merchant_order_id, state, amount, currency, checkout_id, attempt_id,
                               people_of, customer_id, card_id, sign_version, key_id, pingback_url, created_at)
-    select c.merchant_id, c.live, c.merchant_order_id, 'processing', coalesce(c.first_amount, c.amount), c.currency, c.id, :attempt_id,
+    select c.merchant_id, c.live, c.merchant_order_id, 'processing', c.amount, c.currency, c.id, :attempt_id,
            :attempt_id, who.customer_id, :card_id, c.sign_version, c.key_id, c.pingback_url, :now
       from chosen c cross join who
         on conflict (merchant_id, live, merchant_order_id) where not renewal do update
@@ -76,7 +77,9 @@ with who as (
            customer_id = excluded.customer_id, card_id = excluded.card_id, sign_version = excluded.sign_version,
            key_id = excluded.key_id, pingback_url = excluded.pingback_url
      where p.state = 'declined' and p.attempt_id = :previous_attempt_id::bigint
- returning p.*, p.xmax = 0 as is_first
+ returning p.merchant_id, p.live, p.id, p.merchant_order_id, p.amount, p.currency, p.checkout_id, p.attempt_id,
+           p.customer_id, p.card_id, p.pingback_url, p.sign_version, p.key_id, p.renewal, p.subscription_id,
+           p.period_number, p.xmax = 0 as is_first
 ), numbered as materialized (
     select held.*, case when is_first then 1 else next_attempt(merchant_id, live, id) end as number from held
 ), keyed as materialized (
