@@ -96,7 +96,8 @@ async def glance(page: Page, running: Running, paths: Iterable[str], language: s
         spoken = await page.locator("html").evaluate("one => [one.lang, one.dir]")
         wrong += [f"{path} speaks {spoken} instead of {language}"] if spoken != [language, direction] else []
         wrong += [f"{path} scrolls sideways in {language}"] if await page.evaluate(SIDEWAYS) else []
-        wrong += [f"in {language}: {one}" for one in await violations(page)]
+        # Its colours are those of the English page.
+        wrong += [f"in {language}: {one}" for one in await violations(page, colours=False)]
     return wrong
 
 
