@@ -27,6 +27,7 @@ from playwright.async_api import Page, expect
 from tests.conftest import migrated_database
 from tests.e2e.looks import flaws
 from tests.e2e.running import PATIENCE_MS, OpenPage
+from tests.lengths import long
 from tests.processes import Kept, environment, eventually, free_port
 from tests.shopfront import open_page, press_pay
 from tests.web.account.conftest import CHEAP, PASSWORD
@@ -320,6 +321,7 @@ async def test_haproxy_leads_each_to_their_cell_and_cells_what_it_missed(fleet: 
     assert await fleet.paid() == {HOME: 2, SECOND: 1}
 
 
+@long
 async def test_a_merchant_moves_while_customers_and_programs_come(fleet: Fleet, vault: Vault) -> None:
     merchant, home = fleet.merchants[HOME], fleet.databases[HOME]
     custom = Custom(fleet.web, merchant)
