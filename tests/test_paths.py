@@ -33,6 +33,7 @@ ACROSS = {
     "domain/chargebacks": ("as_banks_do", "of_the_version_before"),
     "domain/ledger": ("checking_after", "checking_coupons", "checking_figures", "checking_subscriptions", "statement"),
     "domain/mail": ("caps", "every_kind", "reach", "telling_afterwards"),
+    "domain/moving": ("coming_back",),
     "domain/operations": ("posted_again",),
     "domain/payments": (
         *("after_machine", "card_secrecy", "contradictions", "documented_bank", "no_longer_kept", "races"),

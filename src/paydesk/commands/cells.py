@@ -91,7 +91,7 @@ async def list_(as_json: AsJson = False) -> None:
     if as_json:
         show_json(facts)
         return
-    titles = ("number", "address", "inside", "merchants", "copy", "bytes behind", "seconds behind")
+    titles = ("number", "address", "inside", "merchants", "ids", "copy", "bytes behind", "seconds behind")
     show_table(titles, [[fact[title.replace(" ", "_")] for title in titles] for fact in facts])
 
 

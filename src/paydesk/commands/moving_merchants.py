@@ -91,10 +91,17 @@ async def _moved(asked: Move) -> Moved:
 def _say(asked: Move, moved: Moved, *, as_json: bool) -> None:
     copied = moved.copied
     if as_json:
-        facts = {"merchant_id": asked.merchant_id, "cell": asked.to, "seconds": round(moved.seconds, 1)}
+        facts = {
+            "merchant_id": asked.merchant_id,
+            "cell": asked.to,
+            "seconds": round(moved.seconds, 1),
+            "ids": moved.ids,
+        }
         came = {"rows": copied.rows, "rows_while_closed": copied.changed, "lsn": copied.lsn} if copied else {}
         show_json(facts | {"rows": None, "rows_while_closed": None, "lsn": None} | came)
         return
+    if moved.ids is not None:
+        note(f"cell {asked.to} gives out its ids from {moved.ids} × 10¹³ on now, above those that came")
     if moved.left:
         note(f"outcomes that will be looked for there: {moved.left}")
     if copied is not None:

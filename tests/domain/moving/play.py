@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
+from pydantic import SecretStr
 from tests import shopfront
 from tests.conftest import migrated_database
 from tests.proving import check
@@ -46,6 +47,7 @@ class Cell:
     database: Database
     vault: Vault
     desk: Desk
+    settings: Settings
 
     @property
     def side(self) -> Side:
@@ -96,10 +98,12 @@ async def played(server_url: str, usual_settings: Settings, tmp_path: Path) -> A
         for number in (HERE, THERE):
             url = await stack.enter_async_context(migrated_database(server_url, cell=number))
             pool = await stack.enter_async_context(connected(url))
-            vault = Vault.from_settings(vault_keys=generate_key_setting(), secret_key=secret)
-            settings = usual_settings.model_copy(update={"data_dir": tmp_path, "database_url": url})
+            keys = generate_key_setting()
+            vault = Vault.from_settings(vault_keys=keys, secret_key=secret)
+            own = {"vault_keys": SecretStr(keys), "secret_key": SecretStr(secret)}
+            settings = usual_settings.model_copy(update={"data_dir": tmp_path, "database_url": url, **own})
             desk = payment_desk(settings, pool, vault, SimulatedAcquirer(bank, base_url=settings.address))
-            cells.append(Cell(pool, vault, desk))
+            cells.append(Cell(pool, vault, desk, settings))
         here, there = cells
         merchant, beside = [
             await create_merchant(here.database, here.vault, name=name, email="o@shop.example", now=utc_now())

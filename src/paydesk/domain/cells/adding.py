@@ -16,14 +16,16 @@ async def add_cell(home: Database | Connection, cell: Cell, *, database_id: str,
     """Have the home cell know a cell (itself, too), by its number and its database; again with
     other addresses changes these. `now` is UTC.
 
-    Raises: Conflict if the number is another database's, or the database has another number.
+    Raises: Conflict if the number is another database's, or the database has another number, or
+        ids of that number are another cell's.
     """
     added = await queries.add_cell(
         home, number=cell.number, address=cell.address, inside=cell.inside, database_id=database_id, now=now
     )
     if added is None:
         raise Conflict(
-            f"cell {cell.number} is another database, or this one was added as another cell; see: paydesk cell list"
+            f"cell {cell.number} is another database, or this one was added as another cell, or another cell was given "
+            "the ids of that number; see: paydesk cell list"
         )
 
 

@@ -1,8 +1,10 @@
 -- name: add_cell(number, address, inside, database_id, now)$
--- Again with another address it moves; another database under its number, or it under another number, gives nothing back.
+-- Again with another address it moves; another database under its number, or it under another number, gives nothing back,
+-- nor does a number whose ids another cell gives out.
 insert into cell as c (number, address, inside, database_id, added_at)
 select :number, :address, :inside, :database_id, :now
  where not exists (select from cell where database_id = :database_id and number <> :number)
+   and not exists (select from directory where kind = 'ids' and name = :number::integer::text)
     on conflict (number)
     do update set address = excluded.address, inside = excluded.inside
  where c.database_id = excluded.database_id

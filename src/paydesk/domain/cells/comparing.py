@@ -13,6 +13,7 @@ from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.cells.directory import Entry, Kind, TakenElsewhere, enter
 from paydesk.domain.cells.entering import account_to_enter, email_to_enter, keys_to_enter, merchant_to_enter
+from paydesk.domain.cells.ranges import range_given
 
 queries = load_statements(__package__ or "", "comparing.sql")
 
@@ -109,6 +110,8 @@ async def own_entries(cell: Database, vault: Vault, number: int) -> AsyncIterato
     """All that a cell of that number has of its own, batch by batch; its vault's keys are
     not needed.
     """
+    if (given := await range_given(cell)) is not None:
+        yield [Own(Entry(Kind.ids, str(given)), f"ids from {given} × 10¹³ on")]
     after = 0
     while found := await records_of(_Id, queries.own_merchants(cell, after=after, most=BATCH)):
         yield [Own(merchant_to_enter(one.id), f"merchant {one.id}") for one in found]
@@ -172,13 +175,14 @@ def _has_account(own: Own, lines: Mapping[tuple[str, str], _Line]) -> bool:
 
 
 async def _lines_in(home: Database, number: int, *, before: datetime) -> AsyncIterator[Entry]:
+    """What was entered of a cell, but for ids: those that it went on from stay its own."""
     after = ("", "")
     while lines := await records_of(
         _LineHere,
         queries.lines_in(home, cell=number, before=before, after_kind=after[0], after_name=after[1], most=BATCH),
     ):
         for line in lines:
-            if line.kind in set(Kind):
+            if line.kind in set(Kind) - {Kind.ids}:
                 yield Entry(Kind(line.kind), line.name, line.merchant_id)
         after = (lines[-1].kind, lines[-1].name)
 

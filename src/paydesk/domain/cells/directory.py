@@ -39,6 +39,8 @@ class Kind(StrEnum):
     """Of a person's address in a cell: who has accounts in several has a line of each, but for the
     one that log-ins are led to, which needs none.
     """
+    ids = "ids"
+    """A range of ids that a cell was given besides its own (see `ranges`)."""
 
 
 @dataclass(frozen=True, slots=True)

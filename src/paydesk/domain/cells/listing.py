@@ -14,8 +14,8 @@ queries = load_statements(__package__ or "", "listing.sql")
 
 @dataclass(frozen=True, slots=True)
 class ListedCell:
-    """A cell, and how many merchants are in it, as far as this cell's copy of the directory
-    knows.
+    """A cell, how many merchants are in it, and from which number times 10^13 on it gives out
+    `ids`, as far as this cell's copy of the directory knows.
     """
 
     number: int
@@ -23,6 +23,7 @@ class ListedCell:
     inside: str
     added_at: datetime
     merchants: int
+    ids: int
 
 
 async def list_cells(database: Database) -> list[ListedCell]:

@@ -1,7 +1,8 @@
 """Which cell a database is: one of several deployments that share out merchants.
 
-Cell *c* draws its ids from *c* times 10^13 on, so that an id says where it was born and none comes
-twice, wherever its merchant lives later. A deployment that stands alone is cell 0.
+Cell *c* draws its ids from *c* times 10^13 on, at first (see `ranges`), so that an id says where it
+was born and none comes twice, wherever its merchant lives later. A deployment that stands alone is
+cell 0.
 """
 
 from __future__ import annotations

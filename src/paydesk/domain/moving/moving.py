@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TypeAlias
 
-from paydesk.core.errors import Conflict
+from paydesk.core.errors import Conflict, PaydeskError
 from paydesk.database.pool import Database
 from paydesk.domain.cells.directory import Kind, enter, name_of, switch_merchant, switch_people, this_cell
 from paydesk.domain.cells.entering import account_to_enter
@@ -31,6 +31,7 @@ from paydesk.domain.cells.fencing import (
     open_up,
     say_moved,
 )
+from paydesk.domain.cells.ranges import go_on_above, ranges_of
 from paydesk.domain.moving.copying import Side, empty, queries, without_triggers
 from paydesk.domain.moving.passes import CalledBack, Copied, Watch, bring, unwatched
 from paydesk.domain.moving.requirements import Cells, require_cells, require_movable
@@ -78,7 +79,8 @@ class Moved:
 
     What the last pass brought (None: an earlier call's), and all that this call has sealed anew;
     calls that were in the air too long, entries of the directory that were changed, and for how
-    many seconds the merchant was closed.
+    many seconds the merchant was closed. `ids` is the range that the other cell had to go on in
+    (None: its ids were the higher ones).
     """
 
     copied: Copied | None
@@ -86,6 +88,7 @@ class Moved:
     left: InFlight | None
     led: int
     seconds: float
+    ids: int | None = None
 
 
 Passed: TypeAlias = Callable[[Step], None]
@@ -102,20 +105,22 @@ async def move_merchant(
     """
     cells = await require_cells(move.source, move.target, move.to)
     here = await _standing(move, cells)
-    last, sealed, left = None, 0, None
+    last, sealed, left, ids = None, 0, None, None
     if here is None or here.moved_at is None:
         if here is None:
             await _require(move)
+            ids = await _go_on_above(move, cells)
             sealed = await _bring_before(move, cells, passed, watch)
         await _require(move)
         left = await _fence_here(move, cells, passed, patience)
-        last = await _bring_last(move, passed, watch)
+        last, ids_anew = await _bring_last(move, cells, passed, watch)
+        ids = ids_anew or ids
     led, opened = await _open_there(move, passed)
     here = await _standing(move, cells)
     assert here is not None, "the fence of who has moved stays until the end"
     await _forget_here(move)
     passed(Step.forgotten)
-    return Moved(last, sealed + (last.sealed if last else 0), left, led, (opened - here.since).total_seconds())
+    return Moved(last, sealed + (last.sealed if last else 0), left, led, (opened - here.since).total_seconds(), ids)
 
 
 async def cancel_move(move: Move) -> None:
@@ -194,8 +199,29 @@ async def _fence_here(move: Move, cells: Cells, passed: Passed, patience: float)
     return left
 
 
-async def _bring_last(move: Move, passed: Passed, watch: Watch) -> Copied:
-    """Bring what has changed until nobody wrote any more, and decide. Raises: CalledBack."""
+async def _go_on_above(move: Move, cells: Cells) -> int | None:
+    """Have the other cell give out higher ids than any that the merchant has, from now on; the
+    range that it took for that, None if it does already.
+
+    What is newest, and where a list or a round goes on, is told by ids in every statement.
+    Raises: Conflict, Unavailable.
+    """
+    above = (await ranges_of(move.source.database)).highest
+    if (await ranges_of(move.target.database)).lowest > above:
+        return None
+    if move.home is None:
+        raise Conflict(
+            f"cell {cells.there} gives out smaller ids than cell {cells.here}, so that what is newer would come before "
+            "what is older in every list; which higher ids it may go on with only a directory of cells knows: add "
+            "both, by paydesk cell add"
+        )
+    return await go_on_above(move.home, move.target.database, cells.there, above, now=datetime.now(UTC))
+
+
+async def _bring_last(move: Move, cells: Cells, passed: Passed, watch: Watch) -> tuple[Copied, int | None]:
+    """Bring what has changed until nobody wrote any more, and decide; with the range that the other
+    cell took. Raises: CalledBack; what `_go_on_above` raises: the merchant goes on here then.
+    """
     source = move.source.database
     try:
         brought = await bring(move.source, move.target, move.merchant_id, last=True, watch=watch)
@@ -203,9 +229,16 @@ async def _bring_last(move: Move, passed: Passed, watch: Watch) -> Copied:
         await lift(source, move.merchant_id, tables=GUARDED)
         raise
     passed(Step.completed)
+    try:
+        # Another merchant's move may have had this cell go on above the other one meanwhile. From
+        # here on the merchant draws none.
+        ids = await _go_on_above(move, cells)
+    except PaydeskError:
+        await lift(source, move.merchant_id, tables=GUARDED)
+        raise
     await _decide(move)
     passed(Step.moved)
-    return brought
+    return brought, ids
 
 
 async def _decide(move: Move) -> None:

@@ -135,6 +135,7 @@ async def _bring_tables(
 ) -> list[Brought]:
     """Bring each table, whole if no copy is `known`."""
     if known is None:
+        await queries.keep_keys(pair.there, merchant_id=pair.merchant_id)
         await empty(pair.there, pair.merchant_id)
     brought = []
     with watch(Pass.last if last else Pass.changes if known else Pass.whole) as report:

@@ -186,6 +186,13 @@ union
 select merchant_id, acquirer, idempotency_key from card_change where merchant_id = :merchant_id
     on conflict do nothing;
 
+-- name: keep_keys(merchant_id)!
+-- Who comes back may yet stay elsewhere: what acquirers were asked for from here, when they were here before, stays known
+-- while the copy comes and goes, as nobody's. A key is asked for by itself.
+insert into forgotten_attempt (merchant_id, acquirer, idempotency_key)
+select 0, acquirer, idempotency_key from forgotten_attempt where merchant_id = :merchant_id
+    on conflict do nothing;
+
 -- name: only_there(merchant_id)
 -- Whose only shop the merchant is, and who is no operator: they have nothing to do here any more.
 select p.email
