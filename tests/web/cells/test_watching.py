@@ -11,7 +11,7 @@ import httpx
 import msgspec
 import pytest
 from starlette.types import Receive, Scope, Send
-from tests import breaking, set_back
+from tests import breaking, set_back, shopfront
 from tests.web.account.conftest import Visitor, fields_of, text_of
 from tests.web.cells.people import account, know
 from tests.web.cells.two_cells import HOME, SECOND, Cells, silent
@@ -21,10 +21,12 @@ from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms
 from paydesk.domain.cells.directory import Cell, Entry, Kind, enter, name_of
 from paydesk.domain.cells.numbers import IDS_OF_A_CELL
+from paydesk.domain.merchants.merchant import shop_of
 from paydesk.domain.operations.cell_figures import CellFigures, figures_of_this_cell
 from paydesk.web.cells import asking
 from paydesk.web.cells.asking import LARGEST_ANSWER, QUESTION, Asking, prove
 from paydesk.web.cells.calling import CellAway, other_cells
+from paydesk.web.cells.holding import HOLDING
 from paydesk.web.cells.marks import HEADER, LASTS, Passed, mark
 from paydesk.web.cells.watching import FIGURES, FRESH, Watch
 
@@ -227,14 +229,58 @@ async def test_a_search_leads_to_the_cell_that_has_it(cells: Cells, operator: Vi
     for database in cells.databases.values():
         line = Entry(Kind.email, name_of(cells.vault, Kind.email, email))
         await enter(database, [line], SECOND, now=utc_now())
-    born = SECOND * IDS_OF_A_CELL + 77_777_778
-    for text in (str(theirs.id), f"#{theirs.id}", "Ben@shop.example", theirs.public_key, str(born)):
+    for text in (str(theirs.id), f"#{theirs.id}", "Ben@shop.example", theirs.public_key):
         found = await operator.web.get(SEARCH, params={"q": text})
         assert "In other cells" in text_of(found), text
         assert fields_of(found.text, "/account/cells/go")["next"].startswith(f"{SEARCH}?q="), text
     for text in (str(cells.merchants[HOME].id), "nobody@shop.example", "Shop 1", "", str(7 * IDS_OF_A_CELL)):
         found = await operator.web.get(SEARCH, params={"q": text})
         assert "In other cells" not in text_of(found), text
+
+
+async def opened(cells: Cells, cell: int, *, born_in: int) -> int:
+    """A checkout in a cell with an id of another one, as who has moved brings it along."""
+    number = born_in * IDS_OF_A_CELL + 77_777_778
+    shop = shop_of(cells.merchants[cell], live=False)
+    link = await shopfront.order(cells.databases[cell], shop)
+    await breaking.say(cells.databases[cell], "checkout", {"id": link.row_id}, id=number)
+    return number
+
+
+async def leads_to_second(operator: Visitor, number: int) -> bool:
+    """Whether a search for an id leads to the other cell."""
+    found = await operator.web.get(SEARCH, params={"q": str(number)})
+    return "Search in cell 2" in text_of(found)
+
+
+async def test_an_id_leads_to_the_cell_that_has_it_wherever_it_was_born(cells: Cells, operator: Visitor) -> None:
+    number = await opened(cells, SECOND, born_in=HOME)
+    assert await leads_to_second(operator, number)
+    assert not await leads_to_second(operator, number + 10)
+    assert [one.path for one in cells.served[SECOND].arrived] == [HOLDING] * 2
+
+
+async def test_an_id_whose_merchant_has_left_does_not_lead_to_where_it_was_born(
+    cells: Cells, operator: Visitor
+) -> None:
+    assert not await leads_to_second(operator, SECOND * IDS_OF_A_CELL + 77_777_778)
+
+
+async def test_what_is_here_is_asked_of_nobody(cells: Cells, operator: Visitor) -> None:
+    number = await opened(cells, HOME, born_in=SECOND)
+    assert not await leads_to_second(operator, number)
+    assert cells.served[SECOND].arrived == []
+
+
+@pytest.mark.parametrize("ids", [SECOND, 100])
+async def test_a_cell_that_does_not_answer_may_have_what_was_born_there(
+    cells: Cells, operator: Visitor, ids: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking, "PATIENCE", 0.2)
+    await enter(cells.databases[HOME], [Entry(Kind.ids, "100")], SECOND, now=utc_now())
+    cells.served[SECOND].instead = silent
+    assert await leads_to_second(operator, ids * IDS_OF_A_CELL + 77_777_778)
+    assert not await leads_to_second(operator, 77_777_778)
 
 
 async def test_who_is_no_operator_sees_no_cells(cells: Cells) -> None:

@@ -19,6 +19,7 @@ from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms
 from paydesk.domain.chargebacks.reading_acquirers import read_disputes
 from paydesk.domain.ledger.settling import settle_due
+from paydesk.domain.operations.searching_cells import has_id
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.refunding import refund
 
@@ -117,6 +118,24 @@ async def test_what_was_paid_out_and_charged_back_is_found(operator: Visitor, se
         assert page in await found(operator, text), text
     shown = await operator.see(f"/operator/merchants/{seller.shop.merchant_id}/payments/{payment_id}")
     assert page in shown.text
+
+
+@pytest.mark.parametrize("kind", ["payment", "subscription", "checkout", "payout", "chargeback", "pingback", "alarm"])
+async def test_another_cell_is_told_of_each_kind_that_is_found_by_an_id(seller: Seller, kind: str) -> None:
+    payment_id = await seller.sell(terms=MONTHLY, number="4000000000000259")
+    await read_disputes(seller.desk, now=utc_now())
+    await paid_out(seller, "TRF")
+    alarm = Alarm(AlarmKind.set_aside, f"payment {payment_id}", "no such currency", seller.shop, {})
+    await raise_alarms(seller.database, [alarm], now=utc_now())
+    own, number = await only(seller, "min(id)", kind), 5 * 10**13 + 8
+    assert not await has_id(seller.database, number)
+    async with seller.database.acquire() as connection:
+        trying = connection.transaction()
+        await trying.start()
+        await connection.execute("set local session_replication_role = replica")
+        await breaking.say(connection, kind, {"merchant_id": seller.shop.merchant_id, "id": own}, id=number)
+        assert await has_id(connection, number)
+        await trying.rollback()
 
 
 async def test_a_search_finds_no_secret_and_shows_none(operator: Visitor, seller: Seller, owner: Visitor) -> None:

@@ -173,6 +173,11 @@ class Found:
         return {kind: len(getattr(self, kind)) for kind in self.__slots__ if getattr(self, kind)}
 
 
+def id_in(text: str) -> int | None:
+    """The id that a text writes out, if it is one."""
+    return read_id(text.removeprefix("#"))
+
+
 async def search_everything(database: Database, actor: Actor, text: str, *, now: datetime) -> Found:
     """What a text names at any merchant, on both sides; nothing for an empty one.
 
@@ -180,7 +185,7 @@ async def search_everything(database: Database, actor: Actor, text: str, *, now:
     """
     if not text:
         return Found()
-    number, email, last4 = _number(text), text.lower() if "@" in text else None, _last4(text)
+    number, email, last4 = id_in(text), text.lower() if "@" in text else None, _last4(text)
     found = Found(
         merchants=await search_merchants(database, text, None, before_id=None, most=MOST),
         payments=await records_of(
@@ -220,11 +225,6 @@ async def _note(
     subject = "an e-mail address" if by_address else "a card's last digits" if by_card else "a number or reference"
     async with database.acquire() as connection, connection.transaction():
         await record(connection, actor, Action.searched, now=now, subject=subject, details=shown)
-
-
-def _number(text: str) -> int | None:
-    """The id that a text writes out, if it is one."""
-    return read_id(text.removeprefix("#"))
 
 
 def _last4(text: str) -> str | None:

@@ -183,6 +183,20 @@ select coalesce(a.merchant_id, 0) as merchant_id, coalesce(m.name, '') as mercha
  order by a.id desc
  limit :most;
 
+-- name: has_id(number)$
+-- Whether anything of this id is here, of which the search shows what it is.
+select exists (
+           select
+             from merchant m
+            cross join (values (true), (false)) as side (live)
+            where exists (select from payment where merchant_id = m.id and live = side.live and id = :number::bigint)
+               or exists (select from subscription where merchant_id = m.id and live = side.live and id = :number::bigint)
+               or exists (select from checkout where merchant_id = m.id and live = side.live and id = :number::bigint)
+               or exists (select from payout where merchant_id = m.id and live = side.live and id = :number::bigint)
+               or exists (select from chargeback where merchant_id = m.id and live = side.live and id = :number::bigint)
+               or exists (select from pingback where merchant_id = m.id and live = side.live and id = :number::bigint))
+    or exists (select from alarm where id = :number::bigint);
+
 -- name: people(prefix, most)
 -- People who log in, whose name or address begins so, with the merchants in whose teams they are.
 select p.id, p.name, p.email, p.operator, t.merchant_ids, t.merchant_names

@@ -12,7 +12,9 @@ from starlette.routing import Route
 
 from paydesk.core.clock import utc_now
 from paydesk.domain.operations.cell_figures import figures_of_this_cell
+from paydesk.domain.operations.searching_cells import has_id
 from paydesk.web.cells.asking import QUESTION, who_asks
+from paydesk.web.cells.holding import HOLDING, AskedId, Holds
 from paydesk.web.cells.passing_on import BetweenCells
 from paydesk.web.cells.shops import SHOPS, AskedShops, shops_of
 from paydesk.web.cells.watching import FIGURES
@@ -33,6 +35,12 @@ async def _shops(request: Request) -> Response:
     between: BetweenCells = request.state.cells
     asked = await _asked(request, between, AskedShops)
     return _answer(await shops_of(between.gate, asked))
+
+
+async def _holding(request: Request) -> Response:
+    between: BetweenCells = request.state.cells
+    asked = await _asked(request, between, AskedId)
+    return _answer(Holds(await has_id(between.gate.database, asked.number)))
 
 
 async def _asked(request: Request, between: BetweenCells, kind: type[T]) -> T:
@@ -57,4 +65,5 @@ def _answer(found: object) -> Response:
 routes: list[Route] = [
     Route(FIGURES, _figures, methods=["POST"]),
     Route(SHOPS, _shops, methods=["POST"]),
+    Route(HOLDING, _holding, methods=["POST"]),
 ]

@@ -5,8 +5,10 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from paydesk.domain.cells.directory import Cell
-from paydesk.domain.operations.searching import MOST, Found, search_everything
-from paydesk.domain.operations.searching_cells import cells_of_text
+from paydesk.domain.cells.listing import list_cells
+from paydesk.domain.operations.searching import MOST, Found, id_in, search_everything
+from paydesk.domain.operations.searching_cells import birth_of, cells_of_text
+from paydesk.web.cells.holding import cells_with
 from paydesk.web.console.guards import Access, Section
 from paydesk.web.console.list_parameters import list_address, searched
 from paydesk.web.console.payment_words import PAYMENT_STATES, SUBSCRIPTION_STATES, instrument_words
@@ -42,7 +44,22 @@ async def show_found(visit: Visit) -> Response:
 
 
 async def _elsewhere(visit: Visit, text: str, found: Found) -> list[Cell]:
-    """Other cells that may have what the text names."""
-    if not visit.has_cells:
+    """Other cells that have what the text names: by the directory, or, of an id that is not here,
+    by what they say themselves.
+    """
+    between = visit.between
+    if between is None or not between.has_others:
         return []
-    return await cells_of_text(visit.database, visit.gate.vault, text, is_here=bool(found.counts))
+    named = await cells_of_text(visit.database, visit.gate.vault, text)
+    number = None if named or found.counts else id_in(text)
+    if number is None:
+        return named
+    others = [Cell(one.number, one.address, one.inside) for one in await list_cells(visit.database)]
+    return await cells_with(
+        between.watch.asking,
+        [one for one in others if one.number != between.own],
+        number,
+        born_in=await birth_of(visit.database, number),
+        own=between.own,
+        now=visit.now,
+    )
