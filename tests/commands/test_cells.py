@@ -23,7 +23,9 @@ from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database, connected
 from paydesk.domain.cells.directory import Entry, Kind, enter
 from paydesk.domain.cells.numbers import begin_cell, note_secret
+from paydesk.domain.cells.ranges import go_on_above
 from paydesk.domain.merchants.merchant import create_merchant
+from paydesk.domain.operations.searching_cells import birth_of
 
 IDS = 10**13
 
@@ -164,10 +166,26 @@ async def _planted(cells: Cells, merchant_id: int) -> None:
     assert "2: its copy says otherwise than home: merchant" in found
     assert await cells.check("--mend") == (0, [])
     assert await cells.check() == (0, [])
+    await _ids_planted(cells)
     await say(cells.home.pool, "directory", {"name": str(merchant_id)}, cell=0)
     status, found = await cells.check("--mend")
     assert status == 1
     assert f"2: it has what the directory says is elsewhere: merchant {merchant_id} (cell 0)" in found
+
+
+async def _ids_planted(cells: Cells) -> None:
+    """A range of ids that a cell was given stays its own, also if home has forgotten it."""
+    for above in (5, 100):
+        number = await go_on_above(cells.home.pool, cells.other.pool, 2, above, now=utc_now() - timedelta(days=1))
+    assert await cells.check("--mend") == (0, [])
+    assert [one["ids"] for one in (await cells.paydesk("cell", "list", "--json")).result] == [0, number]
+    await say(cells.home.pool, "directory", {"kind": "ids", "name": str(number)}, kind="of a later release")
+    assert await cells.check() == (
+        1,
+        [f"2: 1 not in the directory, or as another merchant's: ids from {number} × 10¹³ on"],
+    )
+    assert await cells.check("--mend") == (0, [])
+    assert await birth_of(cells.other.pool, number * IDS + 8) == 2, "its copy knows, too"
 
 
 @pytest.mark.parametrize(

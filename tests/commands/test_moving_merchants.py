@@ -10,7 +10,11 @@ from tests.commands.conftest import Paydesk
 from tests.conftest import migrated_database
 
 from paydesk.adapters.vault import generate_key_setting
+from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database, connected
+from paydesk.domain.cells.adding import add_cell, follow
+from paydesk.domain.cells.directory import Cell
+from paydesk.domain.cells.ranges import Ranges, go_on_above, ranges_of
 
 HERE, THERE = 1, 2
 
@@ -61,6 +65,25 @@ async def test_without_a_directory_it_is_said_that_somebody_must_lead_there(
     made = (await paydesk("merchant", "create", "--name", "Shop", "--email", "o@shop.example", "--json")).result
     moved = await paydesk("merchant", "move", str(made["id"]), "--to", str(THERE), "--to-env", other[1])
     assert (moved.status, "lead the host names of its forms and links to cell 2" in moved.err) == (0, True), moved.err
+
+
+async def test_it_goes_to_lower_ids_once_it_is_said_which_come_then(
+    paydesk: Paydesk, database: Database, other: tuple[Database, str]
+) -> None:
+    there, file = other
+    made = (await paydesk("merchant", "create", "--name", "Shop", "--email", "o@shop.example", "--json")).result
+    for number in (HERE, THERE):
+        cell = Cell(number, f"https://pay{number}.test", "http://inside")
+        await add_cell(database, cell, database_id=str(number), now=utc_now())
+    for one in (database, there):
+        await follow(one, HERE)
+    higher = await go_on_above(database, database, HERE, THERE, now=utc_now())
+    asked = ("merchant", "move", str(made["id"]), "--to", str(THERE), "--to-env", file)
+    moved = await paydesk(*asked, "--json")
+    assert (moved.status, moved.result["ids"]) == (0, higher + 1), moved.err
+    assert await ranges_of(there) == Ranges(higher + 1, higher + 1)
+    again = await paydesk(*asked)
+    assert (again.status, "this is cell 1: search in its console says which other" in again.err) == (1, True), again.err
 
 
 @pytest.mark.parametrize(

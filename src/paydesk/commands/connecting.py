@@ -21,12 +21,13 @@ import typer
 import uvloop
 
 from paydesk.adapters.vault import Vault
-from paydesk.core.errors import PaydeskError, Unsure
+from paydesk.core.errors import NotFound, PaydeskError, Unsure
 from paydesk.database.embedded import server_for
 from paydesk.database.migrating import require_current_schema
 from paydesk.database.pgbouncer import refused_settings, require_pooler
 from paydesk.database.pool import AWAY, Database, connected
 from paydesk.database.standbys import require_synchronous_standby
+from paydesk.domain.cells.directory import this_cell
 from paydesk.domain.cells.entering import Entering
 from paydesk.domain.cells.fencing import Fenced
 from paydesk.domain.cells.numbers import note_secret, refuse_other_cell
@@ -120,6 +121,7 @@ async def deployment(*, moves_money: bool = False) -> AsyncIterator[Deployment]:
     """The deployment of the settings, with a current schema;
     whether it forgot something is seen by what `moves_money`.
 
+    What is not found there may be in another cell: whoever asked is told in which they did.
     Raises: SetupError.
     """
     settings = load_settings(as_running=True)
@@ -129,12 +131,26 @@ async def deployment(*, moves_money: bool = False) -> AsyncIterator[Deployment]:
         await require_current_schema(database)
         await refuse_other_cell(database, settings.cell)
         await refuse_live_acquirer(database, settings.live_acquirer)
-        async with entering_of(settings) as entering:
+        async with _telling_of_cells(database), entering_of(settings) as entering:
             if not moves_money:
                 yield Deployment(settings, database, vault, history, entering)
                 return
             async with connected(address, most=4, meet=history.meet) as compared:
                 yield Deployment(settings, compared, vault, history, entering)
+
+
+@asynccontextmanager
+async def _telling_of_cells(database: Database) -> AsyncIterator[None]:
+    """Where there are cells, have who finds nothing know that others may have it."""
+    try:
+        yield
+    except NotFound as error:
+        standing = await this_cell(database)
+        if not standing.has_cells:
+            raise
+        raise NotFound(
+            f"{error.message}; this is cell {standing.number}: search in its console says which other cell has it"
+        ) from error
 
 
 def command(
