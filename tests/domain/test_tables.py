@@ -108,8 +108,8 @@ WRITERS: dict[str, str] = {
     "payout_file": "operations",
     "payout_file_line": "operations",
     "person": "accounts moving sealing",  # second factors move to the newest key
-    "person_device": "accounts",
-    "person_token": "accounts",
+    "person_device": "accounts moving",
+    "person_token": "accounts moving",
     "picture_source": "payments test_clock",  # goes with the test side
     # Recorded by the statement that does what it tells; a copy sends none.
     "pingback": "chargebacks operations payments pingbacks privacy subscriptions test_clock",

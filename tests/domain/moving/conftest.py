@@ -1,4 +1,4 @@
-"""The play that every test here stands on."""
+"""The plays that the tests here stand on."""
 
 from __future__ import annotations
 
@@ -6,8 +6,13 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from tests.domain.moving.play import Play, played
+from tests import shopfront
+from tests.domain.moving.play import HERE, THERE, Play, played
 
+from paydesk.core.clock import utc_now
+from paydesk.domain.cells import directory
+from paydesk.domain.cells.adding import add_cell
+from paydesk.domain.cells.directory import Entry, Kind, enter
 from paydesk.settings import Settings
 
 
@@ -15,3 +20,15 @@ from paydesk.settings import Settings
 async def play(server_url: str, usual_settings: Settings, tmp_path: Path) -> AsyncIterator[Play]:
     async with played(server_url, usual_settings, tmp_path) as made:
         yield made
+
+
+@pytest.fixture
+async def joined(play: Play) -> Play:
+    """Both cells stand in the directory, which the first one keeps, and the merchant, too."""
+    home = play.here.database
+    for number in (HERE, THERE):
+        cell = directory.Cell(number, f"https://pay{number}.test", "http://inside")
+        await add_cell(home, cell, database_id=str(number), now=utc_now())
+    await enter(home, [Entry(Kind.merchant, str(play.merchant.id), play.merchant.id)], HERE, now=utc_now())
+    await shopfront.choose_mails(home, play.shop, customer_mails=True, test_mails=True)
+    return play

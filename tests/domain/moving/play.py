@@ -6,21 +6,23 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
 from pydantic import SecretStr
 from tests import shopfront
+from tests.breaking import say
 from tests.conftest import migrated_database
 from tests.proving import check
-from tests.set_back import clock_runs_ahead
+from tests.set_back import clock_runs_ahead, member, somebody
 from tests.till import Till
 
 from paydesk.adapters.acquirers.simulator import Bank, Record, SimulatedAcquirer
 from paydesk.adapters.vault import Vault, generate_key_setting, generate_secret
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database, connected
+from paydesk.domain.accounts import second_factor
 from paydesk.domain.cells.fencing import find_fence
 from paydesk.domain.merchants.merchant import Merchant, create_merchant, shop_of
 from paydesk.domain.merchants.shop import Shop
@@ -128,6 +130,28 @@ async def trade(play: Play, shop: Shop) -> None:
     await shopfront.save_card(desk, play.bank, shopper)
     await shopfront.offer_link(database, shop)
     await clock_runs_ahead(database, shop.merchant_id, timedelta(hours=1))
+
+
+def going(play: Play) -> Move:
+    """The merchant goes, and the directory knows."""
+    return replace(play.move, home=play.here.database)
+
+
+def back(play: Play) -> Move:
+    """The merchant comes back."""
+    home = play.here.database
+    return Move(play.there.side, play.here.side, home, play.merchant.id, HERE, same_simulator=True)
+
+
+async def enlist(cell: Cell, merchant_id: int, email: str) -> int:
+    """Somebody with a second factor belongs to a merchant's team."""
+    made = await somebody(cell.database, email)
+    sealed = cell.vault.seal(b"totp", purpose=second_factor.PURPOSE, merchant_id=0, row_id=made)
+    known = {"password_hash": "hash", "totp_sealed": sealed.blob, "vault_key_id": sealed.key_id}
+    await say(cell.database, "person", {"id": made}, **known)
+    if merchant_id:
+        await member(cell.database, merchant_id, made)
+    return made
 
 
 def killing(step: Step) -> Callable[[Step], None]:

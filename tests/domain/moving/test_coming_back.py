@@ -17,7 +17,7 @@ import pytest
 from starlette.types import Receive, Scope, Send
 from tests import shopfront
 from tests.breaking import say
-from tests.domain.moving.play import HERE, THERE, Cell, Killed, Play, clean, killing
+from tests.domain.moving.play import HERE, THERE, Cell, Killed, Play, back, clean, going, killing
 from tests.set_back import clock_runs_ahead, times
 from tests.till import Till
 
@@ -30,9 +30,7 @@ from paydesk.domain.business.deliveries_for_team import newest_deliveries
 from paydesk.domain.business.key_pairs import public_keys
 from paydesk.domain.business.payment_links import list_payment_links
 from paydesk.domain.business.subscriptions_for_team import list_packages
-from paydesk.domain.cells import directory
-from paydesk.domain.cells.adding import add_cell
-from paydesk.domain.cells.directory import Entry, Kind, enter, find_cell
+from paydesk.domain.cells.directory import Kind, find_cell
 from paydesk.domain.cells.ranges import FIRST_GIVEN, go_on_above, ranges_of
 from paydesk.domain.coupons.coupons import CouponTerms
 from paydesk.domain.coupons.keeping import make_coupon
@@ -40,34 +38,13 @@ from paydesk.domain.ledger.closing import close_ledger
 from paydesk.domain.mail.telling import tell_events
 from paydesk.domain.merchants.keys import pairs_of, rotate
 from paydesk.domain.moving import moving
-from paydesk.domain.moving.moving import Move, Step, cancel_move, move_merchant
+from paydesk.domain.moving.moving import Step, cancel_move, move_merchant
 from paydesk.domain.moving.tables import THEIRS
 
 IDS = 10**13
 EMPTY = CouponTerms("", Decimal(10), None, None, 1, None, None, None, None, ())
 LISTS = ("payments", "subscriptions", "pingbacks", "coupons", "ledger")
 """The API's lists of what a shop makes, all of which come in pages."""
-
-
-@pytest.fixture
-async def joined(play: Play) -> Play:
-    """Both cells stand in the directory, which the first one keeps, and the merchant, too."""
-    home = play.here.database
-    for number in (HERE, THERE):
-        cell = directory.Cell(number, f"https://pay{number}.test", "http://inside")
-        await add_cell(home, cell, database_id=str(number), now=utc_now())
-    await enter(home, [Entry(Kind.merchant, str(play.merchant.id), play.merchant.id)], HERE, now=utc_now())
-    await shopfront.choose_mails(home, play.shop, customer_mails=True, test_mails=True)
-    return play
-
-
-def going(play: Play) -> Move:
-    return replace(play.move, home=play.here.database)
-
-
-def back(play: Play) -> Move:
-    home = play.here.database
-    return Move(play.there.side, play.here.side, home, play.merchant.id, HERE, same_simulator=True)
 
 
 async def sell_a_little(play: Play, cell: Cell, name: str) -> None:

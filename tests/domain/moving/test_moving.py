@@ -14,9 +14,9 @@ from datetime import timedelta
 import pytest
 from tests import shopfront
 from tests.breaking import refusing, say
-from tests.domain.moving.play import HERE, SEALED, THERE, Cell, Killed, Play, clean, killing
+from tests.domain.moving.play import HERE, SEALED, THERE, Cell, Killed, Play, clean, enlist, killing
 from tests.proving import check
-from tests.set_back import member, somebody, times
+from tests.set_back import times
 from tests.till import Till
 
 from paydesk.adapters.vault import Sealed, Vault, generate_key_setting, generate_secret
@@ -38,17 +38,6 @@ from paydesk.domain.payments.results import Paid
 
 OF_SUMS = ("closings_agree", "sales_add_up", "reserves_add_up", "mrr_adds_up", "postings_balance")
 """The rules of `paydesk check` about what is kept beside the rows that it is summed from."""
-
-
-async def enlist(cell: Cell, merchant_id: int, email: str) -> int:
-    """Somebody with a second factor belongs to a merchant's team."""
-    made = await somebody(cell.database, email)
-    sealed = cell.vault.seal(b"totp", purpose=second_factor.PURPOSE, merchant_id=0, row_id=made)
-    known = {"password_hash": "hash", "totp_sealed": sealed.blob, "vault_key_id": sealed.key_id}
-    await say(cell.database, "person", {"id": made}, **known)
-    if merchant_id:
-        await member(cell.database, merchant_id, made)
-    return made
 
 
 async def test_everything_is_there_afterwards_and_goes_on(play: Play) -> None:

@@ -12,7 +12,7 @@ from paydesk.adapters.vault import Vault, generate_key_setting, generate_secret
 from paydesk.core.clock import utc_now
 from paydesk.domain.cells import finding
 from paydesk.domain.cells.directory import Cell, Kind
-from paydesk.domain.cells.fencing import close, fence, say_moved
+from paydesk.domain.cells.fencing import close, fence, forget, say_moved
 from paydesk.domain.merchants.merchant import shop_of
 from paydesk.domain.payments.hurrying import Notified, notify_url
 from paydesk.web.cells import calling, passing_on
@@ -157,6 +157,10 @@ class TestWhoHasLeft:
         await cells.web[HOME].get(PAYMENTS, headers=key_of(cells, HOME))
         await cells.web[HOME].post("/payment/form", data=form_of(left))
         assert [one.path for one in cells.served[SECOND].arrived] == [path, PAYMENTS, "/payment/form"]
+        await forget(cells.databases[HOME], left.id, tables=["form_count"])
+        for each in cells.databases.values():
+            await breaking.say(each, "directory", {"merchant_id": left.id}, cell=HOME)
+        assert (await cells.web[HOME].get(path)).status_code == 200, "it has come back just now"
 
 
 class TestWhoAsked:

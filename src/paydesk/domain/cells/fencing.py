@@ -83,11 +83,12 @@ class Arrival:
     """What of a merchant that arrives is here.
 
     The database that the copy is `copied_of`, and the number of the oldest transaction there of
-    which not everything may be in it. None: there is no copy yet.
+    which not everything may be in it. None: there is no copy yet. `people` were made for its team.
     """
 
     copied_of: str | None
     copied_below: str | None
+    people: Sequence[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,9 +193,14 @@ async def arrival(connection: Connection, merchant_id: int) -> Arrival | None:
     return record_if_any(Arrival, await queries.arrival(connection, merchant_id=merchant_id))
 
 
-async def note_copied(connection: Connection, merchant_id: int, copied_of: str, copied_below: str) -> None:
-    """Note what the copy is of that the caller's transaction has brought up to date."""
-    await queries.note_copied(connection, merchant_id=merchant_id, copied_of=copied_of, copied_below=copied_below)
+async def note_copied(
+    connection: Connection, merchant_id: int, copied_of: str, copied_below: str, people: Sequence[int]
+) -> None:
+    """Note what the copy is of that the caller's transaction has brought up to date, and the people
+    whom it has made.
+    """
+    asked = {"copied_of": copied_of, "copied_below": copied_below, "people": list(people)}
+    await queries.note_copied(connection, merchant_id=merchant_id, **asked)
 
 
 async def let_rest(database: Database, tables: Sequence[str]) -> None:

@@ -28,14 +28,14 @@ delete from merchant_fence where merchant_id = :merchant_id and moved_at is null
 
 -- name: arrival(merchant_id)^
 -- Whoever copies holds it until the copy is committed: one at a time, and nobody takes the fence away meanwhile.
-select copied_of, copied_below::text as copied_below
+select copied_of, copied_below::text as copied_below, people
   from merchant_fence
  where merchant_id = :merchant_id and arrives
    for update;
 
--- name: note_copied(merchant_id, copied_of, copied_below)!
+-- name: note_copied(merchant_id, copied_of, copied_below, people)!
 update merchant_fence
-   set copied_of = :copied_of, copied_below = :copied_below::text::xid8
+   set copied_of = :copied_of, copied_below = :copied_below::text::xid8, people = people || :people::bigint[]
  where merchant_id = :merchant_id and arrives;
 
 -- name: hold_beginnings()!

@@ -150,12 +150,12 @@ async def _let_go_on(move: Move) -> None:
 
 async def _empty_there(move: Move) -> None:
     """Nobody decides that it has moved while this deletes what came (see `_decide`)."""
-    people = [person async for person, *_ in queries.team(move.source.database, merchant_id=move.merchant_id)]
     async with move.target.database.acquire() as there, there.transaction():
-        if await arrival(there, move.merchant_id) is not None:
+        came = await arrival(there, move.merchant_id)
+        if came is not None:
             await _let_go_on(move)
             await empty(there, move.merchant_id)
-            await queries.drop_people(there, ids=people, merchant_id=move.merchant_id)
+            await queries.drop_people(there, ids=list(came.people), merchant_id=move.merchant_id)
             await open_up(there, move.merchant_id)
     await let_rest(move.target.database, GUARDED)
 

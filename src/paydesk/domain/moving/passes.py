@@ -112,10 +112,11 @@ async def _bring(source: Side, target: Side, merchant_id: int, last: bool, watch
         pair = Pair(here, there, merchant_id)
         brought = await _bring_tables(pair, tables, came if snapshot.follows else None, last, watch)
         sealed = await hand_over(there, source.vault, target.vault, merchant_id)
+        people = []
         if last:
-            await bring_team(source.vault, target.vault, pair)
+            people = await bring_team(source.vault, target.vault, pair)
             await _sum_up(there, merchant_id)
-        await note_copied(there, merchant_id, snapshot.place, snapshot.below)
+        await note_copied(there, merchant_id, snapshot.place, snapshot.below, people)
     return Copied(sum(one.rows for one in brought), sum(one.changed for one in brought), sealed, snapshot.lsn)
 
 

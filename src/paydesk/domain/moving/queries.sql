@@ -98,6 +98,25 @@ select id, email, name, password_hash, email_confirmed_at, :totp_sealed::bytea, 
        totp_step, recovery_codes, operator, language, language_chosen, time_zone, created_at, totp_session
   from jsonb_populate_record(null::person, :person::jsonb);
 
+-- name: renew_person(person, totp_sealed, vault_key_id)!
+-- Whose account was left here when their only shop went: what they have changed since, where it was, holds here, too, and
+-- nobody stays logged in by what held before. Who belongs to another shop here goes on with the account that they use.
+with renewed as (
+    update person p
+       set email = n.email, name = n.name, password_hash = n.password_hash, email_confirmed_at = n.email_confirmed_at,
+           totp_sealed = :totp_sealed::bytea, vault_key_id = :vault_key_id::text, totp_confirmed_at = n.totp_confirmed_at,
+           totp_step = n.totp_step, recovery_codes = n.recovery_codes, language = n.language,
+           language_chosen = n.language_chosen, time_zone = n.time_zone, totp_session = null
+      from jsonb_populate_record(null::person, :person::jsonb) n
+     where p.id = n.id and not p.operator and not exists (select from membership m where m.person_id = p.id)
+ returning p.id
+), sessions as (
+    delete from account_session where person_id in (select id from renewed)
+), devices as (
+    delete from person_device where person_id in (select id from renewed)
+)
+delete from person_token where person_id in (select id from renewed);
+
 -- name: add_member(merchant_id, person_id, role, created_at)!
 insert into membership (merchant_id, person_id, role, created_at)
 values (:merchant_id, :person_id, :role, :created_at);
@@ -169,7 +188,7 @@ update sales_of_all a
  where a.live = d.live and a.day = d.day and a.currency = d.currency;
 
 -- name: drop_people(ids, merchant_id)!
--- People who came with a merchant go with it, unless they belong to somebody else by now.
+-- People who were made for a merchant's team go with it, unless they belong to somebody else by now.
 delete from person p
  where p.id = any(:ids::bigint[]) and not p.operator
    and not exists (select from membership m where m.person_id = p.id and m.merchant_id <> :merchant_id);

@@ -22,24 +22,34 @@ class _Member:
     person: str
 
 
-async def bring_team(opens: Vault, seals: Vault, pair: Pair) -> None:
-    """Make the team there what it is here, of who is known there by their address or came before,
-    else with password and second factor. Nobody is an operator there by that.
+async def bring_team(opens: Vault, seals: Vault, pair: Pair) -> list[int]:
+    """Make the team there what it is here, with password and second factor; the people who were
+    made for that. Nobody is an operator there by that.
+
+    Who is known there by their address, and belongs to somebody else or has an account of their
+    own, stays as they are; whose account came with the merchant, or was left when it went, is what
+    it is here by now.
     """
+    made = []
     await queries.dismiss_team(pair.there, merchant_id=pair.merchant_id)
     for member in await records_of(_Member, queries.team(pair.here, merchant_id=pair.merchant_id)):
         person_id = await queries.known_person(pair.there, id=member.id, email=member.email)
-        if person_id is None:
+        if person_id in (None, member.id):
             anew = _sealed_for(opens, seals, member)
-            person_id, blob, key_id = member.id, anew and anew.blob, anew.key_id if anew else member.vault_key_id
-            await queries.add_person(pair.there, person=member.person, totp_sealed=blob, vault_key_id=key_id)
+            sealed = {"totp_sealed": anew and anew.blob, "vault_key_id": anew.key_id if anew else member.vault_key_id}
+            if person_id is None:
+                await queries.add_person(pair.there, person=member.person, **sealed)
+                made.append(member.id)
+            else:
+                await queries.renew_person(pair.there, person=member.person, **sealed)
         await queries.add_member(
             pair.there,
             merchant_id=pair.merchant_id,
-            person_id=person_id,
+            person_id=person_id or member.id,
             role=member.role,
             created_at=member.created_at,
         )
+    return made
 
 
 def _sealed_for(opens: Vault, seals: Vault, member: _Member) -> Sealed | None:

@@ -7,6 +7,7 @@ says that nothing was found is held back until the directory says that it is now
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar, Final
@@ -103,7 +104,7 @@ class PassingOn:
             await self.app(scope, receive, send)
             return
         body, answer = _Body(receive), _HeldBack(scope, send)
-        is_gone = self._is_of_gone(between.finder, scope)
+        is_gone = await self._is_of_gone(between.finder, scope)
         if not is_gone:
             await self.app(scope, body.receive, answer.send)
             if not answer.held:
@@ -121,10 +122,16 @@ class PassingOn:
         except ClientDisconnect:
             await answer.let_go()
 
-    def _is_of_gone(self, finder: Finder, scope: Scope) -> bool:
-        """Whether it names a merchant that has left: what is here would be answered as it was."""
+    async def _is_of_gone(self, finder: Finder, scope: Scope) -> bool:
+        """Whether it names a merchant that has left, and has not come back since somebody looked:
+        what is here would be answered as it was.
+        """
         named = named_by_address(scope, self._vault) if finder.gone else None
-        return named is not None and named.kind is Kind.merchant and int(named.value) in finder.gone
+        if named is None or named.kind is not Kind.merchant or int(named.value) not in finder.gone:
+            return False
+        with suppress(*AWAY):
+            await finder.look_at_standing()
+        return int(named.value) in finder.gone
 
     async def _other_cell(self, finder: Finder, scope: Scope, body: _Body) -> Cell | None:
         """The cell that has what this one has not; None if none has.
