@@ -12,17 +12,21 @@ from typing import Any
 
 import asyncpg
 import pytest
+from tests.breaking import say
 from tests.conftest import database_at
 from tests.domain.ledger.paying_out import record_payout
 from tests.proving import check
 from tests.till import Till
 
+from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict
-from paydesk.database.pool import Database
+from paydesk.database.pool import Database, connected
+from paydesk.domain.cells.numbers import IDS_OF_A_CELL
 from paydesk.domain.ledger import closing
-from paydesk.domain.ledger.balances import Balance, balances
+from paydesk.domain.ledger.balances import Balance, balances, queries
 from paydesk.domain.ledger.closing import close_ledger, run_closing
+from paydesk.domain.merchants.merchant import create_merchant, shop_of
 from paydesk.domain.merchants.shop import Shop
 
 ENTRY = (
@@ -141,6 +145,32 @@ async def test_a_session_that_has_an_id_but_has_written_nothing_yet_is_waited_fo
         await close_all(database)
     assert await closed(database, live) == {("available", "USD"): 110}
     assert await is_proven(database, live)
+
+
+async def test_the_first_entry_that_a_sequence_gives_an_id_is_closed_like_others(
+    own_database_url: str, vault: Vault
+) -> None:
+    """In a new database (as code of before has left it, too), and in a cell that has gone on in a
+    higher range of ids.
+    """
+    async with connected(own_database_url, most=3) as database:
+        merchant = await create_merchant(database, vault, name="New", email="o@shop.example", now=utc_now())
+        live = shop_of(merchant, live=True)
+        begins = await database.fetchval("select last_value from ledger_entry_id_seq")
+        await say(database, "ledger_horizon", {"single": True}, seen_id=begins, closed_id=begins)
+        for earned in (10, 20):
+            for _ in range(3):
+                await close_ledger(database)
+            newest = await queries.newest_posting(database)
+            assert await database.fetchval("select nextval('ledger_posting_id_seq')") > newest
+            await earn(database, live, 10)
+            await close_all(database)
+            assert await closed(database, live) == {("available", "USD"): earned}
+            assert [one.available for one in await balances(database, live)] == [Decimal(earned)]
+            assert await is_proven(database, live)
+            first = 899 * IDS_OF_A_CELL + 1
+            for sequence in ("ledger_entry_id_seq", "ledger_posting_id_seq"):
+                await database.execute(f"alter sequence {sequence} minvalue {first} start {first} restart")
 
 
 async def test_who_only_reads_holds_up_nothing_however_long(till: Till, live: Shop, another: Connect) -> None:

@@ -92,7 +92,7 @@ select :until::timestamptz <= clock_timestamp()
 
 -- name: newest_posting()$
 -- No posting that is made from now on has this id or a lower one.
-select last_value from ledger_posting_id_seq;
+select last_value - (not is_called)::integer from ledger_posting_id_seq;
 
 -- name: statement(merchant_id, live, since, until, newest_id, after_at, after_id, most)
 -- The same oldest first, a page of a whole period: a posting's entries have one time, so no page parts them.

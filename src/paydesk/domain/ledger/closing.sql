@@ -34,13 +34,14 @@ update ledger_horizon set closed_id = :seen_id;
 
 -- name: look()!
 -- Note the newest id, then the time: in this order, so that nobody who has drawn one is missed. A look that is still to
--- be closed stands, however many look: else one would put off the other for ever.
+-- be closed stands, however many look: else one would put off the other for ever. (A sequence that nobody has drawn from
+-- says where it begins: an id that is still to be given out. Code of before took that for closed.)
 with newest as materialized (
-    select last_value from ledger_entry_id_seq
+    select last_value - (not is_called)::integer as last_value from ledger_entry_id_seq
 ), free as materialized (
     select single from ledger_horizon where seen_id <= closed_id for update skip locked
 )
 update ledger_horizon h
-   set seen_id = newest.last_value, seen_at = clock_timestamp()
+   set seen_id = newest.last_value, seen_at = clock_timestamp(), closed_id = least(h.closed_id, newest.last_value)
   from newest, free
  where h.single = free.single;
