@@ -9,8 +9,10 @@ import msgspec
 import pytest
 
 from paydesk.core.clock import utc_now
+from paydesk.core.errors import NotFound
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.customer_links import Link
+from paydesk.domain.payments import checkout_rows
 from paydesk.domain.payments.checkout_rows import Behind, CheckoutRow
 from paydesk.domain.payments.checkouts import LIFETIME, Standing, standing
 from paydesk.domain.payments.requests import CheckoutRequest
@@ -103,6 +105,21 @@ async def test_what_was_typed_comes_back_in_that_checkout_only(till: Any) -> Non
     )
     entered = (await till.find(other)).entered
     assert (entered.email, entered.name, entered.expiry) == ("grace@example.com", "Grace Hopper", "")
+
+
+async def test_a_checkout_that_is_deleted_while_it_is_read_is_not_found(
+    till: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would be shown without what it sells, as if nobody had paid it."""
+    tried = await till.order("A-1")
+    await till.pay(tried, DECLINED)
+
+    async def deleted(*_: object, **__: object) -> None:
+        return None
+
+    monkeypatch.setattr(checkout_rows.queries, "find_behind_checkout", deleted)
+    with pytest.raises(NotFound):
+        await till.find(tried)
 
 
 async def test_the_request_is_kept_as_it_was_posted_but_for_its_hash(till: Any, database: Database) -> None:

@@ -115,11 +115,15 @@ class Behind(msgspec.Struct, frozen=True):
 async def read_checkout(
     database: Database, shop: Shop, checkout_id: int | None
 ) -> tuple[CheckoutRow, Behind | None] | None:
-    """A shop's checkout, and what is behind it if anything can be; None if there is no such one."""
+    """A shop's checkout, and what is behind it if anything can be; None if there is no such one, or
+    it was deleted in between.
+    """
     of = {"merchant_id": shop.merchant_id, "live": shop.live, "checkout_id": checkout_id}
     found = await queries.find_checkout(database, **of)
     if found is None:
         return None
     row = record_of(CheckoutRow, found)
-    behind = None if row.is_plain else await queries.find_behind_checkout(database, **of)
-    return row, None if behind is None else record_of(Behind, behind)
+    if row.is_plain:
+        return row, None
+    behind = await queries.find_behind_checkout(database, **of)
+    return None if behind is None else (row, record_of(Behind, behind))
