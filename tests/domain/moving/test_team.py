@@ -5,17 +5,28 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.breaking import say
+from tests.breaking import forget, say
 from tests.domain.moving.play import Cell, Killed, Play, back, enlist, going, killing
 from tests.set_back import member, session
 
 from paydesk.adapters.vault import Sealed
+from paydesk.core.errors import Conflict
 from paydesk.domain.accounts import second_factor
 from paydesk.domain.moving.moving import Step, cancel_move, move_merchant
 
 
 async def person(cell: Cell, made: int) -> Any:
     return await cell.database.fetchrow("select * from person where id = $1", made)
+
+
+async def team(cell: Cell, merchant_id: int) -> list[tuple[int, str, str]]:
+    """Who belongs to the merchant, with address and password."""
+    rows = await cell.database.fetch(
+        "select p.id, p.email, p.password_hash from membership m join person p on p.id = m.person_id"
+        " where m.merchant_id = $1 order by p.id",
+        merchant_id,
+    )
+    return [(row["id"], row["email"], row["password_hash"]) for row in rows]
 
 
 async def test_people_come_back_with_what_they_changed_and_no_old_session_opens_anything(joined: Play) -> None:
@@ -56,3 +67,51 @@ async def test_who_does_not_come_back_after_all_leaves_the_accounts_that_people_
     await cancel_move(back(joined))
     assert (await person(joined.here, made))["email"] == "ada@team.example"
     assert await person(joined.here, new) is None
+
+
+async def test_an_address_that_somebody_else_has_taken_over_leads_to_who_has_it_now(joined: Play) -> None:
+    """In a chain, and in a circle: no password of who had it before opens anything."""
+    here, there, shop = joined.here, joined.there, joined.merchant.id
+    ann, ben, cleo, dan = [await enlist(here, shop, f"{name}@team.example") for name in ("ann", "ben", "cleo", "dan")]
+    await move_merchant(going(joined))
+    for made, email in ((ben, "b@new.example"), (ann, "ben@team.example"), (dan, "parked@team.example")):
+        await say(there.database, "person", {"id": made}, email=email, password_hash=f"of {made}")
+    for made, email in ((cleo, "dan@team.example"), (dan, "cleo@team.example")):
+        await say(there.database, "person", {"id": made}, email=email, password_hash=f"of {made}")
+    await move_merchant(back(joined))
+    assert await team(here, shop) == [
+        (ann, "ben@team.example", f"of {ann}"),
+        (ben, "b@new.example", f"of {ben}"),
+        (cleo, "dan@team.example", f"of {cleo}"),
+        (dan, "cleo@team.example", f"of {dan}"),
+    ]
+
+
+async def test_who_has_left_the_team_does_not_come_in_by_the_address_that_they_had(joined: Play) -> None:
+    here, there, shop = joined.here, joined.there, joined.merchant.id
+    gone, stays = [await enlist(here, shop, email) for email in ("owner@team.example", "eve@team.example")]
+    await move_merchant(going(joined))
+    await say(there.database, "person", {"id": gone}, email="gone@new.example")
+    await forget(there.database, shop, "membership", person_id=gone)
+    await say(there.database, "person", {"id": stays}, email="owner@team.example", password_hash="newer")
+    await move_merchant(back(joined))
+    assert await team(here, shop) == [(stays, "owner@team.example", "newer")]
+    assert (await person(here, gone))["email"] == "gone@new.example"
+
+
+async def test_an_address_of_somebody_who_works_there_is_not_taken_from_them(joined: Play) -> None:
+    here, there, shop = joined.here, joined.there, joined.merchant.id
+    works, comes = [await enlist(here, shop, email) for email in ("owner@team.example", "eve@team.example")]
+    await member(here.database, joined.beside.merchant_id, works)
+    await move_merchant(going(joined))
+    await say(there.database, "person", {"id": works}, email="works@new.example")
+    await say(there.database, "person", {"id": comes}, email="owner@team.example")
+    with pytest.raises(Conflict, match=r"owner@team\.example as the address of somebody else"):
+        await move_merchant(back(joined))
+    assert (await joined.is_open(here), await joined.is_open(there)) == (False, True)
+    await say(here.database, "person", {"id": works}, email="works@new.example")
+    await move_merchant(back(joined))
+    assert [(one, email) for one, email, _ in await team(here, shop)] == [
+        (works, "works@new.example"),
+        (comes, "owner@team.example"),
+    ]

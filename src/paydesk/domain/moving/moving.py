@@ -220,12 +220,12 @@ async def _go_on_above(move: Move, cells: Cells) -> int | None:
 
 async def _bring_last(move: Move, cells: Cells, passed: Passed, watch: Watch) -> tuple[Copied, int | None]:
     """Bring what has changed until nobody wrote any more, and decide; with the range that the other
-    cell took. Raises: CalledBack; what `_go_on_above` raises: the merchant goes on here then.
+    cell took. Raises: Conflict; what `_go_on_above` raises: the merchant goes on here then.
     """
     source = move.source.database
     try:
         brought = await bring(move.source, move.target, move.merchant_id, last=True, watch=watch)
-    except CalledBack:
+    except Conflict:
         await lift(source, move.merchant_id, tables=GUARDED)
         raise
     passed(Step.completed)

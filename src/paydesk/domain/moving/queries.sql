@@ -91,6 +91,24 @@ select id
  order by lower(email) = lower(:email) desc
  limit 1;
 
+-- name: address_of(id)$
+select email from person where id = :id;
+
+-- name: is_used(id, merchant_id)$
+-- Whether somebody uses an account here for more than this merchant: it was not just left when that went.
+select exists (select
+                 from person p
+                where p.id = :id
+                  and (p.operator
+                       or exists (select from membership m where m.person_id = p.id and m.merchant_id <> :merchant_id)));
+
+-- name: readdress(id, email)!
+-- Who has another address elsewhere by now has it here, too; none, if somebody else has that here.
+update person p
+   set email = case when exists (select from person o where lower(o.email) = lower(:email) and o.id <> p.id)
+                    then p.id || '@elsewhere.invalid' else :email end
+ where p.id = :id;
+
 -- name: add_person(person, totp_sealed, vault_key_id)!
 insert into person (id, email, name, password_hash, email_confirmed_at, totp_sealed, vault_key_id, totp_confirmed_at,
                     totp_step, recovery_codes, operator, language, language_chosen, time_zone, created_at, totp_session)

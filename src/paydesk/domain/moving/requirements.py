@@ -11,6 +11,7 @@ from paydesk.core.errors import Conflict, NotFound, SetupError
 from paydesk.database.records import record_of, records_of
 from paydesk.domain.cells.fencing import find_fence
 from paydesk.domain.moving.copying import Side, queries, without_triggers
+from paydesk.domain.moving.team import addresses_in_use
 
 PROBE = "the cells of one deployment"
 
@@ -66,6 +67,10 @@ async def require_movable(source: Side, target: Side, merchant_id: int, *, same_
     reasons = [
         *await _in_the_way_there(target, merchant_id),
         *await _of_accounts(source, target, merchant_id),
+        *[
+            f"the other cell has {email} as the address of somebody else, who is to take their present one there first"
+            for email in await addresses_in_use(source.database, target.database, merchant_id)
+        ],
         *await _of_what_is_open(source, merchant_id, same_simulator=same_simulator),
     ]
     if reasons:

@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from paydesk.adapters.vault import Sealed, Vault
+from paydesk.core.errors import Conflict
+from paydesk.database.pool import Database
 from paydesk.database.records import records_of
+from paydesk.database.statements import Connection
 from paydesk.domain.accounts import second_factor
 from paydesk.domain.moving.copying import Pair, queries
 
@@ -28,12 +31,14 @@ async def bring_team(opens: Vault, seals: Vault, pair: Pair) -> list[int]:
 
     Who is known there by their address, and belongs to somebody else or has an account of their
     own, stays as they are; whose account came with the merchant, or was left when it went, is what
-    it is here by now.
+    it is here by now. An address leads to nobody there who has another one here by now.
+
+    Raises: Conflict if who has it there uses their account.
     """
     made = []
     await queries.dismiss_team(pair.there, merchant_id=pair.merchant_id)
     for member in await records_of(_Member, queries.team(pair.here, merchant_id=pair.merchant_id)):
-        person_id = await queries.known_person(pair.there, id=member.id, email=member.email)
+        person_id = await _known_there(pair, member)
         if person_id in (None, member.id):
             anew = _sealed_for(opens, seals, member)
             sealed = {"totp_sealed": anew and anew.blob, "vault_key_id": anew.key_id if anew else member.vault_key_id}
@@ -50,6 +55,49 @@ async def bring_team(opens: Vault, seals: Vault, pair: Pair) -> list[int]:
             created_at=member.created_at,
         )
     return made
+
+
+async def addresses_in_use(here: Database | Connection, there: Database | Connection, merchant_id: int) -> list[str]:
+    """Addresses of the team that are other people's there: people who have another one here by now,
+    and use their account there.
+    """
+    members = await records_of(_Member, queries.team(here, merchant_id=merchant_id))
+    used = []
+    for member in members:
+        other = await _another_of_address(here, there, member)
+        if other is not None and await queries.is_used(there, id=other.id, merchant_id=merchant_id):
+            used.append(member.email)
+    return used
+
+
+@dataclass(frozen=True, slots=True)
+class _Other:
+    """Somebody else, and their address where the merchant comes from."""
+
+    id: int
+    email: str
+
+
+async def _another_of_address(
+    here: Database | Connection, there: Database | Connection, member: _Member
+) -> _Other | None:
+    """Who has a member's address there, and another one here by now."""
+    person_id = await queries.known_person(there, id=member.id, email=member.email)
+    if person_id in (None, member.id):
+        return None
+    email = await queries.address_of(here, id=person_id)
+    return None if email is None or email.lower() == member.email.lower() else _Other(person_id, email)
+
+
+async def _known_there(pair: Pair, member: _Member) -> int | None:
+    """Whose account there is the member's; who has their address wrongly has it no more."""
+    other = await _another_of_address(pair.here, pair.there, member)
+    if other is not None:
+        if await queries.is_used(pair.there, id=other.id, merchant_id=pair.merchant_id):
+            raise Conflict(f"the address {member.email} is another person's in the other cell")
+        await queries.readdress(pair.there, id=other.id, email=other.email)
+    known: int | None = await queries.known_person(pair.there, id=member.id, email=member.email)
+    return known
 
 
 def _sealed_for(opens: Vault, seals: Vault, member: _Member) -> Sealed | None:
