@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from paydesk.core.errors import Conflict, PaydeskError
-from paydesk.database.pool import Database
+from paydesk.database.pool import AWAY, Database
 from paydesk.domain.cells.directory import Kind, enter, name_of, switch_merchant, switch_people, this_cell
 from paydesk.domain.cells.entering import account_to_enter
 from paydesk.domain.cells.fencing import (
@@ -233,7 +233,7 @@ async def _bring_last(move: Move, cells: Cells, passed: Passed, watch: Watch) ->
         # Another merchant's move may have had this cell go on above the other one meanwhile. From
         # here on the merchant draws none.
         ids = await _go_on_above(move, cells)
-    except PaydeskError:
+    except (PaydeskError, *AWAY):
         await lift(source, move.merchant_id, tables=GUARDED)
         raise
     await _decide(move)
