@@ -27,13 +27,17 @@ VISA, DECLINED = "4242424242424242", "4000000000000002"
 def test_a_checkout_stands_as_its_orders_payment_does(state: PaymentState, own: bool) -> None:
     now = utc_now()
     stands: dict[str, Any] = {
+        **dict.fromkeys(CheckoutRow.__struct_fields__),
         "id": 1,
         "expires_at": now,
         "suspended": False,
     }
-    paid: dict[str, Any] = {"payment_state": state, "paying_checkout_id": 1 if own else 2}
-    row = CheckoutRow(**dict.fromkeys(CheckoutRow.__struct_fields__) | stands)
-    behind = Behind(**dict.fromkeys(Behind.__struct_fields__) | paid)
+    paid: dict[str, Any] = {
+        **dict.fromkeys(Behind.__struct_fields__),
+        "payment_state": state,
+        "paying_checkout_id": 1 if own else 2,
+    }
+    row, behind = CheckoutRow(**stands), Behind(**paid)
     expected = {
         PaymentState.PROCESSING: Standing.PROCESSING,
         PaymentState.CHALLENGED: Standing.CHALLENGED,
