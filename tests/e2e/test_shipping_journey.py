@@ -129,8 +129,7 @@ async def test_what_is_not_shipped_within_a_week_is_let_go(
 ) -> None:
     page = await order(open_page, running, version="v2")
     before = await merchant.pending()
-    happened = merchant.wait("8d")
-    assert happened["counts"].get("payment_voided", 0) >= 1, "others may have been left unshipped, too"
+    merchant.wait("8d")  # By what it did itself, or the worker, who was faster.
     await expect(page.get_by_role("status")).to_contain_text("Not taken.", timeout=PATIENCE_MS)
     payment, refund = await told(page)
     assert (payment["event"], refund["event"]) == ("payment", "refund")

@@ -17,6 +17,7 @@ import pytest
 from tests import breaking, set_back
 from tests.docs.shops import running_shop
 from tests.domain.coupons.test_coupons import coupon, with_coupon
+from tests.domain.pingbacks.conftest import MakeSender
 from tests.shopfront import MONTHLY, subscription_of
 from tests.till import Till
 
@@ -76,7 +77,7 @@ async def club(
     desk: Desk,
     database: Database,
     merchant: Merchant,
-    sender: PingbackSender,
+    make_sender: MakeSender,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> AsyncIterator[Club]:
     version, body_format = request.param
@@ -87,7 +88,8 @@ async def club(
     with running_shop(
         ["php", "-S", "{address}", "shop_plugin.php"], folder, KEY=merchant.private_key, KEPT=str(kept)
     ) as plugin:
-        yield Club(Till(desk, shop_of(merchant, live=False)), f"{plugin.url}/pingback", version, sender, kept)
+        till, one_by_one = Till(desk, shop_of(merchant, live=False)), make_sender(per_endpoint=1)
+        yield Club(till, f"{plugin.url}/pingback", version, one_by_one, kept)
 
 
 def events(told: list[dict[str, Any]]) -> list[str]:
