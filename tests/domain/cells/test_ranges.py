@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import timedelta
 
 import pytest
 from tests.breaking import say
 from tests.conftest import migrated_database
 
+from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict
 from paydesk.database.pool import Database, connected
 from paydesk.domain.cells import ranges
 from paydesk.domain.cells.adding import add_cell
+from paydesk.domain.cells.checking import check_cells, mend_cells
 from paydesk.domain.cells.directory import Cell, Entry, Kind, enter
 from paydesk.domain.cells.listing import list_cells
 from paydesk.domain.cells.numbers import CELLS, IDS_OF_A_CELL, has_ids_like_cards
@@ -146,6 +149,26 @@ async def test_a_number_that_another_cell_takes_at_the_same_moment_is_left_to_it
     monkeypatch.setattr(ranges, "_free", taken_meanwhile)
     await enter(database, [Entry(Kind.ids, str(FIRST_GIVEN))], OTHER, now=utc_now())
     assert await go_on(database) > FIRST_GIVEN
+
+
+async def test_one_that_was_restored_from_before_gives_out_higher_ids_again(database: Database, vault: Vault) -> None:
+    an_hour_ago = utc_now() - timedelta(hours=1)
+    await enter(database, [Entry(Kind.ids, str(FIRST_GIVEN + 5))], CELL, now=an_hour_ago)
+
+    async def found() -> list[str]:
+        return [one.what for one in await check_cells(database, {}, vault, now=utc_now()) if one.cell == CELL]
+
+    assert any("gives out lower ones" in one for one in await found())
+    await mend_cells(database, {}, vault, home_address="", now=utc_now())
+    assert await found() == []
+    drawn = await database.fetchval("select nextval('payment_id_seq')")
+    assert drawn // IDS_OF_A_CELL == FIRST_GIVEN + 6, "those of the range that it has forgotten may be in use"
+
+
+async def test_one_that_is_about_to_be_taken_is_not_missed(database: Database, vault: Vault) -> None:
+    await enter(database, [Entry(Kind.ids, str(FIRST_GIVEN))], CELL, now=utc_now())
+    found = await check_cells(database, {}, vault, now=utc_now())
+    assert [one.what for one in found if one.cell == CELL] == []
 
 
 async def test_no_cell_is_added_under_a_number_whose_ids_are_given_out(database: Database) -> None:

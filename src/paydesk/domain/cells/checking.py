@@ -11,10 +11,11 @@ from datetime import datetime
 from paydesk.adapters.vault import Vault
 from paydesk.database.pool import Database
 from paydesk.domain.cells.adding import database_id
-from paydesk.domain.cells.comparing import Compared, compare, enter_own, kinds_that_differ, take_out
+from paydesk.domain.cells.comparing import UNDER_WAY, Compared, compare, enter_own, kinds_that_differ, take_out
 from paydesk.domain.cells.directory import this_cell
 from paydesk.domain.cells.joining import MOST_NAMED, named
 from paydesk.domain.cells.listing import list_cells
+from paydesk.domain.cells.ranges import go_on_above, range_forgotten
 from paydesk.domain.cells.replicating import (
     Slot,
     name_for,
@@ -48,6 +49,7 @@ async def check_cells(home: Database, others: Mapping[int, Database], vault: Vau
     for cell in await list_cells(home):
         if cell.number == number:
             found += _of_own(number, await compare(home, home, vault, number, now=now))
+            found += await _of_ids(home, home, number, now)
         else:
             found += await _check_other(home, others.get(cell.number), vault, cell.number, kept, now)
     return found
@@ -61,6 +63,7 @@ async def _check_other(
         unseen = Finding(number, "its database was not asked", "give its address in PAYDESK_CELL_DATABASES")
         return [*_of_slot(number, slot), unseen]
     found = _of_own(number, await compare(home, other, vault, number, now=now))
+    found += await _of_ids(home, other, number, now)
     known = await subscription(other, number)
     if known is None or not known.enabled:
         words = "its subscription is gone" if known is None else "its subscription is switched off"
@@ -71,6 +74,15 @@ async def _check_other(
         words = f"its copy says otherwise than home: {', '.join(kinds)}"
         return [*found, Finding(number, words, f"see its PostgreSQL's log, then {MEND}")]
     return found
+
+
+async def _of_ids(home: Database, cell: Database, number: int, now: datetime) -> list[Finding]:
+    """Whether a cell gives out lower ids than some of its merchants have, since it was restored."""
+    lost = await range_forgotten(home, cell, number, before=now - UNDER_WAY)
+    if lost is None:
+        return []
+    words = f"it was given the ids from {lost} × 10¹³ on, and gives out lower ones: its database came back from before"
+    return [Finding(number, words, MEND)]
 
 
 def _of_slot(number: int, slot: Slot | None) -> list[Finding]:
@@ -105,8 +117,9 @@ def _of_own(number: int, compared: Compared) -> list[Finding]:
 async def mend_cells(
     home: Database, others: Mapping[int, Database], vault: Vault, *, home_address: str, now: datetime
 ) -> None:
-    """Enter what is missing, take out what is spare, and make copies anew that are not right;
-    what is elsewhere stays. `home_address` is where cells' servers reach this one's.
+    """Enter what is missing, take out what is spare, have a cell that was restored give out higher
+    ids again, and make copies anew that are not right; what is elsewhere stays. `home_address` is
+    where cells' servers reach this one's.
 
     Raises: SetupError if a role may not do that; what was mended before stays.
     """
@@ -116,6 +129,9 @@ async def mend_cells(
         if database is None:
             continue
         await enter_missing(home, database, vault, cell.number, now=now)
+        if (lost := await range_forgotten(home, database, cell.number, before=now - UNDER_WAY)) is not None:
+            # Ids of that range may be in use: elsewhere, or in rows that were saved.
+            await go_on_above(home, database, cell.number, lost, now=now)
         if database is not home and await _is_broken(home, database, cell.number):
             await require_may_subscribe(database)
             async with replicating_role(home_address, await database_id(home)) as role:

@@ -66,6 +66,14 @@ async def range_given(database: Database) -> int | None:
     return given
 
 
+async def range_forgotten(home: Database, database: Database, cell: int, *, before: datetime) -> int | None:
+    """The number of the range that a cell was given last, before that moment (UTC), if the cell
+    knows nothing of it: its database came back from before, and gives out lower ids again.
+    """
+    newest: int | None = await queries.newest_given(home, cell=cell, before=before)
+    return newest if newest is not None and newest > (await range_given(database) or 0) else None
+
+
 async def ranges_of(database: Database) -> Ranges:
     """The ranges that a cell gives out ids of at this moment."""
     return record_of(Ranges, await queries.standing(database))

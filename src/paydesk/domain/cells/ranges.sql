@@ -32,6 +32,10 @@ select from deployment for no key update;
 -- Whether a sequence begins below that still.
 select seqstart < :first::bigint from pg_sequence where seqrelid = :name::text::regclass;
 
+-- name: newest_given(cell, before)$
+-- What was entered just now may be about to be taken.
+select max(name::integer) from directory where kind = 'ids' and cell = :cell and changed_at < :before;
+
 -- name: own_range()$
 -- The range that the cell has been given; null: none but its own.
 select ids from deployment;
