@@ -205,16 +205,6 @@ async def member(database: Database, merchant_id: int, person_id: int, role: str
     await database.execute("insert into membership values ($1, $2, $3, now())", merchant_id, person_id, role)
 
 
-async def session(database: Database, person_id: int) -> None:
-    """Somebody has been logged in for a while, and looks at no shop."""
-    await database.execute(
-        "insert into account_session (token_hash, person_id, created_at, last_seen_at, expires_at, client_address,"
-        " user_agent) values ($2, $1, now(), now(), now() + interval '1 day', '', '')",
-        person_id,
-        secrets.token_bytes(32),
-    )
-
-
 async def profile(database: Database, merchant_id: int, status: str, **more: Any) -> None:
     """A merchant has a business profile that nobody has filled in; `more` are its columns."""
     columns = {"status": status, "changed_at": utc_now(), **more}

@@ -7,11 +7,15 @@ from typing import Any
 import pytest
 from tests.breaking import forget, say
 from tests.domain.moving.play import Cell, Killed, Play, back, enlist, going, killing
-from tests.set_back import member, session
+from tests.set_back import member
 
 from paydesk.adapters.vault import Sealed
+from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict
 from paydesk.domain.accounts import second_factor
+from paydesk.domain.accounts.access_needs import Client, Gate
+from paydesk.domain.accounts.passwords import Passwords
+from paydesk.domain.accounts.sessions import begin_session
 from paydesk.domain.moving.moving import Step, cancel_move, move_merchant
 
 
@@ -29,10 +33,16 @@ async def team(cell: Cell, merchant_id: int) -> list[tuple[int, str, str]]:
     return [(row["id"], row["email"], row["password_hash"]) for row in rows]
 
 
+async def log_in(cell: Cell, person_id: int) -> None:
+    """A person is logged in, and looks at no shop."""
+    gate = Gate(cell.database, cell.vault, Passwords())
+    await begin_session(cell.database, gate, person_id, Client("192.0.2.1"), halfway=False, now=utc_now())
+
+
 async def test_people_come_back_with_what_they_changed_and_no_old_session_opens_anything(joined: Play) -> None:
     made = await enlist(joined.here, joined.merchant.id, "ada@team.example")
     await move_merchant(going(joined))
-    await session(joined.here.database, made)
+    await log_in(joined.here, made)
     sealed = joined.there.vault.seal(b"newer", purpose=second_factor.PURPOSE, merchant_id=0, row_id=made)
     changed = {"password_hash": "newer", "totp_sealed": sealed.blob, "vault_key_id": sealed.key_id}
     await say(joined.there.database, "person", {"id": made}, email="Ada@new.example", **changed)
@@ -49,7 +59,7 @@ async def test_who_has_another_shop_here_goes_on_with_the_account_that_they_use(
     made = await enlist(joined.here, joined.merchant.id, "ada@team.example")
     await member(joined.here.database, joined.beside.merchant_id, made)
     await move_merchant(going(joined))
-    await session(joined.here.database, made)
+    await log_in(joined.here, made)
     await say(joined.there.database, "person", {"id": made}, password_hash="newer")
     await move_merchant(back(joined))
     assert (await person(joined.here, made))["password_hash"] == "hash"

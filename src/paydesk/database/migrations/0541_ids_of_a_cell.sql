@@ -1,4 +1,5 @@
 -- oldest code: 150
+-- locks: deployment, directory
 -- A merchant may come from a cell that gives out higher ids. Lists, places and "the newest" go by ids, so the cell that it
 -- comes to goes on in a higher range before it is there; what a later step of the schema makes begins there, too.
 alter table deployment add column ids smallint check (ids between 1 and 899);

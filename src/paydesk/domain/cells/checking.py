@@ -117,9 +117,8 @@ def _of_own(number: int, compared: Compared) -> list[Finding]:
 async def mend_cells(
     home: Database, others: Mapping[int, Database], vault: Vault, *, home_address: str, now: datetime
 ) -> None:
-    """Enter what is missing, take out what is spare, have a cell that was restored give out higher
-    ids again, and make copies anew that are not right; what is elsewhere stays. `home_address` is
-    where cells' servers reach this one's.
+    """Set right all that can be; what is elsewhere stays. `home_address` is where cells' servers
+    reach this one's.
 
     Raises: SetupError if a role may not do that; what was mended before stays.
     """
