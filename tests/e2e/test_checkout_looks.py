@@ -27,9 +27,10 @@ from paydesk.domain.shoppers.instruments import LaterCharges, SavedInstrument
 from paydesk.domain.subscriptions.subscription_terms import Discount, Package, Terms, Trial
 from paydesk.web.assets import static_app
 from paydesk.web.checkout import link_pages, pages, wording
+from paydesk.web.checkout.checkout_view import CheckoutView, Customer, Line
 from paydesk.web.checkout.consents import charge_in_words, keep_in_words
 from paydesk.web.checkout.coupon_view import CouponView
-from paydesk.web.checkout.pages import CheckoutView, Customer, Line, texts_for
+from paydesk.web.checkout.pages import texts_for
 from paydesk.web.texts import Texts
 
 pytestmark = pytest.mark.browser

@@ -20,7 +20,8 @@ from paydesk.core.periods import Period
 from paydesk.domain.subscriptions.subscription_terms import Terms
 from paydesk.web.assets import static_app
 from paydesk.web.checkout import pages, wording
-from paydesk.web.checkout.pages import CheckoutView, Customer, texts_for
+from paydesk.web.checkout.checkout_view import CheckoutView, Customer
+from paydesk.web.checkout.pages import texts_for
 
 pytestmark = pytest.mark.browser
 

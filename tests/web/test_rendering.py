@@ -18,8 +18,9 @@ from paydesk.domain.payments.line_items import LineItem
 from paydesk.domain.shoppers.instruments import SavedInstrument
 from paydesk.domain.subscriptions.subscription_terms import Discount, Terms, Trial
 from paydesk.web.checkout import pages, wording
+from paydesk.web.checkout.checkout_view import CheckoutView, Customer, Line
 from paydesk.web.checkout.coupon_view import NO_COUPON, CouponView
-from paydesk.web.checkout.pages import CheckoutView, Customer, Line, texts_for
+from paydesk.web.checkout.pages import texts_for
 from paydesk.web.rendering import DoorTemplates
 
 WEB = Path(pages.__file__).parents[1]

@@ -12,6 +12,7 @@ from jinja2.bccache import Bucket
 from starlette.responses import HTMLResponse
 
 from paydesk.web.assets import asset_integrity, asset_url
+from paydesk.web.kept_pages import KeptPages
 from paydesk.web.page_headers import page_headers
 from paydesk.web.texts import Texts
 
@@ -75,6 +76,7 @@ class DoorTemplates:
         self._macros = macros or {}
         self._known = known
         self._by_language: dict[str, Environment] = {}
+        self.kept = KeptPages()
 
     def render(self, template: str, texts: Texts, /, **values: object) -> str:
         """The template filled in with `texts` and what is given by name;

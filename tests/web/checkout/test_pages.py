@@ -21,8 +21,9 @@ from paydesk.core.periods import Period
 from paydesk.domain.subscriptions.subscription_terms import Terms, Trial
 from paydesk.web.assets import static_app
 from paydesk.web.checkout import pages, wording
+from paydesk.web.checkout.checkout_view import CheckoutView, Customer
 from paydesk.web.checkout.form_action import form_action_for
-from paydesk.web.checkout.pages import CheckoutView, Customer, texts_for
+from paydesk.web.checkout.pages import texts_for
 from paydesk.web.checkout.routes import compressed
 from paydesk.web.decline_words import notice_for
 from paydesk.web.texts import Texts

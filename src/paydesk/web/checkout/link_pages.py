@@ -14,7 +14,8 @@ from paydesk.domain.selling.plans import Plan, in_order
 from paydesk.domain.subscriptions.subscription_terms import Package, written
 from paydesk.web.agreement import rhythm_in_words, terms_in_words
 from paydesk.web.brands import brand_address
-from paydesk.web.checkout.pages import PAGES, CheckoutView, home_of, offer_of
+from paydesk.web.checkout.checkout_view import CheckoutView
+from paydesk.web.checkout.pages import PAGES, home_of, offer_of
 from paydesk.web.item_pictures import picture_address
 from paydesk.web.rendering import secured
 from paydesk.web.texts import Texts

@@ -24,17 +24,13 @@ from starlette.responses import HTMLResponse, JSONResponse
 
 from paydesk.core.cards import BRAND_RULES, Brand
 from paydesk.core.urls import front_page, source_of
-from paydesk.domain.merchants.imprints import NO_IMPRINT, Imprint
-from paydesk.domain.payments.line_items import LineItem
 from paydesk.domain.payments.states import PAGE_LEFT
 from paydesk.domain.shoppers.counting import CODES_A_DAY
-from paydesk.domain.shoppers.instruments import SavedInstrument
 from paydesk.domain.shoppers.proving import CODE_LIFETIME, DIGITS
 from paydesk.domain.shoppers.sessions import REMEMBERED
-from paydesk.domain.subscriptions.subscription_terms import Terms
 from paydesk.web.agreement import consent_in_words, terms_in_words
 from paydesk.web.checkout import wording
-from paydesk.web.checkout.coupon_view import NO_COUPON, CouponView
+from paydesk.web.checkout.checkout_view import CheckoutView, in_words, is_usual, kind_of, words_of
 from paydesk.web.decline_words import FIELD_OF_DECLINE, notice_for
 from paydesk.web.rendering import DoorTemplates, secured
 from paydesk.web.sorting import sort_key
@@ -54,91 +50,8 @@ COUNTRIES = frozenset(
 )
 """The ISO 3166 codes that the form offers, and XK (Kosovo), which banks use too."""
 
-
-@dataclass(frozen=True, slots=True)
-class Customer:
-    """What the form is filled with before the customer types:
-    `name` as on the card, `country` as ISO 3166 code.
-
-    With `asks_place` it has fields for `city` and `postal_code`, which may stay empty.
-    """
-
-    email: str = ""
-    name: str = ""
-    country: str = ""
-    city: str = ""
-    postal_code: str = ""
-    asks_place: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One line of an order, with the address of its picture, empty if it has none."""
-
-    item: LineItem
-    picture: str
-
-
-@dataclass(frozen=True, slots=True)
-class CheckoutView:
-    """One checkout as its pages show it.
-
-    `amount` is in main units; `pay_url` is where the form posts to; `shop_url` is the checkout's
-    `success_url` (empty: our own page says thank you); `payment_id` is that of its order, once
-    somebody tried to pay; `form_action` names the CSP sources that the form's answer may lead to
-    (see `form_action.py`); `entered_expiry` is what the customer typed before. Card number and CVC
-    never come back from the server. `terms` are a subscription's, then `amount` is what is charged
-    today (0 for a free trial); `agreed` keeps its box ticked. Below `brand` are the merchant's own
-    stylesheet and, with `has_logo`, the logo; it is empty if nothing was chosen. `names_way`:
-    nobody stands behind the shop yet, so its page is only linked where the text says where that
-    leads, once the order is paid. `continue_url` leads to the acquirer's page, as `pay_url` takes a
-    card; each is empty where there is no such way. `by_page`: the last try was made there.
-    `without_card`: its free trial begins by that form, and takes nothing. `given_back` as of a
-    checkout. `too_often`: the shop takes direct debits, and this subscription
-    is charged too often for one.
-
-    `path` is where the checkout's pages begin, if a card may be saved here; `known_as` is the
-    address that was proved in this browser, with the cards `saved` by it to pay with, the `others`,
-    and the sentences beside the boxes that save this one (`keep`, `charge`; `page_keep` and
-    `page_charge` on the way to the acquirer's page), of which some are `ticked`.
-    """
-
-    merchant_name: str
-    description: str
-    amount: Decimal
-    currency: str
-    merchant_order_id: str
-    live: bool
-    pay_url: str
-    shop_url: str
-    form_action: str
-    expires_at: datetime
-    entered: Customer = Customer()
-    entered_expiry: str = ""
-    terms: Terms | None = None
-    agreed: bool = False
-    by_page: bool = False
-    brand: str = ""
-    has_logo: bool = False
-    payment_id: int | None = None
-    names_way: bool = False
-    continue_url: str = ""
-    without_card: bool = False
-    given_back: bool = False
-    too_often: bool = False
-    path: str = ""
-    known_as: str = ""
-    saved: Sequence[SavedInstrument] = ()
-    others: Sequence[SavedInstrument] = ()
-    keep: str = ""
-    charge: str = ""
-    page_keep: str = ""
-    page_charge: str = ""
-    ticked: Sequence[str] = ()
-    lines: Sequence[Line] = ()
-    """What the order is made of, where its shop says so."""
-    coupon: CouponView = NO_COUPON
-    imprint: Imprint = NO_IMPRINT
+_LONG = 13
+"""Characters from which on an amount is too wide for the largest letters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,21 +79,38 @@ def payment_page(
 ) -> HTMLResponse:
     """The form to pay, with the errors (field to code of `wording.FIELD_ERRORS`) and the notice
     to show, if any.
+
+    The usual page is written once for a shop and language, and its words are filled in: to write it
+    is the largest part of what a payment costs.
     """
-    errors = _errors(field_errors, notice, texts)
+    errors, said = _errors(field_errors, notice, texts), notice_for(notice, wording.NOTICES) if notice else ""
+    focus, amount = _focus(errors, notice), texts.money(view.amount, view.currency)
     country = view.entered.country.upper() or texts.region
-    html = PAGES.render(
-        "payment.html",
-        texts,
-        view=view,
-        offer=offer_of(view, texts),
-        wording=wording,
-        errors=errors,
-        notice=texts.get(notice_for(notice, wording.NOTICES)) if notice else "",
-        focus=_focus(errors, notice),
-        countries=_country_options(texts.language, country),
-        home=home_of(view),
-    )
+    country = country if country in COUNTRIES else ""
+    is_long = len(amount) > _LONG
+
+    def write(view: CheckoutView, amount: str) -> str:
+        return PAGES.render(
+            "payment.html",
+            texts,
+            view=view,
+            amount=amount,
+            is_long=is_long,
+            offer=offer_of(view, texts),
+            wording=wording,
+            errors=errors,
+            notice=texts.get(said),
+            focus=focus,
+            countries=_country_options(texts.language, country),
+            home=home_of(view),
+        )
+
+    if errors or said or focus or not is_usual(view):
+        html = write(view, amount)
+    else:
+        kind = (texts.language, texts.amount_language, country, is_long, home_of(view), kind_of(view))
+        words = {"amount": amount, **words_of(view)}
+        html = PAGES.kept.fill(kind, words, lambda blanks: write(in_words(view, blanks), blanks["amount"]))
     return secured(html, status=status, form_action=view.form_action)
 
 
@@ -383,9 +313,9 @@ def _retry(seconds: int | None) -> dict[str, str]:
 
 
 def _country_options(language: str, selected: str) -> Markup:
-    """The options of the country list; `selected` is a code or anything else for none."""
+    """The options of the country list; `selected` is a code, or empty."""
     options = _all_country_options(language)
-    if selected in COUNTRIES:
+    if selected:
         options = options.replace(f"value={selected}>", f"value={selected} selected>", 1)
     return Markup(options)  # noqa: S704 - the names in it are escaped
 

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from paydesk.web.checkout import pages
-from paydesk.web.checkout.pages import CheckoutView
+from paydesk.web.checkout.checkout_view import CheckoutView
 from paydesk.web.texts import Texts
 
 SAMPLE = "/checkout/sample"

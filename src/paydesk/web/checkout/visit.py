@@ -22,6 +22,7 @@ from paydesk.domain.subscriptions.rows import NO_ACCOUNT
 from paydesk.web.brands import brand_address
 from paydesk.web.checkout import card_form, pages
 from paydesk.web.checkout.card_form import Typed
+from paydesk.web.checkout.checkout_view import CheckoutView, Customer, Line
 from paydesk.web.checkout.consents import charge_in_words, keep_in_words
 from paydesk.web.checkout.coupon_view import CouponView
 from paydesk.web.checkout.form_action import form_action_for
@@ -133,18 +134,18 @@ class CheckoutVisit:
         takes_debits = self.checkout.slow_methods and desk.slow_methods and desk.slow_renewals
         return takes_debits and terms is not None and not terms.may_be_slow
 
-    def view(self, typed: Typed | None = None) -> pages.CheckoutView:
+    def view(self, typed: Typed | None = None) -> CheckoutView:
         """The checkout as a page shows it, with what was typed just now or before."""
         checkout, entered = self.checkout, self.checkout.entered
         name, place = (entered.name, entered) if typed is None else (typed.holder, typed)
-        customer = pages.Customer(
+        customer = Customer(
             place.email, name, place.country, place.city, place.postal_code, asks_place=card_form.asks_place(checkout)
         )
         known, merchant = (self.known if self.knows_customers else None), checkout.merchant_name
         asks, asks_page = known is not None and self.saves_cards, known is not None and self.keeps_on_page
         payable = known.to_pay_with(checkout.now, takes_numbers=self.saves_cards) if known else []
         way = way_back(checkout)
-        return pages.CheckoutView(
+        return CheckoutView(
             merchant_name=checkout.merchant_name,
             brand=brand_address(checkout.shop.merchant_id, checkout.branded_at),
             has_logo=checkout.has_logo,
@@ -230,8 +231,8 @@ class CheckoutVisit:
         return pages.payment_page(self.view(typed), self.texts, field_errors=errors, notice=notice, status=status)
 
 
-def _line(checkout: Checkout, item: LineItem) -> pages.Line:
-    return pages.Line(item, picture_address(checkout.shop, item.picture) if item.picture else "")
+def _line(checkout: Checkout, item: LineItem) -> Line:
+    return Line(item, picture_address(checkout.shop, item.picture) if item.picture else "")
 
 
 async def find_visit(request: Request, *, renew: bool = False) -> CheckoutVisit:
