@@ -59,7 +59,8 @@ def items(nested: Mapping[str, Value] | Sequence[Value]) -> list[tuple[str, Valu
 
 def is_nested(value: Value) -> bool:
     """Tell a mapping or list from a single value (text and bytes are sequences only to Python)."""
-    return isinstance(value, Mapping | Sequence) and not isinstance(value, str | bytes | bytearray)
+    # Text first: nearly all is, and to ask whether something is a sequence takes far longer.
+    return not isinstance(value, str | bytes | bytearray) and isinstance(value, Mapping | Sequence)
 
 
 def leaf(path: tuple[str, ...], value: Value) -> Leaf:

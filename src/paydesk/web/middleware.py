@@ -4,10 +4,11 @@ one log line and the request times.
 
 from __future__ import annotations
 
+import random
 import re
-import secrets
 import time
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
 import structlog
@@ -71,14 +72,16 @@ class Observed:
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
+        self._routes: Mapping[int, Sequence[BaseRoute]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        routes = scope["app"].routes
-        request_id, status, began = secrets.token_hex(8), 500, time.perf_counter()
+        # Not earlier: routes may be added until the first request.
+        self._routes = self._routes or _by_endpoint(scope["app"].routes)
+        request_id, status, began = f"{random.getrandbits(64):016x}", 500, time.perf_counter()
 
         async def send_with_id(message: Message) -> None:
             nonlocal status
@@ -93,14 +96,25 @@ class Observed:
                 await self.app(scope, receive, send_with_id)
         finally:
             seconds = time.perf_counter() - began
-            route = _pattern(scope, routes)
+            route = _pattern(scope, self._routes)
             REQUEST_SECONDS.labels(route, str(status)).observe(seconds)
             if route not in ("/healthz", "/readyz"):
                 log.info("answered", method=scope["method"], route=route, status=status, ms=round(seconds * 1000, 1))
             structlog.contextvars.unbind_contextvars("request_id")
 
 
-def _pattern(scope: Scope, routes: Sequence[BaseRoute]) -> str:
+def _by_endpoint(routes: Sequence[BaseRoute]) -> Mapping[int, Sequence[BaseRoute]]:
+    """Which routes lead to an endpoint, by its identity, as not all can be hashed:
+    most often one alone.
+    """
+    found: dict[int, list[BaseRoute]] = defaultdict(list)
+    for route in routes:
+        if isinstance(route, Mount | Route):
+            found[id(route.app if isinstance(route, Mount) else route.endpoint)].append(route)
+    return found
+
+
+def _pattern(scope: Scope, routes: Mapping[int, Sequence[BaseRoute]]) -> str:
     """The pattern of the route that answered, "none" if there is none:
     what a stranger writes is no label.
 
@@ -111,14 +125,13 @@ def _pattern(scope: Scope, routes: Sequence[BaseRoute]) -> str:
         return "none"
     # Starlette's routers leave the route in the scope, also those that are mounted; FastAPI's only
     # for its own kind.
-    route = scope.get("route") or next((one for one in routes if _answers(one, scope)), None)
+    route = scope.get("route") or _answering(routes.get(id(scope["endpoint"]), ()), scope)
     below = "" if isinstance(route, Mount) else scope.get("root_path", "")
     return below + _CONVERTOR.sub("}", getattr(route, "path", "none"))
 
 
-def _answers(route: BaseRoute, scope: Scope) -> bool:
-    """Whether it was this route that the request came to."""
-    endpoint = scope["endpoint"]
-    if isinstance(route, Mount):
-        return route.app is endpoint
-    return isinstance(route, Route) and route.endpoint is endpoint and route.matches(scope)[0] is not Match.NONE
+def _answering(routes: Sequence[BaseRoute], scope: Scope) -> BaseRoute | None:
+    """Which of an endpoint's routes the request came to."""
+    if len(routes) == 1:
+        return routes[0]
+    return next((one for one in routes if one.matches(scope)[0] is not Match.NONE), None)

@@ -188,6 +188,8 @@ class Catalogues:
             self._paths[path.parent.parent.name.replace("_", "-")] = path
         self._known = {language.lower(): language for language in self._paths}
         self._chosen = lru_cache(maxsize=1024)(self._choose)
+        # Strangers write as many headers as they like: a bounded number is kept.
+        self._heard = lru_cache(maxsize=1024)(self._hear)
 
     @property
     def languages(self) -> tuple[str, ...]:
@@ -198,11 +200,12 @@ class Catalogues:
         """The texts for a visitor by the header `Accept-Language` (RFC 9110 §12.5.4);
         English when nothing fits.
         """
-        wanted = preferred_languages(accept_language[:_LONGEST_HEADER])
+        return self._heard(accept_language[:_LONGEST_HEADER])
+
+    def _hear(self, accept_language: str) -> Texts:
+        wanted = preferred_languages(accept_language)
         best = negotiate_locale(wanted, list(self._known), sep="-") or SOURCE_LANGUAGE
         language = self._known[best.lower()]
-        # Only what was understood is kept, never the header: strangers write as many of those as
-        # they like.
         return self._chosen(language, _first_locale([*wanted, language]), _first_region(wanted))
 
     def _choose(self, language: str, locale: str, region: str) -> Texts:

@@ -65,7 +65,8 @@ class Vault:
         self._secret_key = secret_key
         self._current_key = keys[self._current]
         self._fingerprint_keys: dict[str, bytes] = {}
-        self._passing_keys: dict[str, bytes] = {}
+        self._fingerprints: dict[str, hmac.HMAC] = {}
+        self._passing_fingerprints: dict[str, hmac.HMAC] = {}
 
     @classmethod
     def from_settings(cls, vault_keys: str, secret_key: str) -> Vault:
@@ -122,7 +123,10 @@ class Vault:
         """32 bytes by which equal values of one purpose are found
         without being readable (HMAC-SHA256).
         """
-        return hmac.digest(self.fingerprint_key(purpose), value.encode(), "sha256")
+        made = self._fingerprints.get(purpose)
+        if made is None:
+            made = self._fingerprints[purpose] = hmac.new(self.fingerprint_key(purpose), digestmod="sha256")
+        return _of_value(made, value)
 
     def fingerprint_key(self, purpose: str) -> bytes:
         """The key of one purpose's fingerprints, for a program of the operator's that makes them,
@@ -140,10 +144,12 @@ class Vault:
         After a rotation equal values have another one. For values of which there are few enough to
         try them all.
         """
-        if purpose not in self._passing_keys:
+        made = self._passing_fingerprints.get(purpose)
+        if made is None:
             derivation = HKDF(SHA256(), _KEY_BYTES, salt=None, info=b"paydesk passing fingerprint: " + purpose.encode())
-            self._passing_keys[purpose] = derivation.derive(self._current_key)
-        return hmac.digest(self._passing_keys[purpose], value.encode(), "sha256")
+            key = derivation.derive(self._current_key)
+            made = self._passing_fingerprints[purpose] = hmac.new(key, digestmod="sha256")
+        return _of_value(made, value)
 
 
 def generate_key_setting() -> str:
@@ -156,6 +162,15 @@ def generate_key_setting() -> str:
 def generate_secret() -> str:
     """A fresh value for PAYDESK_SECRET_KEY, 256 bits of chance."""
     return secrets.token_urlsafe(_KEY_BYTES)
+
+
+def _of_value(begun: hmac.HMAC, value: str) -> bytes:
+    """The fingerprint of a value by one that knows its key: to begin anew each time takes as long
+    again, and lets go of the interpreter's lock, for which others may wait.
+    """
+    fingerprint = begun.copy()
+    fingerprint.update(value.encode())
+    return fingerprint.digest()
 
 
 def _associated_data(key_id: str, purpose: str, merchant_id: int, row_id: int) -> bytes:
