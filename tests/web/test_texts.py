@@ -139,3 +139,8 @@ def test_a_balance_never_says_more_than_there_is(amount: str, currency: str, sho
 )
 def test_the_ledgers_lines_keep_their_decimals(amount: str, currency: str, shown: str) -> None:
     assert texts_for("en").money_in_ledger(Decimal(amount), currency) == shown
+
+
+def test_nothing_has_no_sign_whichever_was_written_first() -> None:
+    texts = texts_for("en-US")
+    assert [texts.money(Decimal(amount), "USD") for amount in ("-0.00", "0", "0.00", "-0")] == ["0.00\u00a0USD"] * 4

@@ -161,13 +161,20 @@ class Texts:
 
     def _money(self, amount: Decimal, currency: str, fewest: int, most: int) -> str:
         # Beside text from right to left a symbol of letters would be torn apart.
-        if self.direction == "rtl" or get_currency_symbol(currency, self.locale) not in _OWN_SIGNS:
-            decimals = "0" * fewest + "#" * (most - fewest)
-            written = format_decimal(amount, f"#,##0.{decimals}" if decimals else "#,##0", self.locale)
-            return f"{_with_minus(written)}\u00a0{currency}"
-        pattern = copy.copy(self.locale.currency_formats["standard"])
-        pattern.frac_prec = (fewest, most)
-        return _with_minus(str(pattern.apply(amount, self.locale, currency=currency, currency_digits=False)))
+        # Minus zero is the same amount as zero, and is written like it.
+        return _written(amount or Decimal(0), currency, fewest, most, self.locale, with_sign=self.direction != "rtl")
+
+
+@lru_cache(maxsize=4096)
+def _written(amount: Decimal, currency: str, fewest: int, most: int, locale: Locale, *, with_sign: bool) -> str:
+    """An amount with so many decimals: shops have few prices, and to write one anew takes long."""
+    if not with_sign or get_currency_symbol(currency, locale) not in _OWN_SIGNS:
+        decimals = "0" * fewest + "#" * (most - fewest)
+        written = format_decimal(amount, f"#,##0.{decimals}" if decimals else "#,##0", locale)
+        return f"{_with_minus(written)}\u00a0{currency}"
+    pattern = copy.copy(locale.currency_formats["standard"])
+    pattern.frac_prec = (fewest, most)
+    return _with_minus(str(pattern.apply(amount, locale, currency=currency, currency_digits=False)))
 
 
 def _with_minus(written: str) -> str:
