@@ -87,6 +87,29 @@ async def test_of_any_number_who_pay_at_once_none_stays_counted(
     assert {row["tries"] for row in counted} == {0}
 
 
+async def test_tries_that_come_up_side_by_side_are_taken_back_together(
+    till: Any, asked: HeardBank, database: Database, vault: Vault
+) -> None:
+    await try_card(with_limits(till, asked), DECLINED)
+    counts = counts_of(vault, CardDetails(DECLINED, 12, 2040, "Ada"), "192.0.2.1", live=False, is_check=False)
+    amends, said = card_guard.Amends(), asyncio.Queue[str]()
+    async with database.acquire() as connection:
+        connection.add_query_logger(lambda query: said.put_nowait(query.query))
+        assert amends.owe(till.shop, counts)
+        making = asyncio.create_task(amends.make(connection))
+        await said.get()
+        for _ in range(50):
+            assert not amends.owe(till.shop, counts), "whoever made the first makes these, too"
+        await making
+    assert said.qsize() == 1
+    assert amends.owe(till.shop, counts), "the next has to be made by somebody"
+
+
+async def test_who_stops_waits_for_no_others(till: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(card_guard, "_MOMENT", 3600)
+    assert await try_card(till, VISA) == Paid()
+
+
 async def test_one_card_is_stopped_from_whatever_address(till: Any, asked: HeardBank) -> None:
     limited = with_limits(till, asked, tries_per_card=3)
     for host in range(3):

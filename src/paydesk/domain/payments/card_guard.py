@@ -9,12 +9,15 @@ asked for 3-D Secure, and if that does not end it, pauses.
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from ipaddress import IPv6Network, ip_address
+from typing import TypeAlias
 
 import msgspec
 import structlog
@@ -243,21 +246,30 @@ def forgiven_by(answer: Outcome, counts: Sequence[Count]) -> list[Count]:
     return []
 
 
+_Tries: TypeAlias = "Counter[tuple[int, bool, str]]"
+"""How many times each was tried: merchant (0 for all), side, and by what it is counted."""
+
+_MOMENT = 0.05
+"""Seconds within which tries are taken back together. Each time is a commit, as dear as one of
+a payment's own; who pays twice within them is counted twice."""
+
+
 class Amends:
-    """Tries to take back that were no card testing:
-    those that come up during one statement share the next one.
+    """Tries to take back that were no card testing: the first at once, and those that come up
+    within a moment after that together, as payments do that are made side by side.
     """
 
     def __init__(self) -> None:
         """Begin with none."""
-        self._waiting: Counter[tuple[int, bool, str]] = Counter()
+        self._waiting: _Tries = Counter()
         self._under_way = False
+        self._hurried = asyncio.Event()
 
     def owe(self, shop: Shop, counts: Sequence[Count]) -> bool:
         """Take note of counts; whether somebody has to `make` amends for them,
         which nobody does yet.
         """
-        self._waiting.update((0 if one.anywhere else shop.merchant_id, shop.live, one.subject) for one in counts)
+        self._waiting.update(_tries(shop, counts))
         idle, self._under_way = not self._under_way, self._under_way or bool(self._waiting)
         return idle and self._under_way
 
@@ -266,12 +278,26 @@ class Amends:
         try:
             while self._waiting:
                 tries, self._waiting = self._waiting, Counter()
-                merchant_ids, lives, subjects = map(list, zip(*tries, strict=True))
-                await queries.forgive(
-                    database, merchant_ids=merchant_ids, lives=lives, subjects=subjects, tries=list(tries.values())
-                )
+                await _forgive(database, tries)
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._hurried.wait(), _MOMENT)
         finally:
             self._under_way = False
+
+    def hurry(self) -> None:
+        """Wait for no others any more: the process is about to stop."""
+        self._hurried.set()
+
+
+def _tries(shop: Shop, counts: Sequence[Count]) -> _Tries:
+    return Counter((0 if one.anywhere else shop.merchant_id, shop.live, one.subject) for one in counts)
+
+
+async def _forgive(database: Database, tries: _Tries) -> None:
+    if tries:
+        merchant_ids, lives, subjects = map(list, zip(*tries, strict=True))
+        names = {"merchant_ids": merchant_ids, "lives": lives, "subjects": subjects}
+        await queries.forgive(database, **names, tries=list(tries.values()))
 
 
 async def unless_away(accounting: Coroutine[object, None, None]) -> None:
@@ -286,9 +312,7 @@ async def take_back(database: Database, shop: Shop, counts: Sequence[Count], *, 
     """Take a try back that no bank was asked about after all:
     it counts in no share of declines either.
     """
-    amends = Amends()
-    amends.owe(shop, counts)
-    await amends.make(database)
+    await _forgive(database, _tries(shop, counts))
     await queries.untry(database, merchant_id=shop.merchant_id, live=shop.live, counted_at=counted_at)
 
 

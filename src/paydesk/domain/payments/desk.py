@@ -87,6 +87,7 @@ class Desk:
         """Wait until every call under way has its outcome recorded:
         for a process that is about to stop.
         """
+        self.amends.hurry()
         while self.under_way:
             await asyncio.wait(self.under_way)
 
