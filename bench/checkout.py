@@ -62,11 +62,6 @@ CARD = urlencode(
         "cvc": "123",
     }
 ).encode()
-MOVES = (
-    *("revisions", "states", "next_periods", "dates_next", "failures", "counters", "paid_number_counters"),
-    *("dates_active", "dates_paid", "dates_end", "skipped"),
-)
-"""What a payment for a subscription would move."""
 LOCATION = re.compile(rb"\r\nlocation: ([^\r]+)", re.IGNORECASE)
 LENGTH = re.compile(rb"\r\ncontent-length: (\d+)", re.IGNORECASE)
 
@@ -239,12 +234,11 @@ def pgbench_script(merchant: Merchant, key_id: int) -> str:
         "lookup_at": "2099-01-01", "merchant_ids": f"{{{merchant.id}}}", "lives": "{false}",
         "acquirer_references": "{r}", "network_references": "{n}", "nets": "{8.9}", "reserves": "{0.5}",
         "fees": "{0.6}", "send_to": "{NULL}", "pingback_formats": "{json}", "payloads": "{x}",
-        "terms_agreed": "", "subscription_ids": "{NULL}", "period_numbers": "{NULL}", "fresh": "[]",
+        "terms_agreed": "",
         "leads_back": "{true}", "time_to_ship": "7 days", "reminded_before": "1 day",
         "kinds": "{address,card,wrong_cvc}", "subjects": "{a,b,c}", "mosts": "{100000000,100000000,100000000}",
         "anywhere": "{f,f,f}", "checkout_most": "10",
         "address_most": "100000000", "factors": "{1,1,1}", "spans": "{1h,1h,1d}", "real_now": now.isoformat(),
-        **dict.fromkeys(MOVES, "{NULL}"),
         "pads": rf"\\x{'00' * 128}",
     }  # fmt: skip
     steps = [
@@ -255,7 +249,7 @@ def pgbench_script(merchant: Merchant, key_id: int) -> str:
         statement(SOURCE / "payments" / "checkout_rows.sql", "find_checkout"),
         statement(payments, "prepare_attempt").removesuffix(";") + " \\gset",
         statement(payments, "begin_attempt"),
-        statement(payments, "record_approvals"),
+        statement(SOURCE / "payments" / "one_time.sql", "record_approvals"),
     ]
     script = "\n".join(steps)
     for unique in ("request_digest", "merchant_order_id"):

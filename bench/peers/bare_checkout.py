@@ -23,6 +23,7 @@ from fastapi import FastAPI, Request, Response
 from paydesk.database.pool import SESSION
 from paydesk.domain.merchants.keys import queries as merchant_queries
 from paydesk.domain.payments.checkout_rows import queries as checkout_queries
+from paydesk.domain.payments.outcomes import one_time
 from paydesk.domain.payments.paying import queries
 from paydesk.domain.payments.time_to_ship import REMINDED_BEFORE, SOONER_BY, TIME_TO_SHIP
 
@@ -138,9 +139,9 @@ async def pay(token: str, request: Request) -> Response:
         ),
     )
     await pool.fetch(
-        queries.record_approvals.sql,
+        one_time.record_approvals.sql,
         *arguments(
-            queries.record_approvals,
+            one_time.record_approvals,
             merchant_ids=[merchant_id],
             lives=[False],
             attempt_ids=[known["attempt_id"]],
@@ -152,10 +153,6 @@ async def pay(token: str, request: Request) -> Response:
             send_to=[None],
             pingback_formats=["json"],
             payloads=["{}"],
-            subscription_ids=[None],
-            period_numbers=[None],
-            **{name: [None] for name in MOVES},
-            fresh="[]",
             leads_back=[True],
             hold_untils=[None],
             time_to_ship=TIME_TO_SHIP,
@@ -173,14 +170,10 @@ def arguments(statement: object, **values: object) -> list[object]:
     return [values[name] for name in order]
 
 
-MOVES = (
-    *("revisions", "states", "next_periods", "dates_next", "failures", "counters", "paid_number_counters"),
-    *("dates_active", "dates_paid", "dates_end", "skipped"),
-)
-"""What a payment for a subscription would move."""
-
 ORDERS = {
-    name: queries.driver_adapter.var_sorted[name] for name in ("prepare_attempt", "begin_attempt", "record_approvals")
+    name: loaded.driver_adapter.var_sorted[name]
+    for loaded, names in ((queries, ("prepare_attempt", "begin_attempt")), (one_time, ("record_approvals",)))
+    for name in names
 }
 
 if __name__ == "__main__":
