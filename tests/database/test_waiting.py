@@ -14,11 +14,15 @@ from paydesk.database.pool import AWAY, Database, connected
 from paydesk.database.waiting import NoConnection, may_wait_only_briefly, one_request
 
 
-@pytest.fixture
-async def narrow(database_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Database]:
+@pytest.fixture(params=["new", "used before"])
+async def narrow(
+    database_url: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> AsyncIterator[Database]:
     """A pool of one connection, in which nobody waits long."""
     monkeypatch.setattr(waiting, "PATIENCE", 0.05)
     async with connected(database_url, most=1) as pool:
+        if request.param == "used before":
+            await pool.execute("select 1")
         yield pool
 
 

@@ -51,6 +51,19 @@ class ConfirmedConnection(asyncpg.Connection):  # type: ignore[misc]
     """Whether a commit's wait was broken off on it, perhaps of a statement that nobody waits
     for any more."""
 
+    is_settled = True
+    """Whether all statements on it came to their end and none raised,
+    since the driver's pool last saw it."""
+
+    is_marked = False
+    """Whether anything but statements and transactions was done on it since then."""
+
+    def itself(self) -> ConfirmedConnection:
+        """The connection that the driver's pool gives out behind a proxy: one is made anew for
+        each use, too dear for what is lent from before it.
+        """
+        return self
+
     def _process_log_message(self, fields: dict[str, str], last_query: str) -> None:
         # Not a listener: the pool warns of those that are left, and takes them off with
         # every return.
@@ -61,29 +74,35 @@ class ConfirmedConnection(asyncpg.Connection):  # type: ignore[misc]
 
     async def execute(self, *args: object, **options: object) -> object:
         """As the driver's; what ends a transaction, too."""
-        return self._confirmed(await super().execute(*args, **options))
+        settled, self.is_settled = self.is_settled, False
+        return self._confirmed(await super().execute(*args, **options), settled)
 
     async def executemany(self, *args: object, **options: object) -> object:
         """As the driver's."""
-        return self._confirmed(await super().executemany(*args, **options))
+        settled, self.is_settled = self.is_settled, False
+        return self._confirmed(await super().executemany(*args, **options), settled)
 
     async def fetch(self, *args: object, **options: object) -> object:
         """As the driver's."""
-        return self._confirmed(await super().fetch(*args, **options))
+        settled, self.is_settled = self.is_settled, False
+        return self._confirmed(await super().fetch(*args, **options), settled)
 
     async def fetchrow(self, *args: object, **options: object) -> object:
         """As the driver's."""
-        return self._confirmed(await super().fetchrow(*args, **options))
+        settled, self.is_settled = self.is_settled, False
+        return self._confirmed(await super().fetchrow(*args, **options), settled)
 
     async def fetchval(self, *args: object, **options: object) -> Any:
         """As the driver's."""
-        return self._confirmed(await super().fetchval(*args, **options))
+        settled, self.is_settled = self.is_settled, False
+        return self._confirmed(await super().fetchval(*args, **options), settled)
 
-    def _confirmed(self, result: _Result) -> _Result:
-        """What a statement came to. Raises: Unconfirmed."""
+    def _confirmed(self, result: _Result, settled: bool) -> _Result:
+        """What a statement came to; the connection is as it was before it. Raises: Unconfirmed."""
         if self.is_unconfirmed:
             self.terminate()
             raise Unconfirmed
+        self.is_settled = settled
         return result
 
 

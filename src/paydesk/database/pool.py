@@ -5,18 +5,18 @@ that the database is away for a moment.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Protocol, TypeAlias, TypeVar
+from typing import TypeAlias
 
 import asyncpg
 
 from paydesk.database.durability import ConfirmedConnection, Unconfirmed
+from paydesk.database.lending import LendingPool
 from paydesk.database.metrics import watch_pool
 from paydesk.database.servers import Servers, takes_writes
 from paydesk.database.statements import Connection
 from paydesk.database.tls import database_tls
-from paydesk.database.waiting import NoConnection, Waiting, current
 from paydesk.loops.repeating import take_for_outage
 
 Database: TypeAlias = asyncpg.Pool
@@ -56,6 +56,12 @@ take_for_outage(is_away)
 PATIENCE = 60.0
 """Seconds that a statement may take."""
 
+STATEMENTS = 50_000
+"""How many a connection runs before it is replaced by a new one."""
+
+UNUSED = 300.0
+"""Seconds that a connection more than the least lies in the pool until it is closed."""
+
 SESSION = {
     "application_name": "paydesk",
     "timezone": "UTC",
@@ -67,67 +73,6 @@ SESSION = {
     "idle_in_transaction_session_timeout": "1min",
 }
 """What every session is set to."""
-
-
-_Got = TypeVar("_Got")
-
-
-class Acquired(Protocol):
-    """A connection that is waited for, by `await` or for a block."""
-
-    def __await__(self) -> Generator[object, None, ConfirmedConnection]:
-        """The connection, which whoever waits for it gives back."""
-
-    async def __aenter__(self) -> ConfirmedConnection:
-        """The connection."""
-
-    async def __aexit__(self, *error: object) -> None:
-        """Give it back."""
-
-
-class _Acquiring:
-    """Waits for a connection as long as its request may;
-    used like a plain pool's, by `await` or `async with`.
-    """
-
-    def __init__(self, acquiring: Acquired, waiting: Waiting) -> None:
-        self._acquiring = acquiring
-        self._waiting = waiting
-
-    def __await__(self) -> Generator[object, None, ConfirmedConnection]:
-        return self._wait(self._acquiring).__await__()
-
-    async def __aenter__(self) -> ConfirmedConnection:
-        return await self._wait(self._acquiring.__aenter__())
-
-    async def __aexit__(self, *error: object) -> None:
-        await self._acquiring.__aexit__(*error)
-
-    async def _wait(self, connection: Awaitable[_Got]) -> _Got:
-        # Not the pool's own time-out: that holds for giving the connection back, too, when a write
-        # has been done.
-        limit = asyncio.timeout(self._waiting.patience)
-        try:
-            async with limit:
-                got = await connection
-        except TimeoutError as error:
-            if limit.expired():
-                raise NoConnection from error
-            raise
-        self._waiting.served = True
-        return got
-
-
-class _RequestsPool(asyncpg.Pool):  # type: ignore[misc]
-    """A pool in which a request waits briefly for its first connection (waiting.py),
-    all others as long as it takes.
-    """
-
-    def acquire(self, *, timeout: float | None = None) -> Acquired:
-        """A connection, by `await` or for a block. Raises: NoConnection."""
-        acquiring: Acquired = super().acquire(timeout=timeout)
-        waiting = current()
-        return acquiring if waiting is None else _Acquiring(acquiring, waiting)
 
 
 @asynccontextmanager
@@ -150,15 +95,15 @@ async def connected(
     Raises: one of AWAY if no such server can be reached, SetupError if the address lets anybody be
         the server.
     """
-    async with _RequestsPool(
+    async with LendingPool(
         url,
         ssl=database_tls(url),
         connection_class=ConfirmedConnection,
         record_class=asyncpg.Record,
         min_size=least,
         max_size=most,
-        max_queries=50000,
-        max_inactive_connection_lifetime=300.0,
+        max_queries=STATEMENTS,
+        max_inactive_connection_lifetime=UNUSED,
         loop=None,
         init=meet,
         command_timeout=patience,
@@ -177,6 +122,8 @@ async def _keep_session(connection: ConfirmedConnection) -> None:
 
     A transaction left open is rolled back all the same. A server that takes no writes any more is
     left, as is one that broke off a commit's wait after nobody waited for its answer any more.
+    What is in good order is not asked for here (lending.py).
     """
     if connection.is_unconfirmed or not takes_writes(connection):
         connection.terminate()
+    connection.is_settled, connection.is_marked = True, False

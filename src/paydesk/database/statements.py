@@ -4,13 +4,14 @@ and are loaded by name.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Protocol
 
 import aiosql
+from aiosql.adapters.asyncpg import AsyncPGAdapter
 
 
 class Connection(Protocol):
@@ -50,6 +51,41 @@ class Statements:
         return statement
 
 
+class _Adapter(AsyncPGAdapter):
+    """Runs a statement on what it is given: a connection and the pool take the same calls,
+    so nothing has to find out each time which of the two that is.
+    """
+
+    def maybe_order_params(self, query_name: str, parameters: Mapping[str, object]) -> list[object]:
+        """The parameters, which all come by keyword, in the statement's order."""
+        return [parameters[name] for name in self.var_sorted[query_name]]
+
+    async def select(
+        self, conn: Connection, query_name: str, sql: str, parameters: Mapping[str, object], _record_class: None = None
+    ) -> AsyncIterator[object]:
+        """All rows; no connection is held while they are read."""
+        for row in await conn.fetch(sql, *self.maybe_order_params(query_name, parameters)):
+            yield row
+
+    async def select_one(
+        self, conn: Connection, query_name: str, sql: str, parameters: Mapping[str, object], _record_class: None = None
+    ) -> object:
+        """The first row, or None."""
+        return await conn.fetchrow(sql, *self.maybe_order_params(query_name, parameters))
+
+    async def select_value(
+        self, conn: Connection, query_name: str, sql: str, parameters: Mapping[str, object]
+    ) -> object:
+        """One value of the first row, or None."""
+        return await conn.fetchval(sql, *self.maybe_order_params(query_name, parameters))
+
+    async def insert_update_delete(
+        self, conn: Connection, query_name: str, sql: str, parameters: Mapping[str, object]
+    ) -> str:
+        """The status."""
+        return await conn.execute(sql, *self.maybe_order_params(query_name, parameters))
+
+
 @cache
 def load_statements(package: str, file: str = "queries.sql") -> Statements:
     """Load a package's statements: each `-- name:` of the file becomes an async method.
@@ -65,4 +101,5 @@ def load_statements(package: str, file: str = "queries.sql") -> Statements:
 
 @cache
 def _read(path: Path) -> object:
-    return aiosql.from_path(path, "asyncpg", mandatory_parameters=True)
+    adapter: Any = _Adapter
+    return aiosql.from_path(path, adapter, mandatory_parameters=True)
