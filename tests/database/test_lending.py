@@ -84,18 +84,26 @@ async def test_taking_and_giving_back_take_no_turn_of_the_loop(narrow: Database)
 
 
 async def test_who_waits_is_served_though_others_come_again_and_again(narrow: Database) -> None:
-    done = asyncio.Event()
-
     async def comes_again() -> None:
-        while not done.is_set():
+        for _ in range(1000):
             await narrow.fetchval("select 1")
 
     again = asyncio.create_task(comes_again())
     await asyncio.sleep(0)
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(10):
         assert [await narrow.fetchval("select 2") for _ in range(20)] == [2] * 20
-    done.set()
-    await again
+    assert not again.done()
+    again.cancel()
+
+
+async def test_who_gave_up_waiting_makes_nothing_dearer_for_the_rest(narrow: Database) -> None:
+    lent = await narrow.acquire()
+    waiting = asyncio.create_task(narrow.fetchval("select 1"))
+    await asyncio.sleep(0.01)
+    waiting.cancel()
+    await asyncio.wait([waiting])
+    at_once(narrow.release(lent))
+    assert await narrow.fetchval("select 1") == 1
 
 
 async def test_a_connection_that_broke_as_it_lay_is_not_lent(pool: Database, database: Database) -> None:
@@ -212,6 +220,12 @@ async def test_so_is_what_an_exception_came_out_of(narrow: Database, seen_by_dri
     assert len(seen_by_driver) == 1
 
 
+async def test_so_is_what_was_asked_for_with_a_time_limit(narrow: Database, seen_by_driver: list[object]) -> None:
+    async with narrow.acquire(timeout=5):
+        pass
+    assert len(seen_by_driver) == 1, "the driver's pool takes that limit for giving it back, too"
+
+
 async def test_one_on_which_writes_are_off_is_given_up(narrow: Database) -> None:
     before = await narrow.fetchval(PID)
     await narrow.execute("set default_transaction_read_only = on")
@@ -242,6 +256,18 @@ async def test_what_nobody_wants_is_closed_in_its_time(database_url: str, monkey
         assert await pool.fetchval("select 1") == 1
 
 
+async def test_what_is_wanted_all_the_time_never_goes_back(
+    database_url: str, seen_by_driver: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lending, "REST", 0.1)
+    async with connected(database_url, most=1) as pool:
+        for _ in range(100):
+            await pool.execute("select 1")
+            await asyncio.sleep(0.005)
+        assert seen_by_driver == []
+        await until(lambda: len(seen_by_driver) == 1)
+
+
 async def test_closing_waits_for_those_in_use(database_url: str, database: Database) -> None:
     async with connected(database_url, most=2, name="to be closed") as pool:
         async with pool.acquire() as lent:
@@ -252,7 +278,7 @@ async def test_closing_waits_for_those_in_use(database_url: str, database: Datab
                 await pool.execute("select 1")
             assert not closing.done()
             assert await lent.fetchval("select 1") == 1
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(10):
             await closing
     await asyncio.sleep(0.1)
     named = "select count(*) from pg_stat_activity where application_name = 'paydesk to be closed'"
@@ -283,7 +309,7 @@ async def test_connections_of_yesterday_are_replaced(pool: Database) -> None:
 async def test_rows_that_are_read_one_by_one_hold_no_connection(narrow: Database, tmp_path: Path) -> None:
     file = tmp_path / "queries.sql"
     file.write_text("-- name: numbers(most)\nselect n from generate_series(1, :most) as n;\n")
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(10):
         rows = Statements(file).numbers(narrow, most=3)
         assert [await narrow.fetchval("select $1::integer", row["n"]) async for row in rows] == [1, 2, 3]
 

@@ -170,7 +170,7 @@ class LendingPool(asyncpg.Pool):  # type: ignore[misc]
         if not isinstance(connection, LentConnection) or not connection.belongs_to(self):
             raise asyncpg.InterfaceError(f"{connection!r} is not lent by this pool")
         held = connection.taken_back()
-        if held is not None and (timeout is not None or not self.keeps(held)):
+        if held is not None and not self.keeps(held):
             await self.give_back(held, timeout)
 
     def taken(self) -> _Held | None:
