@@ -26,6 +26,7 @@ from paydesk.domain.subscriptions.subscription_terms import Package, Terms, Tria
 from paydesk.web.card_words import CARD_ERRORS
 from paydesk.web.checkout import pages as checkout
 from paydesk.web.checkout import wording
+from paydesk.web.checkout.checkout_view import CheckoutView
 from paydesk.web.checkout.consents import charge_in_words, keep_in_words
 from paydesk.web.portal import pages as portal
 from paydesk.web.portal import wording as portal_wording
@@ -36,7 +37,7 @@ YEARLY = Terms("Qvorp", "qvorp", "USD", Decimal(10), Period(1, "year"), None, 0)
 TRIED = replace(YEARLY, period=Period(6, "month"), limit=5, trial=Trial(Decimal(0), Period(14, "day")))
 BEST = Package(2, 2, replace(YEARLY, name="Best"), 0)
 
-PAYMENT = checkout.CheckoutView(
+PAYMENT = CheckoutView(
     merchant_name="Zyx",
     description="Blorp",
     amount=Decimal("1234.50"),
@@ -116,7 +117,7 @@ SUBSCRIPTIONS: dict[str, Holding] = {
 Page = Callable[[str], Response]
 
 
-def _paying(view: checkout.CheckoutView, **said: object) -> Page:
+def _paying(view: CheckoutView, **said: object) -> Page:
     return lambda header: checkout.payment_page(view, checkout.texts_for(header), **said)  # type: ignore[arg-type]
 
 
@@ -134,7 +135,7 @@ def _to_pay(page: Callable[..., Response], *args: object, **said: object) -> Pag
     return shown
 
 
-def _agreeing(header: str) -> checkout.CheckoutView:
+def _agreeing(header: str) -> CheckoutView:
     """The form of somebody who is known, with the boxes that save a card."""
     texts = checkout.texts_for(header)
     later = LaterCharges("Blorp", Decimal(50), "USD")
