@@ -18,7 +18,7 @@ from paydesk.web.checkout.coupon_view import CouponView
 from paydesk.web.kept_pages import KeptPages
 from paydesk.web.rendering import DoorTemplates
 
-LANGUAGES = ("en-US", "de-AT", "ar-EG", "ja", "de-CH,fr;q=0.5")
+LANGUAGES = ("en-US", "de-AT", "ar-EG", "ja", "de-CH,fr;q=0.5", "en-IN", "")
 HOSTILE = (
     '"><script>alert(1)</script>',
     "' onclick='x",
@@ -32,6 +32,7 @@ HOSTILE = (
 def usual(view: CheckoutView, **changed: Any) -> CheckoutView:
     """A one-time payment by somebody of whom no card is known."""
     new: dict[str, Any] = {"terms": None, "known_as": "", "saved": (), "others": (), "lines": (), "entered_expiry": ""}
+    new |= dict.fromkeys(("keep", "charge", "page_keep", "page_charge"), "")
     return replace(view, **new | {"coupon": CouponView(url="/coupon")} | changed)
 
 
@@ -44,6 +45,8 @@ def orders(view: CheckoutView) -> Iterator[CheckoutView]:
     yield usual(view, live=not view.live, has_logo=not view.has_logo)
     yield usual(view, names_way=True)
     yield usual(view, shop_url=f"{view.shop_url}?order=2", form_action="https://bank.example", payment_id=7)
+    for shop_url in ("", "https://elsewhere.example", *(f"app-of-shop://{word}" for word in HOSTILE)):
+        yield usual(view, shop_url=shop_url)
     yield usual(view, expires_at=view.expires_at + timedelta(days=1))
     for customer in (
         Customer(),
@@ -83,7 +86,9 @@ PLANTED = {
     "a word's length": ("<bdi>{{ view.description }}</bdi>", "<bdi>{{ view.description|length }}</bdi>"),
     "a question to a word": ("{% if not view.live %}\n", '{% if view.merchant_order_id == "2" %}\n'),
     "an amount's size": ('{{ " long" if is_long }}', '{{ " long" if view.amount > 10 }}'),
-    "until when": ("<bdi>{{ view.description }}</bdi>", "{{ view.shop_url }}"),
+    "where the shop is": ("<bdi>{{ view.description }}</bdi>", "{{ view.shop_url }}"),
+    "whose reader's amounts": ('lang="{{ amount_language }}"', 'lang="{{ texts.amount_language }}"'),
+    "the reader's country": ("{{ countries }}", "{{ texts.region }}"),
 }
 """What a template may not do with the words of a page that is kept."""
 
@@ -93,7 +98,25 @@ def test_what_a_template_makes_of_a_word_is_found(what: str, tmp_path: Path, mon
     source, (right, wrong) = (TEMPLATES / PAYMENT).read_text(), PLANTED[what]
     assert right in source, "the template has changed: plant it elsewhere"
     (tmp_path / PAYMENT).write_text(source.replace(right, wrong))
-    assert differing(monkeypatch, DoorTemplates(tmp_path, TEMPLATES, brand_names={}), "en-US") != []
+    assert differing(monkeypatch, DoorTemplates(tmp_path, TEMPLATES, brand_names={}), "en-US", "en-GB") != []
+
+
+def test_no_shop_and_no_reader_drives_out_the_pages_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    templates, written = DoorTemplates(TEMPLATES, brand_names={}), []
+    render = templates.render
+
+    def counted(*given: Any, **values: Any) -> str:
+        written.append(values["view"].merchant_name)
+        return render(*given, **values)
+
+    monkeypatch.setattr(pages, "PAGES", templates)
+    monkeypatch.setattr(templates, "render", counted)
+    for order in range(300):
+        pages.payment_page(usual(FERN, shop_url=f"fern-app://done?order={order}"), pages.texts_for("en-US"))
+    for country in sorted(pages.COUNTRIES):
+        for view in (usual(MOTH, entered=Customer()), usual(MOTH, entered=Customer(country=country))):
+            pages.payment_page(view, pages.texts_for(f"de-{country}"))
+    assert len(written) <= 3, "one page of each shop and language, and one for amounts that are long"
 
 
 def test_words_never_come_from_another_page() -> None:

@@ -22,7 +22,7 @@ class KeptPages:
         self._kept: dict[Hashable, list[str]] = {}
 
     def fill(self, kind: Hashable, words: Mapping[str, str], write: Callable[[Mapping[str, str]], str]) -> str:
-        """The page of a kind with these words in it, escaped as a template would.
+        """The page of a kind with these words in it, escaped as a template would: markup stays.
 
         `kind` is all else that the page hangs on. `write` writes it with other words under the same
         names, the empty ones empty; it may write them out, and ask whether there are any, nothing

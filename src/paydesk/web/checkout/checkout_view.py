@@ -117,12 +117,13 @@ def is_usual(view: CheckoutView) -> bool:
     no card is known, who is here for the first time.
     """
     told = view.terms or view.lines or view.known_as or view.coupon.code
-    return not (told or view.entered_expiry or view.agreed or view.ticked)
+    asked = view.keep or view.charge or view.page_keep or view.page_charge
+    return not (told or asked or view.entered_expiry or view.agreed or view.ticked)
 
 
 def kind_of(view: CheckoutView) -> Hashable:
-    """What the form to pay of a usual order hangs on but for its words, the amount, and the country
-    that is chosen.
+    """What the form to pay of a usual order hangs on but for its words, and those that `pages.py`
+    makes of it.
     """
     kind: Hashable = _kind(view)
     return kind

@@ -51,7 +51,7 @@ COUNTRIES = frozenset(
 """The ISO 3166 codes that the form offers, and XK (Kosovo), which banks use too."""
 
 _LONG = 13
-"""Characters from which on an amount is too wide for the largest letters."""
+"""Characters of an amount that fit in the largest letters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,32 +85,38 @@ def payment_page(
     """
     errors, said = _errors(field_errors, notice, texts), notice_for(notice, wording.NOTICES) if notice else ""
     focus, amount = _focus(errors, notice), texts.money(view.amount, view.currency)
-    country = view.entered.country.upper() or texts.region
-    country = country if country in COUNTRIES else ""
     is_long = len(amount) > _LONG
+    # What each order or reader may have anew is a word, too: an app with a link of its own for each
+    # order, or a header for each country, would else drive out the pages of all others.
+    ours = {
+        "amount": amount,
+        "amount_language": texts.amount_language,
+        "countries": _country_options(texts.language, view.entered.country.upper() or texts.region),
+        "home": home_of(view),
+    }
 
-    def write(view: CheckoutView, amount: str) -> str:
+    def write(view: CheckoutView, ours: Mapping[str, str]) -> str:
         return PAGES.render(
             "payment.html",
             texts,
             view=view,
-            amount=amount,
             is_long=is_long,
             offer=offer_of(view, texts),
             wording=wording,
             errors=errors,
             notice=texts.get(said),
             focus=focus,
-            countries=_country_options(texts.language, country),
-            home=home_of(view),
+            **ours,
         )
 
     if errors or said or focus or not is_usual(view):
-        html = write(view, amount)
+        html = write(view, ours)
     else:
-        kind = (texts.language, texts.amount_language, country, is_long, home_of(view), kind_of(view))
-        words = {"amount": amount, **words_of(view)}
-        html = PAGES.kept.fill(kind, words, lambda blanks: write(in_words(view, blanks), blanks["amount"]))
+        html = PAGES.kept.fill(
+            (texts.language, is_long, kind_of(view)),
+            {**ours, **words_of(view)},
+            lambda blanks: write(in_words(view, blanks), {name: blanks[name] for name in ours}),
+        )
     return secured(html, status=status, form_action=view.form_action)
 
 
@@ -313,9 +319,9 @@ def _retry(seconds: int | None) -> dict[str, str]:
 
 
 def _country_options(language: str, selected: str) -> Markup:
-    """The options of the country list; `selected` is a code, or empty."""
+    """The options of the country list; `selected` is a code or anything else for none."""
     options = _all_country_options(language)
-    if selected:
+    if selected in COUNTRIES:
         options = options.replace(f"value={selected}>", f"value={selected} selected>", 1)
     return Markup(options)  # noqa: S704 - the names in it are escaped
 
