@@ -31,9 +31,10 @@ class KeptPages:
         given = tuple(name for name, word in words.items() if word)
         parts = self._kept.get((kind, given))
         if parts is None:
-            if len(self._kept) >= self._most:
-                self._kept.clear()
             html = write({name: f"{_MARK}{name}{_MARK}" if word else "" for name, word in words.items()})
+            if len(self._kept) >= self._most:
+                # The oldest alone: with a few more kinds than are kept, most are still there.
+                del self._kept[next(iter(self._kept))]
             # Text and the name of a blank by turns, text first.
             parts = self._kept[kind, given] = _BLANK.split(html)
         filled = parts.copy()
