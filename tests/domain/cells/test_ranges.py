@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from tests.breaking import say
@@ -183,6 +184,41 @@ async def test_a_number_of_a_cell_is_given_to_nobody(database: Database) -> None
         cell = Cell(number, "https://pay.test", "http://in")
         await add_cell(database, cell, database_id=str(number), now=utc_now())
     assert await go_on(database) == FIRST_GIVEN + 2
+
+
+async def test_a_number_that_is_just_becoming_a_cells_is_given_to_nobody(database: Database) -> None:
+    async with database.acquire() as connection:
+        adding = connection.transaction()
+        await adding.start()
+        cell = Cell(FIRST_GIVEN, "https://pay.test", "http://in")
+        await add_cell(connection, cell, database_id="x", now=utc_now())
+        going = asyncio.create_task(go_on(database))
+        await asyncio.wait({going}, timeout=0.3)
+        await adding.commit()
+    assert await going == FIRST_GIVEN + 1
+
+
+async def test_a_number_that_is_just_given_out_becomes_no_cells(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entering, entered = asyncio.Event(), asyncio.Event()
+
+    async def enter_late(*args: Any, **options: Any) -> None:
+        entering.set()
+        await entered.wait()
+        await enter(*args, **options)
+
+    monkeypatch.setattr(ranges, "enter", enter_late)
+    going = asyncio.create_task(go_on(database))
+    await entering.wait()
+    async with database.acquire() as connection, connection.transaction():
+        cell = Cell(FIRST_GIVEN, "https://pay.test", "http://in")
+        adding = asyncio.create_task(add_cell(connection, cell, database_id="x", now=utc_now()))
+        await asyncio.wait({adding}, timeout=0.3)
+        entered.set()
+        with pytest.raises(Conflict, match="another cell was given the ids of that number"):
+            await adding
+    assert await going == FIRST_GIVEN
 
 
 async def test_above_the_highest_there_is_none(database: Database) -> None:

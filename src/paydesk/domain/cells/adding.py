@@ -14,11 +14,12 @@ queries = load_statements(__package__ or "", "adding.sql")
 
 async def add_cell(home: Database | Connection, cell: Cell, *, database_id: str, now: datetime) -> None:
     """Have the home cell know a cell (itself, too), by its number and its database; again with
-    other addresses changes these. `now` is UTC.
+    other addresses changes these: in a transaction of the caller's. `now` is UTC.
 
     Raises: Conflict if the number is another database's, or the database has another number, or
         ids of that number are another cell's.
     """
+    await hold_numbers(home)
     added = await queries.add_cell(
         home, number=cell.number, address=cell.address, inside=cell.inside, database_id=database_id, now=now
     )
@@ -27,6 +28,11 @@ async def add_cell(home: Database | Connection, cell: Cell, *, database_id: str,
             f"cell {cell.number} is another database, or this one was added as another cell, or another cell was given "
             "the ids of that number; see: paydesk cell list"
         )
+
+
+async def hold_numbers(home: Database | Connection) -> None:
+    """Have nobody else number a cell, or be given a range of ids, until the transaction's end."""
+    await queries.hold_numbers(home)
 
 
 async def follow(database: Database | Connection, home: int) -> None:

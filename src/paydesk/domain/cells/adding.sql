@@ -1,3 +1,8 @@
+-- name: hold_numbers()!
+-- Until the transaction's end no other number becomes a cell's, or is given out as a range of ids: whoever asks next sees
+-- what was decided.
+select from deployment for no key update;
+
 -- name: add_cell(number, address, inside, database_id, now)$
 -- Again with another address it moves; another database under its number, or it under another number, gives nothing back,
 -- nor does a number whose ids another cell gives out.

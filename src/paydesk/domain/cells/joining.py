@@ -77,7 +77,9 @@ async def join(
     await publish(home)
     await require_may_subscribe(other)
     async with replicating_role(home_address, known) as role:
-        await add_cell(home, cell, database_id=await database_id(other), now=now)
+        other_id = await database_id(other)
+        async with home.acquire() as connection, connection.transaction():
+            await add_cell(connection, cell, database_id=other_id, now=now)
         if refused := await enter_own(home, other, vault, cell.number, now=now):
             raise Conflict(f"another cell has just taken {', '.join(one.called for one in refused[:MOST_NAMED])}")
         await subscribe(other, role, cell.number, home_number=standing.number, home_address=home_address)

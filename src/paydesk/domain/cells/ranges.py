@@ -18,7 +18,8 @@ from paydesk.core.errors import Conflict, Unavailable
 from paydesk.database.pool import Database
 from paydesk.database.records import record_of, records_of
 from paydesk.database.statements import load_statements
-from paydesk.domain.cells.directory import Entry, Kind, TakenElsewhere, enter
+from paydesk.domain.cells.adding import hold_numbers
+from paydesk.domain.cells.directory import Entry, Kind, enter
 from paydesk.domain.cells.numbers import CELLS, has_ids_like_cards
 
 queries = load_statements(__package__ or "", "ranges.sql")
@@ -26,8 +27,6 @@ queries = load_statements(__package__ or "", "ranges.sql")
 FIRST_GIVEN = 100
 """The lowest number that is given: those below are for who numbers cells."""
 
-_TRIES = 5
-"""How often another number is tried, where another cell was given the same one just now."""
 _GIVES_WAY = "200ms"
 """How long who draws an id may be kept waiting behind whoever waits for its sequence."""
 _PAUSE = 0.2
@@ -95,14 +94,11 @@ async def go_on_above(home: Database, database: Database, cell: int, above: int,
 
 async def _given(home: Database, cell: int, above: int, now: datetime) -> int:
     """A number that the directory says is this cell's from now on."""
-    for _ in range(_TRIES):
-        number = _free(await records_of(_Taken, queries.taken(home)), above)
-        try:
-            await enter(home, [Entry(Kind.ids, str(number))], cell, now=now)
-        except TakenElsewhere:
-            continue
+    async with home.acquire() as connection, connection.transaction():
+        await hold_numbers(connection)
+        number = _free(await records_of(_Taken, queries.taken(connection)), above)
+        await enter(connection, [Entry(Kind.ids, str(number))], cell, now=now)
         return number
-    raise Conflict(f"no range of ids could be entered for cell {cell}: see paydesk cell list")
 
 
 def _free(taken: list[_Taken], above: int) -> int:
