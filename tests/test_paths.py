@@ -23,7 +23,8 @@ ACROSS = {
     "adapters/outbound": ("odd_answers",),
     "commands": ("copying", "held", "help", "json_alone", "serving_slowly", "serving_tls"),
     "database": (
-        *("columns_by_name", "statements_by_merchant", "statements_prepared", "steps_beside_work", "untyped_rows"),
+        *("columns_by_name", "lent_transactions", "statements_by_merchant", "statements_prepared"),
+        *("steps_beside_work", "untyped_rows"),
     ),
     "domain": ("tables",),
     "domain/acquirers": ("failing_accounts",),

@@ -49,6 +49,8 @@ class _Held:
     timeout: float | None = None
     """Seconds for giving it back, from who has it now."""
     loans: int = 0
+    begun: int = 0
+    """How many transactions were begun on it by `transaction()`, and not ended by it."""
 
 
 class _GivenBack:
@@ -59,6 +61,50 @@ class _GivenBack:
 
 
 _GIVEN_BACK: Any = _GivenBack()
+
+
+class _Transaction:
+    """A transaction as the driver's, which holds the connection itself: it begins nothing on one
+    that was given back, and one that it has not ended is not kept (the driver still counts it).
+    """
+
+    __slots__ = ("_held", "_lent", "_of_driver", "_options")
+
+    def __init__(self, lent: LentConnection, held: _Held | None, options: dict[str, Any]) -> None:
+        self._lent, self._held, self._options = lent, held, options
+        self._of_driver: Any = None
+
+    async def __aenter__(self) -> None:
+        await self._driver().__aenter__()
+        self._count(1)
+
+    async def __aexit__(self, *error: object) -> None:
+        await self._driver().__aexit__(*error)
+        self._count(-1)
+
+    async def start(self) -> None:
+        """As the driver's."""
+        await self._driver().start()
+        self._count(1)
+
+    async def commit(self) -> None:
+        """As the driver's."""
+        await self._driver().commit()
+        self._count(-1)
+
+    async def rollback(self) -> None:
+        """As the driver's."""
+        await self._driver().rollback()
+        self._count(-1)
+
+    def _driver(self) -> Any:
+        if self._of_driver is None:
+            self._of_driver = self._lent.itself().transaction(**self._options)
+        return self._of_driver
+
+    def _count(self, more: int) -> None:
+        if self._held is not None:
+            self._held.begun += more
 
 
 class LentConnection:
@@ -92,7 +138,11 @@ class LentConnection:
 
     def transaction(self, **options: Any) -> Any:
         """As the driver's."""
-        return self._connection.transaction(**options)
+        return _Transaction(self, self._held, options)
+
+    def itself(self) -> ConfirmedConnection:
+        """The connection that is lent."""
+        return self._connection
 
     def __getattr__(self, name: str) -> Any:
         """As the driver's; its own pool then takes off what that may have left
@@ -127,6 +177,8 @@ class _Loan:
         return self.__aenter__().__await__()
 
     async def __aenter__(self) -> ConfirmedConnection:
+        if self._lent is not None:
+            raise asyncpg.InterfaceError("a connection was already lent for this")
         held = self._pool.taken() or await self._pool.waited_for(self._timeout)
         held.timeout = self._timeout
         waiting = current()
@@ -208,7 +260,7 @@ class LendingPool(asyncpg.Pool):  # type: ignore[misc]
         if self._asking or held.timeout is not None or held.era != self._era or self.is_closing():
             return False
         held.loans += 1
-        if held.loans >= LOANS or not _in_good_order(held.connection):
+        if held.loans >= LOANS or held.begun or not _in_good_order(held.connection):
             return False
         self._kept.append(held)
         if self._rest is None:
