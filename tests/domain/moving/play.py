@@ -80,7 +80,8 @@ class Play:
         return bool(seen) and await find_fence(cell.database, self.merchant.id) is None
 
     async def rows(self, cell: Cell, merchant_id: int) -> dict[str, str]:
-        """What is there of a merchant, table by table."""
+        """What is there of a merchant, table by table, once all is written down."""
+        await cell.desk.finish()
         asked = "select coalesce(jsonb_agg(to_jsonb(t) order by to_jsonb(t)::text), '[]')::text from {} t where {} = $1"
         return {
             table: await cell.database.fetchval(asked.format(table, owner_column(table)), merchant_id)

@@ -104,6 +104,7 @@ class CheckoutView:
 
 _WORDS = ("description", "merchant_order_id", "pay_url", "continue_url", "path")
 _TYPED = ("email", "name", "city", "postal_code")
+_COUPON = "coupon"
 _UNSEEN = ("amount", "shop_url", "form_action", "expires_at", "payment_id", "names_way")
 """What the form to pay does not show, or not as it is here: `pages.py` says how."""
 _ELSEWHERE = frozenset([*_WORDS, *_UNSEEN, "entered", "coupon"])
@@ -131,13 +132,13 @@ def kind_of(view: CheckoutView) -> Hashable:
 
 def words_of(view: CheckoutView) -> dict[str, str]:
     """What the form to pay says as it is, and at most asks whether there is any."""
-    return dict(zip((*_WORDS, *_TYPED, "coupon"), _words(view), strict=True))
+    return dict(zip((*_WORDS, *_TYPED, _COUPON), _words(view), strict=True))
 
 
 def in_words(view: CheckoutView, words: Mapping[str, str]) -> CheckoutView:
     """The same in other words."""
     typed: dict[str, Any] = {name: words[name] for name in _TYPED}
     entered = replace(view.entered, **typed)
-    coupon = CouponView(url=words["coupon"])
+    coupon = CouponView(url=words[_COUPON])
     own: dict[str, Any] = {name: words[name] for name in _WORDS}
     return replace(view, **own, entered=entered, coupon=coupon)
