@@ -138,7 +138,7 @@ select place.next_merchant_id, place.next_live, got.merchant_id, got.live, got.i
             else got.key_id end as key_id
   from (select case when count(*) >= :most_sides then max(merchant_id) end as next_merchant_id,
                (array_agg(live order by merchant_id desc, live desc))[1] as next_live
-          from visited) as place
+          from seen) as place
   left join (select * from taken
               union all
              select merchant_id, live, null, null, null, null, null, null, null, shop_now, null from full_side) as got
