@@ -20,8 +20,8 @@ from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms
 from paydesk.domain.pingbacks import metrics
-from paydesk.domain.pingbacks.full_sides import FullSides, Side
 from paydesk.domain.pingbacks.keyring import Keyring
+from paydesk.domain.pingbacks.passed_sides import PassedSides, Side
 from paydesk.domain.pingbacks.recording import Name, postpone, subject_of
 
 queries = load_statements(__package__ or "")
@@ -59,8 +59,8 @@ class Claimed(msgspec.Struct, frozen=True):
 
 
 class _Row(msgspec.Struct, frozen=True):
-    """A row of `claim`: where it goes on, and a pingback; without an id a side that has nothing due
-    but what there is no room for, or with nothing of its own at all if nothing was taken.
+    """A row of `claim`: where it goes on, and a pingback; without an id a side and how far it was
+    passed, or nothing of its own at all if nothing was found.
     """
 
     next_merchant_id: int | None
@@ -74,6 +74,7 @@ class _Row(msgspec.Struct, frozen=True):
     payload: str
     due_at: datetime
     shop_now: datetime
+    passed_to: datetime | None
     key_id: int
 
     @property
@@ -89,8 +90,8 @@ class _Row(msgspec.Struct, frozen=True):
         return self.merchant_id, self.live, self.id
 
     @property
-    def full_side(self) -> Side | None:
-        """The side that has nothing due but what there is no room for, if the row tells of one."""
+    def passed_side(self) -> Side | None:
+        """The side of which the row tells how far it was passed, if it does."""
         return (self.merchant_id, self.live) if self.id is None and self.merchant_id is not None else None
 
     @property
@@ -130,7 +131,7 @@ class Claims:
         self._keyring = keyring
         self._lease = lease
         self._place = _FIRST
-        self._full_sides = FullSides()
+        self._passed_sides = PassedSides()
 
     @property
     def is_round_complete(self) -> bool:
@@ -150,7 +151,7 @@ class Claims:
         began = time.monotonic()
         place = self._place if merchant_id is None else (merchant_id - 1, True)
         full = _full_urls(lanes) if merchant_id is None else {}
-        sinces = self._full_sides.sinces(full)
+        known = self._passed_sides.known(full) if merchant_id is None else {}
         rows = await records_of(
             _Row,
             queries.claim(
@@ -171,19 +172,28 @@ class Claims:
                 lane_urls=[lane.endpoint[2] for lane in lanes],
                 lane_loads=[lane.load for lane in lanes],
                 lane_rooms=[lane.room for lane in lanes],
-                lane_sinces=[sinces.get(lane.endpoint[:2]) for lane in lanes],
+                known_merchant_ids=[side[0] for side in known],
+                known_lives=[side[1] for side in known],
+                known_sinces=list(known.values()),
             ),
         )
         if merchant_id is None:
             self._place = rows[0].next_place
-            self._note(rows, full, sinces)
+            self._note(rows, full, known)
         return await self._opened([row for row in rows if row.id is not None], began)
 
-    def _note(self, rows: Sequence[_Row], full: Mapping[Side, frozenset[str]], sinces: Mapping[Side, datetime]) -> None:
-        """Remember which sides have nothing due but what there is no room for."""
+    def look_anew(self) -> None:
+        """Have the next claims look at all that is due, whatever those before have seen."""
+        self._passed_sides = PassedSides()
+
+    def _note(
+        self, rows: Sequence[_Row], full: Mapping[Side, frozenset[str]], known: Mapping[Side, datetime | None]
+    ) -> None:
+        """Remember how far the sides were passed."""
         for row in rows:
-            if side := row.full_side:
-                self._full_sides.note(side, full[side], row.shop_now, asked_since=side in sinces)
+            if side := row.passed_side:
+                urls, is_whole = full.get(side, frozenset()), known.get(side) is None
+                self._passed_sides.note(side, urls, row.passed_to, at=row.shop_now, is_whole=is_whole)
 
     async def _opened(self, rows: Sequence[_Row], began: float) -> list[Claimed]:
         """Add the private keys; what can't be stamped is tried again later,

@@ -1,4 +1,4 @@
--- name: claim(now, merchant_id, lease, after_merchant_id, after_live, most_sides, room, test_room, owner_room, side_room, endpoint_room, lane_merchant_ids, lane_lives, lane_urls, lane_loads, lane_rooms, lane_sinces)
+-- name: claim(now, merchant_id, lease, after_merchant_id, after_live, most_sides, room, test_room, owner_room, side_room, endpoint_room, lane_merchant_ids, lane_lives, lane_urls, lane_loads, lane_rooms, known_merchant_ids, known_lives, known_sinces)
 -- Takes due pingbacks under a lease in database time: at most `room`, `test_room` of all test sides, `owner_room` of all
 -- that one person owns and `side_room` of one merchant's side (both less what the caller has in hand of it), and
 -- `endpoint_room` of one URL (a lane's own room where the caller has one), so that nobody's backlog stands in another's
@@ -9,40 +9,59 @@
 -- that merchant's test side is visited, and :now is its time (its clock is being moved); the place is then just before it.
 -- A copy for staging sends nothing of a live side.
 -- A key that has ended signs nothing any more (its id comes from the form): key_id is then the newest one's.
--- A side whose lanes have a `since` is looked at from that due time on: what is older goes to URLs that have no room
--- (full_sides.py). A side that has nothing due but such comes back as a row without an id, with its time.
+-- A side that is known (passed_sides.py) is looked at from its `since` on, if it has one: what is due before is taken, or
+-- goes to URLs that have no room. Known ones come in order, between those that are found by looking, which then walks past
+-- none of their entries: those of what was just taken or done are many, and stay while any snapshot is as old as they are.
+-- (Without `between` a planner that knows few merchants has been seen to walk all pingbacks of each.) Each side of which
+-- something was found comes back as a row without an id, too, with its time and how far it was passed (null: to its end),
+-- and so does one that has nothing due, if it has a `since` or URLs without room.
 -- What is found says how many of each URL are taken and from when on; these are then locked in the same order, past what
 -- another sender is just taking, which found the same ones: several senders at once each get as many as one alone.
 -- They are leased by the place where they were locked: by key, a planner without fresh statistics has been seen to walk
 -- all that is due for each.
-with recursive side as (
-    (select merchant_id, live
-       from pingback
-      where state = 'due' and (merchant_id, live) > (:after_merchant_id::bigint, :after_live::boolean)
-      order by merchant_id, live
-      limit 1)
+with recursive known as materialized (
+    select *
+      from unnest(:known_merchant_ids::bigint[], :known_lives::boolean[], :known_sinces::timestamptz[]) with ordinality
+        as k (merchant_id, live, since, place)
+), side as (
+    select :after_merchant_id::bigint as merchant_id, :after_live::boolean as live, false as has_due,
+           coalesce((select min(place)
+                       from known
+                      where (merchant_id, live) > (:after_merchant_id::bigint, :after_live::boolean)), 0) as place
     union all
-    select next.merchant_id, next.live
+    select coalesce(other.merchant_id, next_known.merchant_id), coalesce(other.live, next_known.live),
+           other.merchant_id is not null or next_known.since is null
+           or exists (select 1
+                        from pingback
+                       where merchant_id = next_known.merchant_id and live = next_known.live and state = 'due'
+                         and due_at >= next_known.since),
+           case when other.merchant_id is null then side.place + 1 else side.place end
       from side
-     cross join lateral (
+      left join known next_known on next_known.place = side.place
+      left join lateral (
          select merchant_id, live
            from pingback
-          where state = 'due' and (merchant_id, live) > (side.merchant_id, side.live)
-          order by merchant_id, live
+          where state = 'due'
+            and merchant_id between side.merchant_id and coalesce(next_known.merchant_id, 9223372036854775807)
+            and (merchant_id, live) > (side.merchant_id, side.live)
+            and (merchant_id, live) < (coalesce(next_known.merchant_id, 9223372036854775807),
+                                       coalesce(next_known.live, true))
+          order by merchant_id, live, due_at
           limit 1
-     ) as next
+     ) as other on true
+     where other.merchant_id is not null or next_known.merchant_id is not null
 ), lane as materialized (
     select *
       from unnest(:lane_merchant_ids::bigint[], :lane_lives::boolean[], :lane_urls::text[], :lane_loads::integer[],
-                  :lane_rooms::integer[], :lane_sinces::timestamptz[])
-        as l (merchant_id, live, url, load, room, since)
+                  :lane_rooms::integer[])
+        as l (merchant_id, live, url, load, room)
 ), busy as materialized (
     select merchant_id, live, sum(load)::integer as load, array_agg(url) as urls, array_agg(room) as rooms,
-           array_agg(url) filter (where room <= 0) as full_urls, max(since) as since
+           array_agg(url) filter (where room <= 0) as full_urls
       from lane
      group by merchant_id, live
 ), seen as materialized (
-    select * from side limit :most_sides::integer
+    select merchant_id, live from side where has_due limit :most_sides::integer
 ), owner as materialized (
     select distinct on (m.merchant_id) m.merchant_id, m.person_id
       from membership m
@@ -59,19 +78,21 @@ with recursive side as (
     select s.merchant_id, s.live, greatest(:side_room - coalesce(b.load, 0), 0) as room, b.urls, b.rooms,
            coalesce(o.person_id, -s.merchant_id) as owner_id,
            greatest(:owner_room - coalesce(owned.load, 0), 0) as owner_room,
-           coalesce(b.full_urls, '{}') as full_urls, coalesce(b.since, '-infinity') as since,
+           coalesce(b.full_urls, '{}') as full_urls, coalesce(k.since, '-infinity') as since,
            not s.live and m.went_live_at is not null as test_only, m.test_pingback_url,
            :now::timestamptz + case when :merchant_id::bigint is null then side_clock(s.live, m.test_clock)
                                     else interval '0' end as shop_now
       from seen s
       join merchant m on m.id = s.merchant_id
       left join busy b on b.merchant_id = s.merchant_id and b.live = s.live
+      left join known k on k.merchant_id = s.merchant_id and k.live = s.live
       left join owner o on o.merchant_id = s.merchant_id
       left join owned on owned.person_id = o.person_id
      where (:merchant_id::bigint is null or (s.merchant_id = :merchant_id and not s.live))
        and coalesce(s.merchant_id <> all (array(select merchant_id from merchant_fence)), true)
 ), found as (
-    select v.merchant_id, v.live, v.test_only, v.shop_now, v.owner_id, v.owner_room, p.url, p.due_at,
+    select v.merchant_id, v.live, v.test_only, v.shop_now, v.owner_id, v.owner_room, v.room as side_room, p.url,
+           p.due_at,
            coalesce(v.rooms[array_position(v.urls, p.url)], :endpoint_room::integer) as room,
            row_number() over (partition by v.merchant_id, v.live order by p.due_at, p.id) as turn,
            row_number() over (partition by v.merchant_id, v.live, p.url order by p.due_at, p.id) as endpoint_turn
@@ -88,26 +109,31 @@ with recursive side as (
           order by due_at
           limit v.room
      ) p
-), full_side as (
-    select v.merchant_id, v.live, v.shop_now
+), fair as (
+    select *, fits and owner_turn <= owner_room and (live or mode_turn <= :test_room) as is_fair
+      from (
+          select *, row_number() over (partition by fits, owner_id order by turn) as owner_turn,
+                 row_number() over (partition by fits, live order by turn) as mode_turn
+            from (select *, endpoint_turn <= room as fits from found) fitting
+      ) in_turn
+), weighed as materialized (
+    select *, is_fair and row_number() over (partition by is_fair order by turn) <= :room as is_chosen from fair
+), passed as (
+    select merchant_id, live, shop_now,
+           coalesce(min(due_at) filter (where not is_chosen),
+                    case when count(*) >= max(side_room) then max(due_at) end) as passed_to
+      from weighed
+     group by merchant_id, live, shop_now
+    union all
+    select v.merchant_id, v.live, v.shop_now, null
       from visited v
-     where v.room > 0 and v.full_urls <> '{}'
-       and not exists (select from found f where f.merchant_id = v.merchant_id and f.live = v.live)
+     where v.room > 0 and (v.full_urls <> '{}' or v.since > '-infinity')
+       and not exists (select from weighed w where w.merchant_id = v.merchant_id and w.live = v.live)
 ), chosen as materialized (
     select merchant_id, live, test_only, shop_now, url, min(turn) as turn, min(due_at) as first_due_at,
            count(*) as most
-      from (
-          select *
-            from (
-                select *, row_number() over (partition by owner_id order by turn) as owner_turn,
-                       row_number() over (partition by live order by turn) as mode_turn
-                  from found
-                 where endpoint_turn <= room
-            ) fair
-           where owner_turn <= owner_room and (live or mode_turn <= :test_room)
-           order by turn
-           limit :room
-      ) fair
+      from weighed
+     where is_chosen
      group by merchant_id, live, test_only, shop_now, url
 ), held as materialized (
     select p.place, c.url, c.turn, c.shop_now
@@ -132,16 +158,17 @@ with recursive side as (
            held.turn
 )
 select place.next_merchant_id, place.next_live, got.merchant_id, got.live, got.id, got.url, got.sign_version,
-       got.format, got.payload, got.due_at, got.shop_now,
+       got.format, got.payload, got.due_at, got.shop_now, got.passed_to,
        case when k.valid_until <= now()
             then (select max(newest.id) from merchant_key newest where newest.merchant_id = got.merchant_id)
             else got.key_id end as key_id
   from (select case when count(*) >= :most_sides then max(merchant_id) end as next_merchant_id,
                (array_agg(live order by merchant_id desc, live desc))[1] as next_live
           from seen) as place
-  left join (select * from taken
+  left join (select *, null::timestamptz as passed_to from taken
               union all
-             select merchant_id, live, null, null, null, null, null, null, null, shop_now, null from full_side) as got
+             select merchant_id, live, null, null, null, null, null, null, null, shop_now, null, passed_to
+               from passed) as got
     on true
   left join merchant_key k on k.merchant_id = got.merchant_id and k.id = got.key_id
  order by got.turn, got.due_at, got.id;

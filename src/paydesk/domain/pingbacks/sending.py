@@ -138,6 +138,7 @@ class PingbackSender:
         With `merchant_id` only that merchant's test side is sent for, and `now` is its time (its
         clock is being moved).
         """
+        self._claims.look_anew()
         sent = 0
         while of_round := await self._send_round(now, merchant_id):
             sent += of_round
