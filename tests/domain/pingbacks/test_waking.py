@@ -70,19 +70,44 @@ async def test_more_is_looked_for_often_while_words_may_be_missed(
 ) -> None:  # fmt: skip
     monkeypatch.setattr(sending, "_LATELY", SELDOM)
     sender: PingbackSender = make_sender(poll=poll, quiet=quiet)
-    claim, claims = sender._claim, []
+    look, looks = sender._claim_once, []
 
-    async def counted(now: Any, merchant_id: int | None = None) -> int:
-        claims.append(await claim(now, merchant_id))
-        return claims[-1]
+    async def counted() -> bool:
+        looks.append(await look())
+        return looks[-1]
 
-    monkeypatch.setattr(sender, "_claim", counted)
+    monkeypatch.setattr(sender, "_claim_once", counted)
     if is_told:
         sender._look_at_once()
     run_sender(sender, hears=lambda: hears)
-    await eventually(lambda: len(claims) > 2)
+    await eventually(lambda: len(looks) > 2)
     await queue(shop, receiver.url)
     await eventually(lambda: receiver.received)
+
+
+async def test_nothing_is_claimed_while_nothing_is_due_to_anybody(
+    shop: Shop, make_sender: Any, run_sender: Any, receiver: Any, queue: Any, eventually: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    sender: PingbackSender = make_sender(poll=ALWAYS)
+    claim, look, seen = sender._claim, sender._claims.is_any_due, list[object]()
+
+    async def seen_claim(now: Any, merchant_id: int | None = None) -> int:
+        seen.append("claim")
+        return await claim(now, merchant_id)
+
+    async def seen_look() -> bool:
+        seen.append(await look())
+        return bool(seen[-1])
+
+    monkeypatch.setattr(sender, "_claim", seen_claim)
+    monkeypatch.setattr(sender._claims, "is_any_due", seen_look)
+    run_sender(sender)
+    await eventually(lambda: len(seen) > 3)
+    assert seen[:4] == ["claim", False, False, False]
+    await queue(shop, receiver.url)
+    await eventually(lambda: receiver.received)
+    assert seen[seen.index(True) + 1] == "claim"
 
 
 async def test_a_word_that_comes_while_due_ones_are_claimed_is_not_lost(

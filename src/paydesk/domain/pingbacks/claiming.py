@@ -182,6 +182,10 @@ class Claims:
             self._note(rows, full, known)
         return await self._opened([row for row in rows if row.id is not None], began)
 
+    async def is_any_due(self) -> bool:
+        """Whether anything is due to anybody, now or later: what costs next to nothing to ask."""
+        return await queries.first_due(self._database) is not None
+
     def look_anew(self) -> None:
         """Have the next claims look at all that is due, whatever those before have seen."""
         self._passed_sides = PassedSides()

@@ -173,6 +173,14 @@ select place.next_merchant_id, place.next_live, got.merchant_id, got.live, got.i
   left join merchant_key k on k.merchant_id = got.merchant_id and k.id = got.key_id
  order by got.turn, got.due_at, got.id;
 
+-- name: first_due()$
+-- The merchant of one that is due now or later, null if none is: a light look, before `claim` is asked without need.
+select merchant_id
+  from pingback
+ where state = 'due' and (merchant_id, live) > (0, false)
+ order by merchant_id, live, due_at
+ limit 1;
+
 -- name: say_due()!
 -- Tells the senders that listen (waking.py): its own transaction, which writes nothing and waits for nobody's commit.
 select pg_notify('paydesk_pingbacks', '');

@@ -102,6 +102,7 @@ class PingbackSender:
         self._is_told = False
         self._is_telling = False
         self._is_behind = False
+        self._is_idle = False
         self._busy_until = 0.0
         self.wake = Paced(self._look_at_once)
 
@@ -206,8 +207,12 @@ class PingbackSender:
         """Claim what there is room for; true if there is room for more of the merchants who have
         not had their turn, or for what is due since.
         """
-        self._is_told = False
-        if await self._claim(utc_now()):
+        was_told, self._is_told = self._is_told, False
+        if self._is_idle and not was_told and not await self._claims.is_any_due():
+            return False
+        claimed = await self._claim(utc_now())
+        self._is_idle = not claimed and self._claims.is_round_complete
+        if claimed:
             self._busy_until = time.monotonic() + _LATELY
         is_told = self._is_told  # While it was claimed, so that the claim may not have seen it.
         return self._spare_room > 0 and (is_told or not self._claims.is_round_complete)
