@@ -201,12 +201,14 @@ class TestLifting:
     async def test_workers_lift_it_once_both_agree(self, desk: Desk, buy: Buy) -> None:
         await buy()
         await hold(desk.database, epoch=1, above=1, because="restored", since=utc_now() - timedelta(days=1))
-        stop = asyncio.Event()
-        working = asyncio.create_task(tend_hold(desk, stop))
-        while await because(desk.database):  # noqa: ASYNC110 (a row sends no event)
-            await asyncio.sleep(0.01)
-        stop.set()
-        await working
+        stop, history = asyncio.Event(), History()
+        desk = replace(desk, gate=history.gate)
+        async with asyncio.TaskGroup() as working:
+            working.create_task(watch_history(desk, history, None, stop))
+            working.create_task(tend_hold(desk, stop))
+            while await because(desk.database):  # noqa: ASYNC110 (a row sends no event)
+                await asyncio.sleep(0.01)
+            stop.set()
         (alarm,) = await desk.database.fetch("select * from alarm where kind = 'held'")
         assert alarm["settled_by"] == "acquirers' lists and our books agree"
 

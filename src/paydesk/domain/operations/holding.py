@@ -232,8 +232,12 @@ class _Tending:
 
     async def turn(self) -> None:
         """Compare if it is time to. Raises: Unavailable if a list can't be read."""
-        reading = await read(self._desk.database)
         now = asyncio.get_running_loop().time()
+        if self._desk.gate.standing is not Standing.HELD:
+            # Whoever watches history has just read that nothing is held.
+            self._due = now
+            return
+        reading = await read(self._desk.database)
         if not reading.held_because:
             self._due = now
         elif now >= self._due and await queries.claim_look(self._desk.database, lease=LEASE):

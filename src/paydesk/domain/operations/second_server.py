@@ -24,8 +24,8 @@ from paydesk.loops.repeating import repeat
 
 log = structlog.get_logger()
 
-EVERY = 1.0
-"""Seconds between two looks."""
+EVERY, SELDOM = 1.0, 10.0
+"""Seconds between two looks; the second where only a metric hangs on them."""
 
 SUBJECT = "synchronous standby"
 """What the alarm is about, and what shuts the gate."""
@@ -47,8 +47,8 @@ class StandbyWatch:
             gate.shut(SUBJECT, UNSEEN)
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Look each second until told to stop."""
-        await repeat("standbys", self.look, stop, rest=EVERY)
+        """Look each second, or where nothing hangs on it each tenth, until told to stop."""
+        await repeat("standbys", self.look, stop, rest=EVERY if self._gate or self._tells else SELDOM)
 
     async def look(self) -> None:
         """Look once; what is said of a change is said again until it is committed.
