@@ -28,6 +28,10 @@ LONG_AGO, SECOND = timedelta(hours=1), timedelta(seconds=1)
 BATCH = 100
 """What `SHARE` lets one claim take."""
 
+PAGES = """
+select sum(pg_stat_get_xact_blocks_fetched(indexrelid))::bigint from pg_index where indrelid = to_regclass('pingback')
+"""
+
 Look = Callable[..., Awaitable[tuple[list[str], int]]]
 MakeClaims = Callable[..., Claims]
 
@@ -123,6 +127,22 @@ async def test_a_claim_does_not_walk_past_what_was_sent_before(
         await say(database, "pingback", {"due_at": due_at}, state="acknowledged")
     # Its own and the last one's twice, when they are counted and when they are locked.
     assert read <= 4 * BATCH + 10
+
+
+async def test_a_claim_reads_few_pages_of_a_long_backlogs_indexes(
+    database: Database, claims_of: MakeClaims, shop: Shop, queue: Any
+) -> None:
+    await put_by(queue, shop, 2)
+    await queue(shop, FINE, number=40_000)
+    await database.execute("analyze pingback")
+    claims = claims_of()
+    await taken_by(claims)
+    async with database.acquire() as connection, connection.transaction():
+        claims._database = connection
+        before = await connection.fetchval(PAGES)
+        await taken_by(claims)
+        # All of its index is more than thirty.
+        assert await connection.fetchval(PAGES) - before <= 20
 
 
 @pytest.mark.usefixtures("snapshot")

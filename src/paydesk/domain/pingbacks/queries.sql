@@ -12,9 +12,9 @@
 -- A side that is known (passed_sides.py) is looked at from its `since` on, if it has one: what is due before is taken, or
 -- goes to URLs that have no room. Known ones come in order, between those that are found by looking, which then walks past
 -- none of their entries: those of what was just taken or done are many, and stay while any snapshot is as old as they are.
--- (Without `between` a planner that knows few merchants has been seen to walk all pingbacks of each.) Each side of which
--- something was found comes back as a row without an id, too, with its time and how far it was passed (null: to its end),
--- and so does one that has nothing due, if it has a `since` or URLs without room.
+-- (In the order of `pingback_due`, which alone serves it so; a bound of merchant_id by itself would walk all of a side.)
+-- Each side of which something was found comes back as a row without an id, too, with its time and how far it was passed
+-- (null: to its end), and so does one that has nothing due, if it has a `since` or URLs without room.
 -- What is found says how many of each URL are taken and from when on; these are then locked in the same order, past what
 -- another sender is just taking, which found the same ones: several senders at once each get as many as one alone.
 -- They are leased by the place where they were locked: by key, a planner without fresh statistics has been seen to walk
@@ -31,19 +31,19 @@ with recursive known as materialized (
     union all
     select coalesce(other.merchant_id, next_known.merchant_id), coalesce(other.live, next_known.live),
            other.merchant_id is not null or next_known.since is null
-           or exists (select 1
-                        from pingback
-                       where merchant_id = next_known.merchant_id and live = next_known.live and state = 'due'
-                         and due_at >= next_known.since),
+           or (select true
+                 from pingback
+                where merchant_id = next_known.merchant_id and live = next_known.live and state = 'due'
+                  and due_at >= next_known.since
+                order by due_at
+                limit 1) is not null,
            case when other.merchant_id is null then side.place + 1 else side.place end
       from side
       left join known next_known on next_known.place = side.place
       left join lateral (
          select merchant_id, live
            from pingback
-          where state = 'due'
-            and merchant_id between side.merchant_id and coalesce(next_known.merchant_id, 9223372036854775807)
-            and (merchant_id, live) > (side.merchant_id, side.live)
+          where state = 'due' and (merchant_id, live) > (side.merchant_id, side.live)
             and (merchant_id, live) < (coalesce(next_known.merchant_id, 9223372036854775807),
                                        coalesce(next_known.live, true))
           order by merchant_id, live, due_at
