@@ -18,6 +18,7 @@ from tests.domain.pingbacks.test_claiming import SHARE, WALKED
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
+from paydesk.domain.merchants.merchant import create_merchant
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.pingbacks import passed_sides
 from paydesk.domain.pingbacks.claiming import Claims, ClaimShare, Load
@@ -143,6 +144,28 @@ async def test_a_claim_reads_few_pages_of_a_long_backlogs_indexes(
         await taken_by(claims)
         # All of its index is more than thirty.
         assert await connection.fetchval(PAGES) - before <= 20
+
+
+async def test_the_next_side_is_found_without_walking_what_was_ever_sent(
+    database: Database, vault: Vault, claims_of: MakeClaims, queue: Any
+) -> None:
+    """Also by a planner that knows that a good part of all is due, to many merchants."""
+    shops = [
+        Shop((await create_merchant(database, vault, name="Shop", email="a@b.example", now=utc_now())).id, False)
+        for _ in range(60)
+    ]
+    for busy in shops[:2]:
+        await queue(busy, FINE, number=2000)
+    await say(database, "pingback", {}, state="acknowledged")
+    for one in shops:
+        await queue(one, FINE, number=20, due_at=utc_now() - LONG_AGO)
+    await database.execute("analyze pingback")
+    claims = claims_of()
+    async with database.acquire() as connection, connection.transaction():
+        claims._database = connection
+        before = await connection.fetchval(WALKED, "pingback_pkey")
+        assert len(await taken_by(claims)) == BATCH
+        assert await connection.fetchval(WALKED, "pingback_pkey") - before <= BATCH
 
 
 @pytest.mark.usefixtures("snapshot")

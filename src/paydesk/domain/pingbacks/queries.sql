@@ -12,7 +12,9 @@
 -- A side that is known (passed_sides.py) is looked at from its `since` on, if it has one: what is due before is taken, or
 -- goes to URLs that have no room. Known ones come in order, between those that are found by looking, which then walks past
 -- none of their entries: those of what was just taken or done are many, and stay while any snapshot is as old as they are.
--- (In the order of `pingback_due`, which alone serves it so; a bound of merchant_id by itself would walk all of a side.)
+-- (Between two of them: the other side of the one, the merchants between, the other side of the next. Asked as two bounds of
+-- (merchant_id, live), a planner with fresh statistics of a backlog takes the primary key for as good as `pingback_due`, and
+-- walks all that a merchant was ever told.)
 -- Each side of which something was found comes back as a row without an id, too, with its time and how far it was passed
 -- (null: to its end), and so does one that has nothing due, if it has a `since` or URLs without room.
 -- What is found says how many of each URL are taken and from when on; these are then locked in the same order, past what
@@ -42,11 +44,27 @@ with recursive known as materialized (
       left join known next_known on next_known.place = side.place
       left join lateral (
          select merchant_id, live
-           from pingback
-          where state = 'due' and (merchant_id, live) > (side.merchant_id, side.live)
-            and (merchant_id, live) < (coalesce(next_known.merchant_id, 9223372036854775807),
-                                       coalesce(next_known.live, true))
-          order by merchant_id, live, due_at
+           from ((select merchant_id, live
+                    from pingback
+                   where merchant_id = side.merchant_id and live and state = 'due'
+                     and not side.live and next_known.merchant_id is distinct from side.merchant_id
+                   order by due_at
+                   limit 1)
+                   union all
+                 (select merchant_id, live
+                    from pingback
+                   where merchant_id > side.merchant_id
+                     and merchant_id < coalesce(next_known.merchant_id, 9223372036854775807) and state = 'due'
+                   order by merchant_id, live, due_at
+                   limit 1)
+                   union all
+                 (select merchant_id, live
+                    from pingback
+                   where merchant_id = next_known.merchant_id and not live and state = 'due'
+                     and next_known.live and next_known.merchant_id <> side.merchant_id
+                   order by due_at
+                   limit 1)) as between_them
+          order by merchant_id, live
           limit 1
      ) as other on true
      where other.merchant_id is not null or next_known.merchant_id is not null
