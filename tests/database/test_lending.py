@@ -29,28 +29,6 @@ async def pool(database_url: str) -> AsyncIterator[Database]:
         yield pool
 
 
-@pytest.fixture
-async def narrow(database_url: str) -> AsyncIterator[Database]:
-    """A pool of one connection, which was used before."""
-    async with connected(database_url, most=1) as pool:
-        await pool.execute("select 1")
-        yield pool
-
-
-@pytest.fixture
-def seen_by_driver(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """What was given back to the driver's own pool."""
-    seen: list[object] = []
-    release = asyncpg.Pool.release
-
-    async def noted(self: Database, connection: Any, *, timeout: float | None = None) -> None:
-        seen.append(connection)
-        await release(self, connection, timeout=timeout)
-
-    monkeypatch.setattr(asyncpg.Pool, "release", noted)
-    return seen
-
-
 async def until(true: Callable[[], bool]) -> None:
     async with asyncio.timeout(PATIENCE):
         while True:

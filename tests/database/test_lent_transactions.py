@@ -3,36 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from contextlib import suppress
-from typing import Any
 
 import asyncpg
 import pytest
 
-from paydesk.database.pool import Database, connected
-
-
-@pytest.fixture
-async def narrow(database_url: str) -> AsyncIterator[Database]:
-    """A pool of one connection, which was used before."""
-    async with connected(database_url, most=1) as pool:
-        await pool.execute("select 1")
-        yield pool
-
-
-@pytest.fixture
-def seen_by_driver(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """What was given back to the driver's own pool."""
-    seen: list[object] = []
-    release = asyncpg.Pool.release
-
-    async def noted(self: Database, connection: Any, *, timeout: float | None = None) -> None:
-        seen.append(connection)
-        await release(self, connection, timeout=timeout)
-
-    monkeypatch.setattr(asyncpg.Pool, "release", noted)
-    return seen
+from paydesk.database.pool import Database
 
 
 async def test_a_transaction_that_was_ended_by_hand_breaks_nobody_elses(narrow: Database) -> None:

@@ -48,7 +48,6 @@ def record_if_any(of: Callable[..., _Record], row: Row | None) -> _Record | None
 
 async def records_of(of: Callable[..., _Record], rows: AsyncIterator[Row]) -> list[_Record]:
     """The objects of all rows of a statement, in its order."""
-    # All rows first: an error amid them would keep the connection from going back to the pool.
     read = [row async for row in rows]
     if not read:
         return []
