@@ -17,6 +17,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -54,10 +55,12 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Rig:
-    """A database in its group, and what is needed to start processes in theirs."""
+    """A database in its group, and what is needed to start processes in theirs; `postgres` says how
+    many seconds of a core it has used, its passing processes (autovacuum) included.
+    """
 
     database: Database
-    postgres: psutil.Process
+    postgres: Callable[[], float]
     merchant: Merchant
     shop: str
     settings: Callable[[int], dict[str, str]]
@@ -84,12 +87,12 @@ class Rig:
             await asyncio.sleep(0.1)
         await asyncio.sleep(seconds / 3)
         await self.database.execute("analyze", timeout=60)
-        measured = [self.postgres, *running]
-        began, before, spent = time.monotonic(), await self.database.fetchval(count), [used(one) for one in measured]
+        readings: list[Callable[[], float]] = [self.postgres, *(partial(used, one) for one in running)]
+        began, before, spent = time.monotonic(), await self.database.fetchval(count), [read() for read in readings]
         await asyncio.sleep(seconds)
         after, passed = await self.database.fetchval(count), time.monotonic() - began
         database, *each = [
-            (used(one) - earlier) / passed / (self.part or 1) for one, earlier in zip(measured, spent, strict=True)
+            (read() - earlier) / passed / (self.part or 1) for read, earlier in zip(readings, spent, strict=True)
         ]
         return Found(kind, len(running), abs(after - before) / passed, statistics.fmean(each), database)
 
@@ -160,7 +163,7 @@ async def rig(part: float) -> AsyncIterator[Rig]:
         await stack.enter_async_context(process(simulator, environment, bank))
         started = await stack.enter_async_context(AsyncExitStack())
         yield Rig(
-            database, server, merchant, f"{shop}/ok",
+            database, group.used if part else partial(used, server), merchant, f"{shop}/ok",
             lambda port: {**environment, "PAYDESK_PORT": str(port)}, part, started,
         )  # fmt: skip
 

@@ -73,9 +73,13 @@ async def no_alarms(database: Database, *kinds: str) -> None:
 
 async def no_proceeds(database: Database) -> None:
     """No acquirer has told of its balance yet."""
-    await database.execute(
-        "truncate balance_line, bank_payout, operator_entry, proceeds_finding, balance_reading, acquirer_fee"
-    )
+    tables = "balance_line", "bank_payout", "operator_entry", "proceeds_finding", "balance_reading", "acquirer_fee"
+    await emptied(database, *tables)
+
+
+async def emptied(database: Database, *tables: str) -> None:
+    """Nothing is left in these tables, as after a crash in those that are unlogged."""
+    await database.execute(f"truncate {', '.join(tables)}")
 
 
 async def never_reconciled(database: Database) -> None:

@@ -34,7 +34,6 @@ WORK = {
     "pingbacks": "paydesk.domain.pingbacks.sending:PingbackSender._claim_once",
     "recording of pingbacks": "paydesk.domain.pingbacks.recording:Recorder._gather",
     "words of pingbacks": "paydesk.domain.pingbacks.waking:Listening.look",
-    "backlog of pingbacks": "paydesk.domain.pingbacks.sending:PingbackSender._watch_backlog",
     "janitor": "paydesk.domain.payments.janitor:settle_due",
     "janitor of movements": "paydesk.domain.payments.janitor:finish_movements",
     "janitor of kept instruments": "paydesk.domain.payments.janitor:let_go_due",

@@ -17,15 +17,16 @@ class Group:
     """A control group, of whichever version, with a part of a core's time."""
 
     def __init__(self, name: str, part: float) -> None:
-        old = GROUPS / "cpu"
-        self.path = (old if old.is_dir() else GROUPS) / name
-        self.path.mkdir()
+        is_old = (GROUPS / "cpu").is_dir()
+        self._limited, self._counted = [GROUPS / kind / name for kind in (("cpu", "cpuacct") if is_old else ("", ""))]
+        for path in (self._limited, self._counted):
+            path.mkdir(exist_ok=True)
         quota = int(PERIOD * part)
-        if old.is_dir():
-            (self.path / "cpu.cfs_period_us").write_text(str(PERIOD))
-            (self.path / "cpu.cfs_quota_us").write_text(str(quota))
+        if is_old:
+            (self._limited / "cpu.cfs_period_us").write_text(str(PERIOD))
+            (self._limited / "cpu.cfs_quota_us").write_text(str(quota))
         else:
-            (self.path / "cpu.max").write_text(f"{quota} {PERIOD}")
+            (self._limited / "cpu.max").write_text(f"{quota} {PERIOD}")
 
     def enter(self) -> None:
         """Put this process in, and with it all that it starts."""
@@ -33,9 +34,19 @@ class Group:
 
     def take(self, *pids: int) -> None:
         """Put processes in, and with them all that they start from now on."""
-        for pid in pids:
-            (self.path / "cgroup.procs").write_text(str(pid))
+        for path in (self._limited, self._counted):
+            for pid in pids:
+                (path / "cgroup.procs").write_text(str(pid))
+
+    def used(self) -> float:
+        """Seconds of a core that its processes have used, those that ended too."""
+        kept = self._counted / "cpuacct.usage"
+        if kept.exists():
+            return int(kept.read_text()) / 1e9
+        words = (self._counted / "cpu.stat").read_text().split()
+        return int(words[words.index("usage_usec") + 1]) / 1e6
 
     def remove(self) -> None:
         """Take the group away again; whoever was in it has ended."""
-        self.path.rmdir()
+        for path in {self._limited, self._counted}:
+            path.rmdir()

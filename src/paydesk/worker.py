@@ -73,6 +73,8 @@ from paydesk.web.mails.writing import Addresses, write
 log = structlog.get_logger()
 
 HOUSEKEEPING = timedelta(minutes=1)
+COUNTING = timedelta(seconds=15)
+"""How often what is due is looked at; where it is much, it is counted less often."""
 FORM_COUNTS_KEPT = timedelta(minutes=5)
 
 
@@ -216,5 +218,6 @@ async def run_housekeeping(settings: Settings, database: Database, vault: Vault,
 
     async with asyncio.TaskGroup() as tasks:
         for name, chore in (chores | measures).items():
-            rest, due = HOUSEKEEPING.total_seconds(), name in chores
-            tasks.create_task(repeat(name, partial(do, chore), stop, rest=rest, due=due), name=name)
+            rest = COUNTING if name == "queues" else HOUSEKEEPING
+            call = partial(do, chore)
+            tasks.create_task(repeat(name, call, stop, rest=rest.total_seconds(), due=name in chores), name=name)

@@ -117,6 +117,8 @@ WRITERS: dict[str, str] = {
     "proceeds_finding": "operations proceeds",  # an operator accepts one
     "profile_change": "business sealing",  # proposed bank accounts move to the newest key
     "purchase_given_back": "operations",
+    "queue_count": "operations",
+    "queue_depth": "operations",
     "reconciliation": "operations",
     "refund_day": "payments",
     "rejected_form": "merchants privacy test_clock",  # erased with its customer, or with the test side

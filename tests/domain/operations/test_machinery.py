@@ -6,14 +6,16 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
+import pytest
 from prometheus_client import REGISTRY
-from tests import set_back, shopfront
+from tests import breaking, set_back, shopfront
 
 from paydesk.core.clock import utc_now
 from paydesk.core.paging import Page
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.audit import COMMAND_LINE, Action
 from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.operations import machinery
 from paydesk.domain.operations.machinery import (
     AcquirerHealth,
     ActFilter,
@@ -21,6 +23,7 @@ from paydesk.domain.operations.machinery import (
     database_now,
     list_acts,
     logs,
+    queues,
     run_pulse,
     watch_queues,
     workers,
@@ -60,6 +63,46 @@ async def test_every_queue_is_measured_also_an_empty_one(database: Database) -> 
     queues = ("pingbacks", "renewals", "changes", "outcomes", "movements", "shipping", "settlements", "mails")
     assert all(measured("due", queue) >= 0 and measured("in_hand", queue) >= 0 for queue in queues)
     assert (REGISTRY.get_sample_value("paydesk_subscriptions_failing") or 0) >= 0
+
+
+async def due_pingbacks(database: Database) -> int:
+    return next(one.due for one in await queues(database, now=utc_now()) if one.name == "pingbacks")
+
+
+async def test_where_much_is_due_it_is_counted_again_after_a_rest(
+    database: Database, shop: Shop, buy: Callable[[], Awaitable[int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machinery, "FEW", 0)
+    monkeypatch.setattr(machinery, "_REST_PER_ROW", timedelta(hours=1))
+    await buy()
+    before = await due_pingbacks(database)
+    await breaking.forget(database, shop.merchant_id, "pingback")
+    assert await due_pingbacks(database) == before > 0, "an hour's rest for each that was due"
+    await breaking.say(database, "queue_count", {}, counted_at=utc_now() - timedelta(days=365))
+    assert await due_pingbacks(database) == before - 1
+
+
+async def test_who_asks_while_others_count_waits_and_hears_what_they_found(database: Database) -> None:
+    await queues(database, now=utc_now())
+    async with database.acquire() as other, other.transaction():
+        await other.execute("select one from queue_count for update")
+        asked = asyncio.create_task(due_pingbacks(database))
+        while not await database.fetchval(  # noqa: ASYNC110 (a lock sends no event)
+            "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
+        ):
+            await asyncio.sleep(0.01)
+        await breaking.say(other, "queue_count", {}, counted_at=utc_now(), counted=machinery.FEW * 1_000_000)
+        await breaking.say(other, "queue_depth", {"name": "pingbacks"}, due=123_456)
+    assert await asked == 123_456
+    await breaking.say(database, "queue_count", {}, counted=0)
+    assert await due_pingbacks(database) != 123_456
+
+
+async def test_what_a_crash_has_emptied_is_counted_anew(database: Database, buy: Callable[[], Awaitable[int]]) -> None:
+    await buy()
+    due = await due_pingbacks(database)
+    await breaking.emptied(database, "queue_count", "queue_depth")
+    assert await due_pingbacks(database) == due > 0
 
 
 async def test_a_worker_is_seen_while_it_lives_and_says_goodbye(database: Database) -> None:

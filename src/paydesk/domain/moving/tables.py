@@ -67,6 +67,8 @@ STAYS: Final = {
     "person_device": "people log in again",
     "person_token": "links in people's mails lead to where they were sent from",
     "purchase_given_back": "what a restored database had forgotten",
+    "queue_count": "work of the cell",
+    "queue_depth": "work of the cell",
     "reconciliation": "how far this cell has read",
     "sales_closing": "how far this cell has summed",
     "sales_of_all": "sums of the cell",

@@ -23,6 +23,7 @@ from paydesk.database.records import record_of, records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.accounts.audit import Action
 from paydesk.domain.operations import metrics
+from paydesk.domain.pingbacks import metrics as pingback_metrics
 from paydesk.loops.repeating import repeat
 
 queries = load_statements(__package__ or "", "machinery.sql")
@@ -32,6 +33,14 @@ PULSE = timedelta(seconds=5)
 """How often a worker says that it is alive."""
 SILENT = timedelta(seconds=20)
 """A worker that has not been heard of for so long is not alive any more."""
+QUEUES = ("pingbacks", "renewals", "changes", "outcomes", "movements", "shipping", "settlements", "mails")
+"""What background work there is, in the order in which it is shown."""
+FEW = 10_000
+"""So many in all are counted whenever somebody asks."""
+_REST_PER_ROW = timedelta(microseconds=60)
+"""For how long more than these are not counted again, for each that was due: to count one takes
+some three microseconds, so a twentieth of a core counts, however many ask.
+"""
 _FORGOTTEN = timedelta(hours=1)
 _PERSON = re.compile("person ([0-9]{1,16})")
 
@@ -39,13 +48,14 @@ _PERSON = re.compile("person ([0-9]{1,16})")
 @dataclass(frozen=True, slots=True)
 class Queue:
     """What has to be done by now: how many, since when the oldest waits (UTC),
-    and how many are in a worker's hands.
+    and how many are in a worker's hands; as it was counted at `counted_at` (UTC).
     """
 
     name: str
     due: int
     oldest_at: datetime | None
     in_hand: int
+    counted_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +156,21 @@ class ActFilter:
 
 
 async def queues(database: Database, *, now: datetime) -> list[Queue]:
-    """Every queue with what it has to do by `now` (real time, UTC)."""
-    return await records_of(Queue, queries.queues(database, now=now))
+    """Every queue with what it has to do by `now` (real time, UTC): counted now,
+    or not long ago where much is due.
+    """
+    await _count(database, now=now)
+    found = await records_of(Queue, queries.queue_depths(database))
+    if not found:
+        await queries.begin_counting(database)
+        await _count(database, now=now)
+        found = await records_of(Queue, queries.queue_depths(database))
+    return sorted(found, key=lambda one: QUEUES.index(one.name))
+
+
+async def _count(database: Database, *, now: datetime) -> None:
+    """Count what is due, if it is time for that."""
+    await queries.count_queues(database, now=now, few=FEW, per_row=_REST_PER_ROW)
 
 
 async def watch_queues(database: Database, *, now: datetime) -> None:
@@ -155,10 +178,13 @@ async def watch_queues(database: Database, *, now: datetime) -> None:
     and how many subscriptions fail.
     """
     for queue in await queues(database, now=now):
-        age = now - queue.oldest_at if queue.oldest_at else timedelta(0)
+        age = (now - queue.oldest_at).total_seconds() if queue.oldest_at else 0.0
         metrics.DUE.labels(queue.name).set(queue.due)
-        metrics.OLDEST.labels(queue.name).set(age.total_seconds())
+        metrics.OLDEST.labels(queue.name).set(age)
         metrics.IN_HAND.labels(queue.name).set(queue.in_hand)
+        if queue.name == "pingbacks":
+            pingback_metrics.BACKLOG.set(queue.due)
+            pingback_metrics.OLDEST.set(age)
     metrics.FAILING.set(await queries.subscriptions_failing(database))
 
 

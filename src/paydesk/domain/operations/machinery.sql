@@ -1,51 +1,82 @@
--- name: queues(now)
+-- name: begin_counting()!
+-- The row that whoever counts holds, in a new database and after a crash.
+insert into queue_count (one) values (true) on conflict (one) do nothing;
+
+-- name: count_queues(now, few, per_row)!
 -- What each queue has to do by now, the real time; since when the oldest waits, by its side's own time; and how much of it
--- is in somebody's hands. Every part is served by the index of that queue's claim.
-with side as materialized (
+-- is in somebody's hands. Every part is served by the index of that queue's claim. Few are counted whenever somebody asks;
+-- more are counted again only after a rest for each that was due, and by one: who asks meanwhile waits for that count.
+with turn as materialized (
+    select one
+      from queue_count
+     where clock_timestamp() >= counted_at + case when counted > :few then counted else 0 end * :per_row::interval
+       for update
+), side as materialized (
     select m.id as merchant_id, s.live, m.went_live_at, m.test_pingback_url,
            side_clock(s.live, m.test_clock) as clock
-      from merchant m
+      from turn
+     cross join merchant m
      cross join (values (true), (false)) as s (live)
+), found as materialized (
+    select 'pingbacks' as name, count(*) as due, min(p.due_at - side.clock) as oldest_at,
+           count(*) filter (where p.leased_until > clock_timestamp()) as in_hand
+      from side
+      join pingback p on p.merchant_id = side.merchant_id and p.live = side.live
+     where p.state = 'due' and p.due_at <= :now::timestamptz + side.clock
+       and (side.live or side.went_live_at is null or side.test_pingback_url is not null)
+     union all
+    select 'renewals', count(*), min(b.date_next - side.clock), 0
+      from side
+      join subscription b on b.merchant_id = side.merchant_id and b.live = side.live
+     where b.date_next <= :now::timestamptz + side.clock and b.date_next is not null and b.charging_attempt_id is null
+       and b.charge_takes_long is null
+     union all
+    select 'changes', count(*), min(c.due_at - side.clock), 0
+      from side
+      join subscription_change c on c.merchant_id = side.merchant_id and c.live = side.live
+     where c.due_at <= :now::timestamptz + side.clock and c.due_at is not null and c.state = 'open'
+     union all
+    select 'outcomes', count(*), min(lookup_at), count(*) filter (where leased_until > clock_timestamp())
+      from turn
+     cross join payment_attempt
+     where lookup_at <= :now
+     union all
+    select 'movements', count(*), min(lookup_at), count(*) filter (where leased_until > clock_timestamp())
+      from turn
+     cross join movement
+     where lookup_at <= :now
+     union all
+    select 'shipping', count(*), min(p.shipping_due_at - side.clock), 0
+      from side
+      join payment p on p.merchant_id = side.merchant_id and p.live = side.live
+     where p.shipping_due_at <= :now::timestamptz + side.clock and p.shipping_due_at is not null
+     union all
+    select 'settlements', count(*), min(p.funds_due_at - side.clock), 0
+      from side
+      join payment p on p.merchant_id = side.merchant_id and p.live = side.live
+     where p.funds_due_at <= :now::timestamptz + side.clock and p.funds_due_at is not null
+     union all
+    select 'mails', count(*), min(due_at), count(*) filter (where leased_until > clock_timestamp())
+      from turn
+     cross join mail
+     where state = 'due' and due_at <= :now
+), kept as (
+    insert into queue_depth as d (name, due, oldest_at, in_hand)
+    select found.name, found.due, found.oldest_at, found.in_hand
+      from turn
+     cross join found
+        on conflict (name) do update
+       set due = excluded.due, oldest_at = excluded.oldest_at, in_hand = excluded.in_hand
 )
-select 'pingbacks' as name, count(*) as due, min(p.due_at - side.clock) as oldest_at,
-       count(*) filter (where p.leased_until > clock_timestamp()) as in_hand
-  from side
-  join pingback p on p.merchant_id = side.merchant_id and p.live = side.live
- where p.state = 'due' and p.due_at <= :now::timestamptz + side.clock
-   and (side.live or side.went_live_at is null or side.test_pingback_url is not null)
- union all
-select 'renewals', count(*), min(b.date_next - side.clock), 0
-  from side
-  join subscription b on b.merchant_id = side.merchant_id and b.live = side.live
- where b.date_next <= :now::timestamptz + side.clock and b.date_next is not null and b.charging_attempt_id is null
-   and b.charge_takes_long is null
- union all
-select 'changes', count(*), min(c.due_at - side.clock), 0
-  from side
-  join subscription_change c on c.merchant_id = side.merchant_id and c.live = side.live
- where c.due_at <= :now::timestamptz + side.clock and c.due_at is not null and c.state = 'open'
- union all
-select 'outcomes', count(*), min(lookup_at), count(*) filter (where leased_until > clock_timestamp())
-  from payment_attempt
- where lookup_at <= :now
- union all
-select 'movements', count(*), min(lookup_at), count(*) filter (where leased_until > clock_timestamp())
-  from movement
- where lookup_at <= :now
- union all
-select 'shipping', count(*), min(p.shipping_due_at - side.clock), 0
-  from side
-  join payment p on p.merchant_id = side.merchant_id and p.live = side.live
- where p.shipping_due_at <= :now::timestamptz + side.clock and p.shipping_due_at is not null
- union all
-select 'settlements', count(*), min(p.funds_due_at - side.clock), 0
-  from side
-  join payment p on p.merchant_id = side.merchant_id and p.live = side.live
- where p.funds_due_at <= :now::timestamptz + side.clock and p.funds_due_at is not null
- union all
-select 'mails', count(*), min(due_at), count(*) filter (where leased_until > clock_timestamp())
-  from mail
- where state = 'due' and due_at <= :now;
+update queue_count c
+   set counted_at = clock_timestamp(), counted = (select sum(found.due) from found)
+  from turn
+ where c.one = turn.one;
+
+-- name: queue_depths()
+select d.name, d.due, d.oldest_at, d.in_hand, c.counted_at
+  from queue_count c
+ cross join queue_depth d;
 
 -- name: subscriptions_failing()$
 -- Live subscriptions that run and whose last charge failed, through the index of those that fail.

@@ -269,18 +269,6 @@ select k.merchant_id, k.id, k.private_key_sealed, k.vault_key_id
   from unnest(:merchant_ids::bigint[], :key_ids::bigint[]) as wanted (merchant_id, id)
   join merchant_key k on k.merchant_id = wanted.merchant_id and k.id = wanted.id;
 
--- name: backlog(now)^
--- How many pingbacks should have been sent by now, and how long the oldest has been due (seconds): what `claim` takes.
-select count(*) as pingbacks, coalesce(extract(epoch from max(side.shop_now - p.due_at)), 0)::float8 as oldest
-  from (
-      select m.id as merchant_id, s.live, :now::timestamptz + side_clock(s.live, m.test_clock) as shop_now
-        from merchant m
-       cross join (values (true), (false)) as s (live)
-       where s.live or m.went_live_at is null or m.test_pingback_url is not null
-  ) side
-  join pingback p on p.merchant_id = side.merchant_id and p.live = side.live
- where p.state = 'due' and p.due_at <= side.shop_now;
-
 -- name: send_waiting(merchant_id, live, url, now)!
 -- What waited for a URL is due at once, by its side's own time; :now is real.
 update pingback p

@@ -20,7 +20,6 @@ from paydesk.adapters.outbound import Answer, OutboundClient
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import AWAY, Database
-from paydesk.database.records import record_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.pingbacks import metrics
 from paydesk.domain.pingbacks.claiming import Claimed, Claims, ClaimShare
@@ -32,7 +31,6 @@ from paydesk.domain.pingbacks.telling import tell
 from paydesk.domain.pingbacks.waking import Paced
 from paydesk.loops.repeating import repeat
 
-_BACKLOG_SECONDS = 15.0
 _TO_RECORD_SECONDS = 5.0
 
 _SPARE, _SPARE_PER_ENDPOINT = 4, 2
@@ -77,14 +75,6 @@ class SenderSettings:
     sides_per_claim: int = 64
 
 
-@dataclass(frozen=True, slots=True)
-class _Backlog:
-    """How many pingbacks are due, and for how many seconds the oldest has been."""
-
-    pingbacks: int
-    oldest: float
-
-
 class PingbackSender:
     """Sends pingbacks; any number of senders may work on one database."""
 
@@ -113,10 +103,7 @@ class PingbackSender:
         While the database is away it waits; outcomes are kept and recorded when it is back.
         """
         ended = asyncio.Event()
-        beside = [
-            asyncio.ensure_future(self._recorder.run(ended)),
-            asyncio.ensure_future(repeat("backlog of pingbacks", self._watch_backlog, ended, rest=_BACKLOG_SECONDS)),
-        ]
+        recording = asyncio.ensure_future(self._recorder.run(ended))
 
         def rest() -> float:
             is_quiet = hears() and time.monotonic() > self._busy_until
@@ -128,9 +115,8 @@ class PingbackSender:
             self.wake.stop()
             await self._lanes.stop(self._settings.grace)
             await self._wind_up()
-            for task in beside:
-                task.cancel()
-            await asyncio.gather(*beside, return_exceptions=True)
+            recording.cancel()
+            await asyncio.gather(recording, return_exceptions=True)
 
     async def send_due_once(self, now: datetime, *, merchant_id: int | None = None) -> int:
         """Send everything that is due at `now` (real time), record it, and return how many attempts
@@ -325,9 +311,3 @@ class PingbackSender:
                     await self._claims.give_back(self._in_hand)
         self._in_hand.clear()
         self._unanswered.clear()
-
-    async def _watch_backlog(self) -> None:
-        """Tell the operator how much is due and for how long."""
-        backlog = record_of(_Backlog, await queries.backlog(self._database, now=utc_now()))
-        metrics.BACKLOG.set(backlog.pingbacks)
-        metrics.OLDEST.set(backlog.oldest)

@@ -10,7 +10,7 @@ from babel.numbers import format_decimal
 from babel.units import format_unit
 from starlette.responses import Response
 
-from paydesk.domain.operations.machinery import PULSE, SILENT, database_now, logs, queues, workers
+from paydesk.domain.operations.machinery import FEW, PULSE, SILENT, database_now, logs, queues, workers
 from paydesk.domain.operations.waiting import lags
 from paydesk.web.console.guards import Access, Section
 from paydesk.web.console.visit import Visit
@@ -42,10 +42,12 @@ _MEBIBYTE = 1024 * 1024
 async def show_queues(visit: Visit) -> Response:
     """Every queue, the workers, the database and its logs."""
     locale = visit.texts.locale
+    found = await queues(visit.database, now=visit.now)
     return visit.part(
         "queues.html",
         "news",
-        queues=await queues(visit.database, now=visit.now),
+        queues=found,
+        counted_at=min(one.counted_at for one in found) if sum(one.due for one in found) > FEW else None,
         names=QUEUES,
         lags=partial(lags, now=visit.now),
         workers=await workers(visit.database),
