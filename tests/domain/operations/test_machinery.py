@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from datetime import timedelta
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 from prometheus_client import REGISTRY
@@ -12,11 +14,11 @@ from tests import breaking, set_back, shopfront
 
 from paydesk.core.clock import utc_now
 from paydesk.core.paging import Page
-from paydesk.database.pool import Database
+from paydesk.database.pool import Database, connected
 from paydesk.domain.accounts.audit import COMMAND_LINE, Action
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.operations import machinery
 from paydesk.domain.operations.machinery import (
+    FEW,
     AcquirerHealth,
     ActFilter,
     acquirer_health,
@@ -29,6 +31,7 @@ from paydesk.domain.operations.machinery import (
     workers,
 )
 from paydesk.domain.operations.merchants import resume_merchant, suspend_merchant
+from paydesk.domain.operations.waiting import lags
 from paydesk.domain.payments.desk import Desk
 
 
@@ -65,44 +68,123 @@ async def test_every_queue_is_measured_also_an_empty_one(database: Database) -> 
     assert (REGISTRY.get_sample_value("paydesk_subscriptions_failing") or 0) >= 0
 
 
+LastCount = Callable[..., Awaitable[None]]
+NOW = utc_now()
+LONG_AGO = NOW - timedelta(days=365)
+
+
 async def due_pingbacks(database: Database) -> int:
-    return next(one.due for one in await queues(database, now=utc_now()) if one.name == "pingbacks")
+    return next(one.due for one in await queues(database, now=NOW) if one.name == "pingbacks")
 
 
-async def test_where_much_is_due_it_is_counted_again_after_a_rest(
-    database: Database, shop: Shop, buy: Callable[[], Awaitable[int]], monkeypatch: pytest.MonkeyPatch
+@pytest.fixture
+async def last_count(database: Database) -> AsyncIterator[LastCount]:
+    """Say when all queues were counted last: then minus one pingback is said to be due."""
+
+    async def say(*, begun_at: datetime, ended_at: datetime, **more: object) -> None:
+        await queues(database, now=NOW)
+        await breaking.say(database, "queue_count", {}, begun_at=begun_at, ended_at=ended_at, **more)
+        await breaking.say(database, "queue_depth", {"name": "pingbacks"}, due=-1)
+
+    yield say
+    await breaking.emptied(database, "queue_count", "queue_depth")
+
+
+async def test_few_are_counted_whenever_somebody_asks(
+    database: Database, shop: Shop, buy: Callable[[], Awaitable[int]]
 ) -> None:
-    monkeypatch.setattr(machinery, "FEW", 0)
-    monkeypatch.setattr(machinery, "_REST_PER_ROW", timedelta(hours=1))
     await buy()
+    await set_back.times(database, "pingback", {"merchant_id": shop.merchant_id, "state": "due"}, due_at=LONG_AGO)
     before = await due_pingbacks(database)
     await breaking.forget(database, shop.merchant_id, "pingback")
-    assert await due_pingbacks(database) == before > 0, "an hour's rest for each that was due"
-    await breaking.say(database, "queue_count", {}, counted_at=utc_now() - timedelta(days=365))
     assert await due_pingbacks(database) == before - 1
 
 
-async def test_who_asks_while_others_count_waits_and_hears_what_they_found(database: Database) -> None:
-    await queues(database, now=utc_now())
+@pytest.mark.parametrize(
+    ("last", "is_counted"),
+    [
+        ({"ended": timedelta(minutes=6), "counted": FEW + 1}, True),
+        ({"ended": timedelta(seconds=10), "counted": FEW + 1}, False),
+        ({"ended": timedelta(minutes=6), "counted": FEW * 1000}, False),
+        ({"ended": timedelta(seconds=10), "counted": FEW}, True),
+        ({"ended": timedelta(minutes=6), "took": timedelta(seconds=3)}, True),
+        ({"ended": timedelta(minutes=6), "took": timedelta(seconds=30)}, False),
+        ({"ended": timedelta(seconds=10), "took": timedelta(seconds=3)}, False),
+    ],
+)
+async def test_where_much_is_due_it_is_counted_again_after_a_rest(
+    database: Database, last_count: LastCount, last: dict[str, Any], is_counted: bool
+) -> None:
+    at = utc_now() - last.pop("ended")
+    await last_count(begun_at=at, ended_at=at, **last)
+    assert (await due_pingbacks(database) >= 0) == is_counted
+
+
+async def test_a_worker_counts_more_often_than_a_page_where_much_is_due(
+    database: Database, last_count: LastCount
+) -> None:
+    at = utc_now() - timedelta(minutes=1)
+    await last_count(begun_at=at, ended_at=at, counted=FEW + 1)
+    assert await due_pingbacks(database) == -1
+    await watch_queues(database, now=NOW)
+    assert await due_pingbacks(database) >= 0
+    assert measured("due", "pingbacks") >= 0
+
+
+@pytest.mark.parametrize(("counted", "begun", "is_counted"), [(0, 30, False), (FEW + 1, 0, False), (0, 70, True)])
+async def test_while_one_counts_others_read_what_was_counted_last(
+    database: Database, last_count: LastCount, counted: int, begun: int, is_counted: bool
+) -> None:
+    begun_at = utc_now() - timedelta(seconds=begun)
+    await last_count(begun_at=begun_at, ended_at=LONG_AGO, counted=counted)
+    assert (await due_pingbacks(database) >= 0) == is_counted
+
+
+async def test_a_clock_that_goes_back_keeps_nobody_from_counting(database: Database, last_count: LastCount) -> None:
+    later = utc_now() + timedelta(hours=1)
+    await last_count(begun_at=later, ended_at=later, counted=FEW + 1)
+    await breaking.say(database, "queue_depth", {}, seen_at=later)
+    assert await due_pingbacks(database) >= 0
+
+
+async def test_a_count_of_an_older_state_is_not_taken_for_a_newer_one(database: Database) -> None:
+    await queues(database, now=NOW)
     async with database.acquire() as other, other.transaction():
-        await other.execute("select one from queue_count for update")
+        await breaking.say(other, "queue_depth", {"name": "pingbacks"}, due=-7)
         asked = asyncio.create_task(due_pingbacks(database))
         while not await database.fetchval(  # noqa: ASYNC110 (a lock sends no event)
-            "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
+            "select count(*) from pg_stat_activity"
+            " where datname = current_database() and wait_event_type = 'Lock' and query like 'with hurried%'"
         ):
             await asyncio.sleep(0.01)
-        await breaking.say(other, "queue_count", {}, counted_at=utc_now(), counted=machinery.FEW * 1_000_000)
-        await breaking.say(other, "queue_depth", {"name": "pingbacks"}, due=123_456)
-    assert await asked == 123_456
-    await breaking.say(database, "queue_count", {}, counted=0)
-    assert await due_pingbacks(database) != 123_456
+        seen_at = await database.fetchval("select clock_timestamp()")
+        await breaking.say(other, "queue_depth", {"name": "pingbacks"}, seen_at=seen_at)
+    assert await asked == -7
 
 
-async def test_what_a_crash_has_emptied_is_counted_anew(database: Database, buy: Callable[[], Awaitable[int]]) -> None:
-    await buy()
-    due = await due_pingbacks(database)
+async def test_a_count_that_takes_too_long_leaves_what_was_counted_last(
+    database: Database, last_count: LastCount, database_url: str
+) -> None:
+    await last_count(begun_at=LONG_AGO, ended_at=LONG_AGO)
+    async with connected(database_url, patience=2.0) as impatient, database.acquire() as other, other.transaction():
+        await other.execute("lock table mail in access exclusive mode")
+        assert await due_pingbacks(impatient) == -1
+
+
+async def test_what_a_crash_has_emptied_is_counted_anew(database: Database, last_count: LastCount) -> None:
+    await last_count(begun_at=utc_now(), ended_at=utc_now(), counted=FEW * 1000)
+    assert await due_pingbacks(database) == -1
     await breaking.emptied(database, "queue_count", "queue_depth")
-    assert await due_pingbacks(database) == due > 0
+    assert await due_pingbacks(database) >= 0
+
+
+async def test_a_queue_lags_by_what_was_counted_not_by_how_long_ago_that_was(database: Database) -> None:
+    await breaking.say(database, "queue_count", {}, counted=0, took=timedelta(0))
+    found = {one.name: one for one in await queues(database, now=NOW)}
+    old = replace(found["mails"], counted_at=LONG_AGO, oldest_at=LONG_AGO - timedelta(seconds=59))
+    assert not lags(old)
+    assert lags(replace(old, oldest_at=LONG_AGO - timedelta(seconds=61)))
+    assert all(one.counted_at == NOW for one in found.values())
 
 
 async def test_a_worker_is_seen_while_it_lives_and_says_goodbye(database: Database) -> None:

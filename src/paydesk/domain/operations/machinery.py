@@ -37,10 +37,14 @@ QUEUES = ("pingbacks", "renewals", "changes", "outcomes", "movements", "shipping
 """What background work there is, in the order in which it is shown."""
 FEW = 10_000
 """So many in all are counted whenever somebody asks."""
-_REST_PER_ROW = timedelta(microseconds=60)
-"""For how long more than these are not counted again, for each that was due: to count one takes
-some three microseconds, so a twentieth of a core counts, however many ask.
+_SLOW = timedelta(seconds=2)
+"""What took longer is counted like many."""
+_REST_PER_ROW, _REST_SHARE = timedelta(microseconds=60), 20
+"""For how long many are not counted again, for each that was due, and how many times as long as
+that took: to count one takes some three microseconds, so a twentieth of a core counts.
 """
+_LATELY = timedelta(minutes=5)
+"""Pages show what workers counted, where that is much; without a worker, they count that often."""
 _FORGOTTEN = timedelta(hours=1)
 _PERSON = re.compile("person ([0-9]{1,16})")
 
@@ -56,6 +60,11 @@ class Queue:
     oldest_at: datetime | None
     in_hand: int
     counted_at: datetime
+
+    @property
+    def age(self) -> timedelta:
+        """For how long the oldest had waited when it was counted."""
+        return self.counted_at - self.oldest_at if self.oldest_at else timedelta(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,29 +165,30 @@ class ActFilter:
 
 
 async def queues(database: Database, *, now: datetime) -> list[Queue]:
-    """Every queue with what it has to do by `now` (real time, UTC): counted now,
-    or not long ago where much is due.
+    """Every queue with what it has to do by `now` (real time, UTC), counted now; where much is due,
+    as workers counted it lately. Where nothing could be counted yet it has none.
     """
-    await _count(database, now=now)
+    return await _queues(database, now=now, at_least=_LATELY)
+
+
+async def _queues(database: Database, *, now: datetime, at_least: timedelta) -> list[Queue]:
+    """Every queue, counted if it is time for that: where much is due, not before `at_least`."""
+    rests = {"per_row": _REST_PER_ROW, "share": _REST_SHARE, "at_least": at_least}
+    try:
+        if await queries.begin_count(database, few=FEW, slow=_SLOW, **rests):
+            await queries.count_queues(database, now=now)
+    except TimeoutError:
+        log.warning("queues_not_counted", now="show what was counted last")
     found = await records_of(Queue, queries.queue_depths(database))
-    if not found:
-        await queries.begin_counting(database)
-        await _count(database, now=now)
-        found = await records_of(Queue, queries.queue_depths(database))
     return sorted(found, key=lambda one: QUEUES.index(one.name))
-
-
-async def _count(database: Database, *, now: datetime) -> None:
-    """Count what is due, if it is time for that."""
-    await queries.count_queues(database, now=now, few=FEW, per_row=_REST_PER_ROW)
 
 
 async def watch_queues(database: Database, *, now: datetime) -> None:
     """Measure what each queue has to do by `now` (real time, UTC),
     and how many subscriptions fail.
     """
-    for queue in await queues(database, now=now):
-        age = (now - queue.oldest_at).total_seconds() if queue.oldest_at else 0.0
+    for queue in await _queues(database, now=now, at_least=timedelta(0)):
+        age = queue.age.total_seconds()
         metrics.DUE.labels(queue.name).set(queue.due)
         metrics.OLDEST.labels(queue.name).set(age)
         metrics.IN_HAND.labels(queue.name).set(queue.in_hand)

@@ -1,82 +1,109 @@
--- name: begin_counting()!
--- The row that whoever counts holds, in a new database and after a crash.
-insert into queue_count (one) values (true) on conflict (one) do nothing;
+-- name: begin_count(few, slow, per_row, share, at_least)$
+-- Whether it is time to count all queues, which then is under way. Few that were counted quickly are counted whenever
+-- somebody asks. More are counted by one at a time, and again only after a rest for each that was due, and for as long as
+-- that took. A count that was begun and has not ended after a minute was left.
+insert into queue_count as c (begun_at)
+values (clock_timestamp())
+    on conflict (one) do update set begun_at = excluded.begun_at
+ where c.begun_at > clock_timestamp()
+    or clock_timestamp() - c.begun_at > case
+           when c.ended_at >= c.begun_at and (c.counted > :few or c.took > :slow::interval)
+               then c.ended_at - c.begun_at + greatest(c.counted * :per_row::interval, c.took * :share, :at_least)
+           when c.ended_at >= c.begun_at then interval '-1 second'
+           when c.counted <= :few and c.took <= :slow and clock_timestamp() - c.begun_at < interval '1 second'
+               then interval '-1 second'
+           else interval '1 minute'
+       end
+returning true;
 
--- name: count_queues(now, few, per_row)!
+-- name: count_queues(now)!
 -- What each queue has to do by now, the real time; since when the oldest waits, by its side's own time; and how much of it
--- is in somebody's hands. Every part is served by the index of that queue's claim. Few are counted whenever somebody asks;
--- more are counted again only after a rest for each that was due, and by one: who asks meanwhile waits for that count.
-with turn as materialized (
-    select one
-      from queue_count
-     where clock_timestamp() >= counted_at + case when counted > :few then counted else 0 end * :per_row::interval
-       for update
+-- is in somebody's hands. Side by side, so that the index of that queue's claim serves it. (To read may be to tidy a page,
+-- which is logged; nobody has to wait until a standby has that.)
+with hurried as materialized (
+    select set_config('synchronous_commit', 'off', true)
 ), side as materialized (
     select m.id as merchant_id, s.live, m.went_live_at, m.test_pingback_url,
            side_clock(s.live, m.test_clock) as clock
-      from turn
-     cross join merchant m
+      from merchant m
      cross join (values (true), (false)) as s (live)
 ), found as materialized (
-    select 'pingbacks' as name, count(*) as due, min(p.due_at - side.clock) as oldest_at,
-           count(*) filter (where p.leased_until > clock_timestamp()) as in_hand
+    select 'pingbacks' as name, coalesce(sum(one.due), 0)::bigint as due, min(one.due_at - side.clock) as oldest_at,
+           coalesce(sum(one.in_hand), 0)::bigint as in_hand
       from side
-      join pingback p on p.merchant_id = side.merchant_id and p.live = side.live
-     where p.state = 'due' and p.due_at <= :now::timestamptz + side.clock
-       and (side.live or side.went_live_at is null or side.test_pingback_url is not null)
+     cross join lateral (
+         select count(*) as due, min(p.due_at) as due_at,
+                count(*) filter (where p.leased_until > clock_timestamp()) as in_hand
+           from pingback p
+          where p.merchant_id = side.merchant_id and p.live = side.live
+            and p.state = 'due' and p.due_at <= :now::timestamptz + side.clock
+     ) one
+     where side.live or side.went_live_at is null or side.test_pingback_url is not null
      union all
-    select 'renewals', count(*), min(b.date_next - side.clock), 0
+    select 'renewals', coalesce(sum(one.due), 0)::bigint, min(one.due_at - side.clock), 0
       from side
-      join subscription b on b.merchant_id = side.merchant_id and b.live = side.live
-     where b.date_next <= :now::timestamptz + side.clock and b.date_next is not null and b.charging_attempt_id is null
-       and b.charge_takes_long is null
+     cross join lateral (
+         select count(*) as due, min(b.date_next) as due_at
+           from subscription b
+          where b.merchant_id = side.merchant_id and b.live = side.live
+            and b.date_next <= :now::timestamptz + side.clock and b.date_next is not null
+            and b.charging_attempt_id is null and b.charge_takes_long is null
+     ) one
      union all
-    select 'changes', count(*), min(c.due_at - side.clock), 0
+    select 'changes', coalesce(sum(one.due), 0)::bigint, min(one.due_at - side.clock), 0
       from side
-      join subscription_change c on c.merchant_id = side.merchant_id and c.live = side.live
-     where c.due_at <= :now::timestamptz + side.clock and c.due_at is not null and c.state = 'open'
+     cross join lateral (
+         select count(*) as due, min(c.due_at) as due_at
+           from subscription_change c
+          where c.merchant_id = side.merchant_id and c.live = side.live
+            and c.due_at <= :now::timestamptz + side.clock and c.due_at is not null and c.state = 'open'
+     ) one
      union all
     select 'outcomes', count(*), min(lookup_at), count(*) filter (where leased_until > clock_timestamp())
-      from turn
-     cross join payment_attempt
+      from payment_attempt
      where lookup_at <= :now
      union all
     select 'movements', count(*), min(lookup_at), count(*) filter (where leased_until > clock_timestamp())
-      from turn
-     cross join movement
+      from movement
      where lookup_at <= :now
      union all
-    select 'shipping', count(*), min(p.shipping_due_at - side.clock), 0
+    select 'shipping', coalesce(sum(one.due), 0)::bigint, min(one.due_at - side.clock), 0
       from side
-      join payment p on p.merchant_id = side.merchant_id and p.live = side.live
-     where p.shipping_due_at <= :now::timestamptz + side.clock and p.shipping_due_at is not null
+     cross join lateral (
+         select count(*) as due, min(p.shipping_due_at) as due_at
+           from payment p
+          where p.merchant_id = side.merchant_id and p.live = side.live
+            and p.shipping_due_at <= :now::timestamptz + side.clock and p.shipping_due_at is not null
+     ) one
      union all
-    select 'settlements', count(*), min(p.funds_due_at - side.clock), 0
+    select 'settlements', coalesce(sum(one.due), 0)::bigint, min(one.due_at - side.clock), 0
       from side
-      join payment p on p.merchant_id = side.merchant_id and p.live = side.live
-     where p.funds_due_at <= :now::timestamptz + side.clock and p.funds_due_at is not null
+     cross join lateral (
+         select count(*) as due, min(p.funds_due_at) as due_at
+           from payment p
+          where p.merchant_id = side.merchant_id and p.live = side.live
+            and p.funds_due_at <= :now::timestamptz + side.clock and p.funds_due_at is not null
+     ) one
      union all
     select 'mails', count(*), min(due_at), count(*) filter (where leased_until > clock_timestamp())
-      from turn
-     cross join mail
+      from mail
      where state = 'due' and due_at <= :now
 ), kept as (
-    insert into queue_depth as d (name, due, oldest_at, in_hand)
-    select found.name, found.due, found.oldest_at, found.in_hand
-      from turn
-     cross join found
+    insert into queue_depth as d (name, due, oldest_at, in_hand, counted_at, seen_at)
+    select name, due, oldest_at, in_hand, :now, statement_timestamp()
+      from found
         on conflict (name) do update
-       set due = excluded.due, oldest_at = excluded.oldest_at, in_hand = excluded.in_hand
+       set due = excluded.due, oldest_at = excluded.oldest_at, in_hand = excluded.in_hand,
+           counted_at = excluded.counted_at, seen_at = excluded.seen_at
+     where d.seen_at <= excluded.seen_at or d.seen_at > clock_timestamp()
 )
 update queue_count c
-   set counted_at = clock_timestamp(), counted = (select sum(found.due) from found)
-  from turn
- where c.one = turn.one;
+   set ended_at = clock_timestamp(), took = clock_timestamp() - statement_timestamp(),
+       counted = (select sum(due) from found)
+  from hurried;
 
 -- name: queue_depths()
-select d.name, d.due, d.oldest_at, d.in_hand, c.counted_at
-  from queue_count c
- cross join queue_depth d;
+select name, due, oldest_at, in_hand, counted_at from queue_depth;
 
 -- name: subscriptions_failing()$
 -- Live subscriptions that run and whose last charge failed, through the index of those that fail.

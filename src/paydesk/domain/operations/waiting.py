@@ -73,15 +73,15 @@ async def machinery_now(database: Database, *, now: datetime) -> Machinery:
     return Machinery(
         failing=[name for name, one in health.items() if one.failing],
         asked=sorted(health),
-        behind=[one.name for one in found if lags(one, now=now)],
+        behind=[one.name for one in found if lags(one)],
         due=sum(one.due for one in found if one.name == "pingbacks"),
         alive=sum(1 for one in await workers(database) if one.seen_at >= now - SILENT),
     )
 
 
-def lags(queue: Queue, *, now: datetime) -> bool:
-    """Whether a queue is behind."""
-    return queue.oldest_at is not None and now - queue.oldest_at > LAGS
+def lags(queue: Queue) -> bool:
+    """Whether a queue was behind when it was counted."""
+    return queue.age > LAGS
 
 
 async def payouts_to_make(database: Database, *, now: datetime) -> int | None:

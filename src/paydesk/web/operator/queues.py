@@ -4,8 +4,6 @@ renewed by itself.
 
 from __future__ import annotations
 
-from functools import partial
-
 from babel.numbers import format_decimal
 from babel.units import format_unit
 from starlette.responses import Response
@@ -49,7 +47,7 @@ async def show_queues(visit: Visit) -> Response:
         queues=found,
         counted_at=min(one.counted_at for one in found) if sum(one.due for one in found) > FEW else None,
         names=QUEUES,
-        lags=partial(lags, now=visit.now),
+        lags=lags,
         workers=await workers(visit.database),
         alive_since=visit.now - SILENT,
         pulse=int(PULSE.total_seconds()),
