@@ -5,7 +5,7 @@ whoever was writing at that moment; nobody finds the copy before it is whole.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -13,13 +13,14 @@ from datetime import timedelta
 import pytest
 from tests import shopfront
 from tests.breaking import forget, say
-from tests.domain.moving.play import SEALED, Killed, Play, clean, killing
+from tests.domain.moving.play import SEALED, THERE, Killed, Play, clean, killing
 from tests.set_back import times
 from tests.till import Till
 
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import NotFound
-from paydesk.domain.cells.fencing import arrival, find_fence
+from paydesk.database.pool import Database
+from paydesk.domain.cells.fencing import arrival, fence, find_fence, lift
 from paydesk.domain.merchants.keys import pairs_of
 from paydesk.domain.merchants.merchant import find_merchant
 from paydesk.domain.moving import moving
@@ -196,10 +197,18 @@ async def test_a_pass_waits_for_the_one_that_is_under_way(play: Play) -> None:
 
 
 @pytest.mark.parametrize("step", [Step.copied, Step.followed, Step.fenced, Step.closed])
-async def test_who_cancels_while_another_moves_has_it_stay(play: Play, step: Step) -> None:
-    """Whatever the one who moves is just about to do."""
+async def test_who_cancels_while_another_moves_has_it_stay(
+    play: Play, step: Step, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the one who moves is just about to do, unless that is decided first."""
     cancelling: list[asyncio.Task[None]] = []
-    before = await play.rows(play.here, play.merchant.id)
+    before, decide = await play.rows(play.here, play.merchant.id), moving._decide
+
+    async def decide_late(move: Move) -> None:
+        await asyncio.wait(cancelling)
+        await decide(move)
+
+    monkeypatch.setattr(moving, "_decide", decide_late)
 
     def passed(done: Step) -> None:
         if done is step:
@@ -222,6 +231,22 @@ async def test_who_cancels_just_before_it_is_decided_has_it_stay(play: Play, mon
     monkeypatch.setattr(moving, "_decide", decide_late)
     with pytest.raises(CalledBack):
         await move_merchant(play.move)
+    await nothing_came(play, before)
+
+
+async def test_who_cancels_while_another_fences_it_has_it_stay(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fence goes up after the one who cancels took it away, and before it looks."""
+    await begin(play, Step.followed)
+    before = await play.rows(play.here, play.merchant.id)
+
+    async def fence_after(database: Database, merchant_id: int, *, tables: Sequence[str]) -> bool:
+        was_there = await lift(database, merchant_id, tables=tables)
+        monkeypatch.setattr(moving, "lift", lift)
+        await fence(database, merchant_id, other_cell=THERE, tables=tables)
+        return was_there
+
+    monkeypatch.setattr(moving, "lift", fence_after)
+    await cancel_move(play.move)
     await nothing_came(play, before)
 
 

@@ -180,6 +180,16 @@ async def test_an_acquirer_that_can_t_be_read_for_hours_is_an_alarm_until_it_can
     assert await order.alarms() == []
 
 
+async def test_an_acquirer_that_is_away_at_the_first_try_is_no_alarm_before_hours_have_passed(order: Till) -> None:
+    silent = answering(order.desk.acquirers["simulator"], failed_refunds=ending_in(OutcomeUnknown("nobody answers")))
+    away = order.at(silent)
+    await read(away)
+    await read(away, hours=5)
+    assert await order.alarms() == []
+    await read(away, hours=7)
+    assert await order.alarms() == [("refunds_unread", "simulator")]
+
+
 async def test_one_that_can_not_be_recorded_is_kept_and_stops_no_other(
     order: Till, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -208,6 +218,8 @@ async def test_one_that_can_not_be_recorded_is_kept_and_stops_no_other(
 async def test_an_answer_that_makes_no_sense_keeps_nobody_from_the_other_acquirers(order: Till) -> None:
     honest = order.desk.acquirers["simulator"]
     both = {"senseless": answering(honest, failed_refunds=ending_in(KeyError("status"))), "simulator": honest}
+    two = replace(order, desk=replace(order.desk, acquirers=both))
     await send_back(order, await order.give(FOUR))
-    assert await read(replace(order, desk=replace(order.desk, acquirers=both))) == 1
+    assert await read(two) == 1
+    await read(two, hours=7)
     assert await order.alarms() == [("refunds_unread", "senseless")]

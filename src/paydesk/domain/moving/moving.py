@@ -141,10 +141,13 @@ async def cancel_move(move: Move) -> None:
 
 
 async def _let_go_on(move: Move) -> None:
-    """Open the merchant here. Raises: Conflict if it has moved."""
+    """Open the merchant here. Raises: Conflict if it has moved.
+
+    Who moves it may fence it once more after that, and is told then before it is decided.
+    """
     await lift(move.source.database, move.merchant_id, tables=GUARDED)
     here = await find_fence(move.source.database, move.merchant_id)
-    if here is not None:
+    if here is not None and here.moved_at is not None:
         raise Conflict(f"merchant {move.merchant_id} is in cell {here.other_cell} already: the move again ends it")
 
 

@@ -64,7 +64,7 @@ class _Age:
 
 @dataclass(frozen=True, slots=True)
 class _Stands:
-    read_at: datetime | None
+    since: datetime
 
 
 class _FailedRefund(Reversible, frozen=True):
@@ -143,9 +143,9 @@ async def _read(desk: Desk, acquirer: str, place: str, *, now: datetime) -> int:
 
 
 async def _report_unread(database: Database, acquirer: str, why: str, *, now: datetime) -> None:
-    """Raise an alarm for an acquirer that could not be read for long."""
+    """Raise an alarm for an acquirer that could not be read for long, or never yet."""
     row = record_if_any(_Stands, await queries.reading_stands(database, acquirer=acquirer))
-    if row is not None and row.read_at is not None and now - row.read_at < ALARM_AFTER:
+    if row is not None and now - row.since < ALARM_AFTER:
         return
     await raise_alarms(database, [Alarm(AlarmKind.refunds_unread, acquirer, why)], now=now)
 

@@ -14,13 +14,14 @@ update failed_refund_reading
  where acquirer = :acquirer;
 
 -- name: reading_stands(acquirer)^
-select read_at from failed_refund_reading where acquirer = :acquirer;
+-- When an acquirer was last read to its end, or first tried.
+select coalesce(read_at, began_at) as since from failed_refund_reading where acquirer = :acquirer;
 
 -- name: reading_ages(acquirers, now)
--- How many seconds ago the failed refunds of each acquirer were last read to their end.
-select acquirer, extract(epoch from :now::timestamptz - read_at)::double precision as age
+-- How many seconds ago the failed refunds of each acquirer were last read to their end, or first tried.
+select acquirer, extract(epoch from :now::timestamptz - coalesce(read_at, began_at))::double precision as age
   from failed_refund_reading
- where acquirer = any(:acquirers::text[]) and read_at is not null;
+ where acquirer = any(:acquirers::text[]);
 
 -- name: failed_refund(acquirer, key, real_now)^
 -- The refund that was made under a key, with its payment as it stands and what its pingback needs.
