@@ -34,6 +34,7 @@ import uvloop
 import smoke
 from approving import Approving
 from paydesk.adapters.vault import Vault, generate_key_setting, generate_secret
+from paydesk.commands import loading
 from paydesk.core.clock import utc_now
 from paydesk.core.periods import Period
 from paydesk.database.embedded import EmbeddedServer
@@ -384,6 +385,7 @@ def main() -> None:
     arguments = smoke.read(parser, sizes=[400], pairs=1)
     if arguments.measure:
         kind, due, latency = arguments.measure
+        loading.stay()  # as in every process of ours
         print(json.dumps(uvloop.run(measure(Task(kind, int(due), float(latency))))))
         return
     results = uvloop.run(measure_all(arguments.sizes, arguments.pairs))

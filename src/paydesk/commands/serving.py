@@ -24,6 +24,7 @@ from starlette.types import ASGIApp
 from uvicorn.supervisors import Multiprocess
 
 from paydesk.app import create
+from paydesk.commands import loading
 from paydesk.commands.connecting import checked_database, one_line_errors
 from paydesk.commands.measuring import FOLDER, metrics_folder
 from paydesk.commands.starting import (
@@ -99,7 +100,9 @@ def create_watched() -> FastAPI:
 
     Raises: SetupError.
     """
-    app = create()
+    # One of many has not come by the command line.
+    with loading.for_good():
+        app = create()
     is_one_of_many = multiprocessing.parent_process() is not None
     serve_watched(
         app,

@@ -11,6 +11,7 @@ from starlette.applications import Starlette
 from starlette.types import ASGIApp
 
 from paydesk.app import create_app
+from paydesk.commands import loading
 from paydesk.commands.connecting import stop_on_signals
 from paydesk.commands.sample_shop import Sample, demo_address, open_sample
 from paydesk.commands.serving import EmbeddedUvicorn, uvicorn_config
@@ -29,7 +30,8 @@ from paydesk_client import Gateway
 async def serve_web(settings: Settings, channel: Channel, *descriptors: int) -> None:
     """Serve checkout and sample shop on the sockets that were inherited, until told to stop."""
     service, shop = (socket.socket(fileno=descriptor) for descriptor in descriptors)
-    app = create_app(settings)
+    with loading.for_good():
+        app = create_app(settings)
     mailbox = mailbox_of(settings)
     if mailbox is not None:
         app.router.routes.extend(mailbox_routes(mailbox))
