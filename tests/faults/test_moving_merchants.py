@@ -16,6 +16,8 @@ from typing import TypeAlias
 
 import pytest
 from tests import shopfront
+from tests.adapters.mail.post_offices import PostOffice, post_office
+from tests.breaking import say
 from tests.cell_servers import CellServer, cell_server
 from tests.conftest import fast_place
 from tests.domain.pingbacks.receiver import Receiver, receiving
@@ -31,6 +33,7 @@ from tests.standings import standings
 from tests.till import Till
 
 from paydesk.adapters.acquirers.simulator import Bank, Record, SimulatedAcquirer
+from paydesk.adapters.mail import SmtpMailer, parse_smtp_url
 from paydesk.adapters.vault import Vault, generate_key_setting, generate_secret
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Unavailable, Unsure
@@ -38,6 +41,7 @@ from paydesk.database.pool import AWAY, Database, connected
 from paydesk.domain.billing.charging import BillingRun
 from paydesk.domain.cells.fencing import Fenced, find_fence
 from paydesk.domain.ledger.settling import settle_due as settle_money
+from paydesk.domain.mail.telling import tell_events
 from paydesk.domain.merchants.merchant import create_merchant, shop_of
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
@@ -47,6 +51,7 @@ from paydesk.domain.payments.results import Paid
 from paydesk.domain.pingbacks.sending import PingbackSender
 from paydesk.equipment import outbound_client, payment_desk, sender_settings
 from paydesk.settings import Settings
+from paydesk.worker import mail_sender
 
 pytestmark = pytest.mark.faults
 
@@ -56,6 +61,9 @@ SHORTLY = 0.1
 """Seconds for which all go on beside what is done."""
 LOST = (*AWAY, Unavailable, Unsure, ExceptionGroup)
 """What is raised where a database is away."""
+
+ROUNDS = 100
+WAITS = "select exists (select from mail where state = 'due') or exists (select from pingback where state = 'due')"
 
 MOVE = "the move"
 Death: TypeAlias = tuple[str, str | int]
@@ -101,6 +109,7 @@ class Cell:
     vault: Vault
     desk: Desk
     settings: Settings
+    mailer: SmtpMailer
 
     async def round(self) -> None:
         """What a worker does once."""
@@ -115,6 +124,12 @@ class Cell:
             await sender.send_due_once(now)
         finally:
             await outbound.close()
+        await tell_events(self.working, real_now=now, keep_test=False)
+        mails = mail_sender(self.settings, self.working, self.vault, self.mailer)
+        try:
+            await mails.start_due(now)
+        finally:
+            await mails.finish()
 
 
 @dataclass(frozen=True)
@@ -125,6 +140,7 @@ class Cells:
     there: Cell
     bank: Bank
     receiver: Receiver
+    office: PostOffice
     points: FailPoints
     clerk: Clerk
     file: Path
@@ -213,6 +229,7 @@ async def cells(usual_settings: Settings, tmp_path_factory: pytest.TempPathFacto
     secret, made = generate_secret(), []
     async with AsyncExitStack() as stack:
         receiver = await stack.enter_async_context(receiving())
+        office = await stack.enter_async_context(post_office())
         bank = Bank(Record(folder / "bank" / "record.sqlite"))
         stack.callback(bank.record.close)
         for number in (HERE, THERE):
@@ -225,7 +242,8 @@ async def cells(usual_settings: Settings, tmp_path_factory: pytest.TempPathFacto
             changed = {"data_dir": folder, "database_url": server.admin_url, "outbound_allow": "127.0.0.0/8"}
             settings = usual_settings.model_copy(update=changed)
             desk = payment_desk(settings, pool, vault, SimulatedAcquirer(bank, base_url=settings.address))
-            made.append(Cell(server, pool, working, vault, desk, settings))
+            mailer = SmtpMailer(parse_smtp_url(office.url), mail_from="Paydesk <pay@desk.example>")
+            made.append(Cell(server, pool, working, vault, desk, settings, mailer))
         envs = [
             environment(
                 {
@@ -246,7 +264,7 @@ async def cells(usual_settings: Settings, tmp_path_factory: pytest.TempPathFacto
         points = FailPoints(folder / "points")
         run = envs[0] | points.env | {"PYTHONPATH": str(ROOT), "TMPDIR": str(folder)}
         clerk = await stack.enter_async_context(Clerk(STOPPABLE, run).working())
-        yield Cells(made[0], made[1], bank, receiver, points, clerk, file)
+        yield Cells(made[0], made[1], bank, receiver, office, points, clerk, file)
 
 
 @pytest.fixture
@@ -255,6 +273,7 @@ async def play(cells: Cells) -> Play:
     here, shops = cells.here, []
     for name in ("moving", "beside"):
         made = await create_merchant(here.database, here.vault, name=name, email="o@shop.example", now=utc_now())
+        await say(here.database, "merchant", {"id": made.id}, test_mails=True)
         shops.append(shop_of(made, live=False))
         till = Till(here.desk, shops[-1])
         for number in range(SUBSCRIPTIONS):
@@ -301,8 +320,12 @@ async def finish(play: Play) -> None:
     later = utc_now() + timedelta(hours=1)
     for cell in play.cells.both:
         await settle_due(replace(cell.desk, database=cell.working), now=later)
-        await times(cell.database, "pingback", {"state": "due"}, leased_until=None, due_at=utc_now())
-        for _ in range(2):
+        await cell.round()
+        for _ in range(ROUNDS):
+            if not await cell.database.fetchval(WAITS):
+                break
+            for table in ("pingback", "mail"):
+                await times(cell.database, table, {"state": "due"}, leased_until=None, due_at=utc_now())
             await cell.round()
 
 
@@ -310,6 +333,12 @@ def told_of(play: Play, shop: Shop) -> Counter[str]:
     """What the shop's server was told, whenever it was, and how often each."""
     told = [json.loads(one.body) for one in play.cells.receiver.at(f"/{shop.merchant_id}")]
     return Counter(json.dumps({**one, "pingback_ts": None}) for one in told)
+
+
+def mailed(play: Play, shop: Shop) -> Counter[str]:
+    """Which mails of the shop the mail server took, and how often each."""
+    names = [str(one["Message-ID"]).strip("<").partition("@")[0] for one in play.cells.office.mails]
+    return Counter(name for name in names if name.startswith(f"paydesk-{shop.merchant_id}-"))
 
 
 @pytest.mark.parametrize("deaths", one_of(3, [SOME, EVERY, SERVERS]), ids=["some", "every", "servers"])
@@ -330,7 +359,9 @@ async def test_a_move_that_dies_again_and_again_and_goes_on(play: Play, deaths: 
 
 
 async def prove(play: Play) -> None:
-    """Every payment has one charge and one pingback, and the books of both cells are right."""
+    """Every payment has one charge, one pingback and one receipt, and the books of both cells are
+    right.
+    """
     for shop, cell in ((play.moving, play.cells.there), (play.beside, play.cells.here)):
         taken = "select count(*) from payment where merchant_id = $1 and paid_at is not null"
         sold = await cell.database.fetchval(taken, shop.merchant_id) - 2 * SUBSCRIPTIONS
@@ -341,6 +372,14 @@ async def prove(play: Play) -> None:
         assert play.killed_server or {body: times for body, times in told.items() if times > 1} == {}
         sent = "select count(*) from pingback where merchant_id = $1 and url is not null"
         assert len(told) == await cell.database.fetchval(sent, shop.merchant_id)
+        mails = mailed(play, shop)
+        assert play.killed_server or {name: times for name, times in mails.items() if times > 1} == {}
+        queued = await cell.database.fetch(
+            "select id from mail where merchant_id = $1 and state = 'sent'", shop.merchant_id
+        )
+        assert set(mails) == {f"paydesk-{shop.merchant_id}-{row['id']}" for row in queued}
+        receipts = "select count(*) from mail where merchant_id = $1 and kind like '%receipt'"
+        assert await cell.database.fetchval(receipts, shop.merchant_id) == sold + SUBSCRIPTIONS
         left = "select count(*) from pingback where merchant_id = $1 and state <> 'acknowledged' and url is not null"
         assert await cell.database.fetchval(left, shop.merchant_id) == 0
     charged = [one for one in standings(play.cells.bank.record.operations()).values() if one.net]
