@@ -4,7 +4,7 @@ stays.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -21,9 +21,11 @@ from tests.till import Till
 from paydesk.adapters.acquirers.simulator import Bank, Record, SimulatedAcquirer
 from paydesk.adapters.vault import Vault, generate_key_setting, generate_secret
 from paydesk.core.clock import utc_now
+from paydesk.database.migrating import migrate
 from paydesk.database.pool import Database, connected
 from paydesk.domain.accounts import second_factor
 from paydesk.domain.cells.fencing import find_fence
+from paydesk.domain.cells.numbers import begin_cell
 from paydesk.domain.merchants.merchant import Merchant, create_merchant, shop_of
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.moving.copying import Side
@@ -90,8 +92,12 @@ class Play:
 
 
 @asynccontextmanager
-async def played(server_url: str, usual_settings: Settings, tmp_path: Path) -> AsyncIterator[Play]:
-    """Both cells with their merchants, who have sold a little of everything."""
+async def played(
+    server_url: str, usual_settings: Settings, tmp_path: Path, *, elsewhere: Mapping[int, str] = {}
+) -> AsyncIterator[Play]:
+    """Both cells with their merchants, who have sold a little of everything; `elsewhere` are empty
+    databases on other servers.
+    """
     (tmp_path / "bank").mkdir()
     secret = generate_secret()
     async with AsyncExitStack() as stack:
@@ -99,8 +105,10 @@ async def played(server_url: str, usual_settings: Settings, tmp_path: Path) -> A
         stack.callback(bank.record.close)
         cells = []
         for number in (HERE, THERE):
-            url = await stack.enter_async_context(migrated_database(server_url, cell=number))
+            url = elsewhere.get(number) or await stack.enter_async_context(migrated_database(server_url, cell=number))
             pool = await stack.enter_async_context(connected(url))
+            await migrate(pool)
+            await begin_cell(pool, number)
             keys = generate_key_setting()
             vault = Vault.from_settings(vault_keys=keys, secret_key=secret)
             own = {"vault_keys": SecretStr(keys), "secret_key": SecretStr(secret)}
