@@ -105,7 +105,8 @@ async def played(
         stack.callback(bank.record.close)
         cells = []
         for number in (HERE, THERE):
-            url = elsewhere.get(number) or await stack.enter_async_context(migrated_database(server_url, cell=number))
+            url = elsewhere.get(number, "")
+            url = url or await stack.enter_async_context(migrated_database(server_url, cell=number))
             pool = await stack.enter_async_context(connected(url))
             await migrate(pool)
             await begin_cell(pool, number)
