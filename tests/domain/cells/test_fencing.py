@@ -12,6 +12,7 @@ from datetime import timedelta
 
 import pytest
 from tests import shopfront
+from tests.adapters.mail.post_offices import post_office
 from tests.breaking import say
 from tests.conftest import OpenWeb, SignedForm
 from tests.database.statements import all_statements
@@ -20,6 +21,7 @@ from tests.domain.pingbacks.receiver import Receiver, receiving
 from tests.set_back import called, member, somebody, times
 from tests.till import Till
 
+from paydesk.adapters.mail import SmtpMailer, parse_smtp_url
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict
@@ -28,6 +30,7 @@ from paydesk.domain.billing.charging import BillingRun
 from paydesk.domain.cells import fencing
 from paydesk.domain.cells.fencing import Fenced, close, fence, fences, find_fence, in_flight, lift
 from paydesk.domain.ledger.settling import settle_due as settle_money
+from paydesk.domain.mail.telling import tell_events
 from paydesk.domain.merchants.merchant import Merchant, create_merchant, shop_of
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.moving.tables import GUARDED
@@ -36,6 +39,7 @@ from paydesk.domain.payments.janitor import settle_due
 from paydesk.domain.pingbacks.sending import PingbackSender
 from paydesk.equipment import outbound_client, sender_settings
 from paydesk.settings import Settings
+from paydesk.worker import mail_sender
 from paydesk_client import Gateway
 
 OTHER_CELL = 7
@@ -228,6 +232,28 @@ async def test_a_pingback_in_the_air_is_waited_for(database: Database, desk: Des
     await times(database, "pingback", {}, leased_until=utc_now() + timedelta(seconds=1))
     assert str(await in_flight(database, shop.merchant_id)) == "pingbacks: 1"
     assert not await close(database, shop.merchant_id, patience=20)
+
+
+async def test_a_mail_that_is_being_handed_over_is_waited_for_and_written_down(
+    settings: Settings, database: Database, working: Database, desk: Desk, shop: Shop
+) -> None:
+    await shopfront.choose_mails(database, shop, customer_mails=True, test_mails=True)
+    await shopfront.buy(desk, shop)
+    assert await tell_events(database, real_now=utc_now(), keep_test=False) == 1
+    async with post_office() as office:
+        office.held = asyncio.Event()
+        mailer = SmtpMailer(parse_smtp_url(office.url), mail_from="Paydesk <pay@desk.example>")
+        sender = mail_sender(settings, working, desk.vault, mailer)
+        assert await sender.start_due(utc_now()) == 1
+        await put_up(database, shop, closed=False)
+        closing = asyncio.create_task(close(database, shop.merchant_id, patience=20))
+        await asyncio.wait({closing}, timeout=0.3)
+        assert str(await in_flight(database, shop.merchant_id)) == "mails: 1"
+        office.held.set()
+        assert not await closing
+        await sender.finish()
+        assert len(office.mails) == 1
+    assert await database.fetchval("select state from mail where merchant_id = $1", shop.merchant_id) == "sent"
 
 
 async def test_what_is_in_the_air_too_long_is_told(database: Database, desk: Desk, shop: Shop) -> None:
