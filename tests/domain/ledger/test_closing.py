@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import asyncpg
@@ -18,6 +19,7 @@ from tests.domain.ledger.paying_out import record_payout
 from tests.proving import check
 from tests.till import Till
 
+from paydesk import database as schema
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict
@@ -29,10 +31,12 @@ from paydesk.domain.ledger.closing import close_ledger, run_closing
 from paydesk.domain.merchants.merchant import create_merchant, shop_of
 from paydesk.domain.merchants.shop import Shop
 
+MIGRATIONS = Path(schema.__file__).parent / "migrations"
 ENTRY = (
     "insert into ledger_entry (merchant_id, live, posting_id, kind, payment_id, account, currency, amount, at)"
     " values ($1, $2, 1, 'settlement', 1, $3, $4, $5, now())"
 )
+AVAILABLE = ("available", "USD")
 
 
 Connect = Callable[[], AbstractAsyncContextManager[asyncpg.Connection]]
@@ -171,6 +175,33 @@ async def test_the_first_entry_that_a_sequence_gives_an_id_is_closed_like_others
             first = 899 * IDS_OF_A_CELL + IDS_OF_A_CELL // 2 + 1
             for sequence in ("ledger_entry_id_seq", "ledger_posting_id_seq"):
                 await database.execute(f"alter sequence {sequence} minvalue {first} start {first} restart")
+
+
+@pytest.mark.parametrize("range_of_ids", [0, 5])
+async def test_an_upgrade_has_the_entry_in_balances_that_code_of_before_has_left_out(
+    own_database_url: str, vault: Vault, range_of_ids: int
+) -> None:
+    async with connected(own_database_url, most=3) as database:
+        shops = []
+        for name in ("First", "Second"):
+            made = await create_merchant(database, vault, name=name, email="o@shop.example", now=utc_now())
+            shops.append(shop_of(made, live=True))
+        begins = range_of_ids * IDS_OF_A_CELL + 1
+        await database.execute(f"alter sequence ledger_entry_id_seq minvalue {begins} start {begins} restart")
+        await say(database, "ledger_horizon", {"single": True}, seen_id=begins, closed_id=begins)
+        for amount in (10, 20):
+            for shop in shops:
+                await earn(database, shop, amount)
+        await close_all(database)
+        assert [await closed(database, shop) for shop in shops] == [{AVAILABLE: 20}, {AVAILABLE: 30}]
+        assert not await is_proven(database, shops[0])
+        for _ in range(2):
+            async with database.acquire() as connection, connection.transaction():
+                await connection.execute((MIGRATIONS / "0550_first_entries_in_balances.sql").read_text())
+            assert [await closed(database, shop) for shop in shops] == [{AVAILABLE: 30}] * 2
+        await earn(database, shops[0], 5)
+        assert [(await balances(database, shop))[0].available for shop in shops] == [Decimal(35), Decimal(30)]
+        assert [await is_proven(database, shop) for shop in shops] == [True, True]
 
 
 async def test_who_only_reads_holds_up_nothing_however_long(till: Till, live: Shop, another: Connect) -> None:
