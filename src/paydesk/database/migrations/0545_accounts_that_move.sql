@@ -53,6 +53,10 @@ create function merchant_of_account(named text) returns bigint
     return (select for_merchant_id from acquirer_account where name = named);
 comment on function merchant_of_account is 'the only merchant that an account serves; null: it serves all, or is no added one';
 
+alter table acquirer_account add column asked_by text[] not null default '{}';
+comment on column acquirer_account.asked_by is
+    'tags of the deployments, cells of this one, that asked it before: what they made there is ours';
+
 -- A process has an account open for seconds after it has gone, so that its name is asked for besides its merchant.
 create function accounts_left_alone(while_here boolean) returns text[]
     language sql stable

@@ -72,6 +72,13 @@ async def not_here(database: Connection) -> frozenset[str]:
     return frozenset(await queries.not_here(database))
 
 
+async def tags_of(database: Connection, name: str) -> frozenset[str]:
+    """The tags in marks that say that a purchase at an account is ours: of this deployment, and of
+    the cells that the account came from.
+    """
+    return frozenset(await queries.tags_of(database, account=name))
+
+
 def print_of(vault: Vault, credential: str) -> bytes:
     """By what an account is known again, whose credential is its key, or the address of a bank.
 

@@ -8,6 +8,12 @@ select a.id, a.name, a.kind, a.live, a.for_merchant_id, a.currencies, a.address,
  where a.name <> all (accounts_left_alone(false))
  order by a.for_merchant_id nulls last, a.id;
 
+-- name: tags_of(account)$
+-- The deployments whose purchases at an account are ours: this one, and the cells that it came from with its merchant.
+select array_append(coalesce(a.asked_by, '{}'), d.tag)
+  from deployment d
+  left join acquirer_account a on a.name = :account;
+
 -- name: not_here()$
 -- Accounts that a process may have open though they are not this cell's yet, or not any more.
 select accounts_left_alone(false);

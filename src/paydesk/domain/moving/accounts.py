@@ -27,6 +27,14 @@ OPENED_AFTER = timedelta(seconds=15)
 OWN_IDS = ("acquirer_own_id",)
 """What the accounts are called that go: it is deleted with them, once that is noted."""
 
+READ_FOR = 660.0
+"""Seconds for which a reading is waited for: the lease of one that died ends before."""
+
+IS_READ = (
+    "what its account lists is being read still, which must come to its end here; the merchant goes on here: run the "
+    "same command again"
+)
+
 _PAUSE = 0.2
 _FOR_TESTS = "simulator"
 """The account of the settings for test payments, which every cell has."""
@@ -35,7 +43,7 @@ _FOR_TESTS = "simulator"
 @dataclass(frozen=True, slots=True)
 class OwnAccount:
     """An account that serves one merchant alone, as it rests in a cell; `account` is the rest of
-    its row, which is the same in both.
+    its row, which is the same in both. It was `asked_by` other cells before, and is `asked_here`.
     """
 
     id: int
@@ -49,7 +57,14 @@ class OwnAccount:
     webhook_sealed: bytes | None = field(repr=False)
     webhook_key_id: str | None
     is_asked: bool
+    asked_by: list[str]
+    asked_here: str
     account: str
+
+    @property
+    def asked_so_far(self) -> list[str]:
+        """The tags of the cells that will have asked it once it has gone from here."""
+        return sorted({*self.asked_by, self.asked_here})
 
     def key(self, vault: Vault) -> bytes | None:
         """Its secret key. Raises: VaultError."""
@@ -84,11 +99,10 @@ async def bring_accounts(opens: Vault, seals: Vault, pair: Pair) -> int:
     for account in here:
         key, secrets = account.key(opens), account.webhook_secrets(opens)
         known = there.get(account.id)
-        if known is None or (known.account, known.key(seals), known.webhook_secrets(seals)) != (
-            account.account,
-            key,
-            secrets,
-        ):
+        rests = (
+            None if known is None else (known.account, known.asked_by, known.key(seals), known.webhook_secrets(seals))
+        )
+        if rests != (account.account, account.asked_so_far, key, secrets):
             sealed += await _put(pair, seals, account, key, secrets)
     return sealed
 
@@ -106,21 +120,22 @@ async def _put(pair: Pair, seals: Vault, account: OwnAccount, key: bytes | None,
         vault_key_id=of_key and of_key.key_id,
         webhook_sealed=of_secrets and of_secrets.blob,
         webhook_key_id=of_secrets and of_secrets.key_id,
+        asked_by=account.asked_so_far,
         after=OPENED_AFTER,
     )
     return sum(one is not None for one in anew)
 
 
-async def wait_until_they_serve(source: Side, target: Side, merchant_id: int, *, patience: float) -> None:
-    """Wait until the merchant's accounts may serve in the other cell, and nobody reads them here,
-    or has for so many seconds; the merchant goes on meanwhile.
+async def wait_until_they_may_go(source: Side, target: Side, merchant_id: int) -> None:
+    """Wait until the merchant's accounts may serve in the other cell, and nobody reads them here;
+    the merchant goes on meanwhile. Raises: Conflict if they are read for very long.
     """
-    if not await own_accounts(source.database, merchant_id):
-        return
-    end = time.monotonic() + patience
     while (left := await _seconds_left(source, target, merchant_id)) is not None and left > 0:  # noqa: ASYNC110
         await asyncio.sleep(min(left, 1.0))
-    while (await in_flight(source.database, merchant_id)).readings and time.monotonic() < end:  # noqa: ASYNC110
+    end = time.monotonic() + READ_FOR
+    while (await in_flight(source.database, merchant_id)).readings:
+        if time.monotonic() > end:
+            raise Conflict(IS_READ)
         await asyncio.sleep(_PAUSE)
 
 

@@ -1,28 +1,31 @@
 -- name: own_accounts(merchant_id)
 -- The accounts at acquirers that serve this merchant alone, with what is another one in each cell beside the rest.
 select a.id, a.name, a.kind, a.live, a.key_print, coalesce(o.own_id, '') as own_id, a.key_sealed, a.vault_key_id,
-       a.webhook_sealed, a.webhook_key_id, a.gone_at is null as is_asked,
-       (to_jsonb(a) - '{key_sealed,vault_key_id,webhook_sealed,webhook_key_id,revision,serves_from}'::text[])::text as account
+       a.webhook_sealed, a.webhook_key_id, a.gone_at is null as is_asked, a.asked_by, d.tag as asked_here,
+       (to_jsonb(a) - '{key_sealed,vault_key_id,webhook_sealed,webhook_key_id,revision,serves_from,asked_by}'::text[])::text
+           as account
   from acquirer_account a
+ cross join deployment d
   left join acquirer_own_id o on o.account = a.name
  where a.for_merchant_id = :merchant_id
  order by a.id;
 
--- name: put_account(account, key_sealed, vault_key_id, webhook_sealed, webhook_key_id, after)!
+-- name: put_account(account, key_sealed, vault_key_id, webhook_sealed, webhook_key_id, asked_by, after)!
 -- Every process here opens it (again), and has time to until it serves; of one that it had open nothing changes in that.
 insert into acquirer_account as a (id, name, kind, live, for_merchant_id, currencies, address, hosts_pages, page_domain,
                                    key_sealed, vault_key_id, key_print, enabled, revision, serves_from, created_at,
-                                   webhook_sealed, webhook_key_id, gone_at, gone_because)
+                                   webhook_sealed, webhook_key_id, gone_at, gone_because, asked_by)
 select id, name, kind, live, for_merchant_id, currencies, address, hosts_pages, page_domain, :key_sealed::bytea,
        :vault_key_id::text, key_print, enabled, nextval('acquirer_account_revision_seq'),
-       clock_timestamp() + :after::interval, created_at, :webhook_sealed::bytea, :webhook_key_id::text, gone_at, gone_because
+       clock_timestamp() + :after::interval, created_at, :webhook_sealed::bytea, :webhook_key_id::text, gone_at, gone_because,
+       :asked_by::text[]
   from jsonb_populate_record(null::acquirer_account, :account::jsonb)
     on conflict (id) do update
        set currencies = excluded.currencies, key_sealed = excluded.key_sealed, vault_key_id = excluded.vault_key_id,
            key_print = excluded.key_print, enabled = excluded.enabled, revision = excluded.revision,
            serves_from = case when a.gone_at is null then a.serves_from else excluded.serves_from end,
            webhook_sealed = excluded.webhook_sealed, webhook_key_id = excluded.webhook_key_id, gone_at = excluded.gone_at,
-           gone_because = excluded.gone_because;
+           gone_because = excluded.gone_because, asked_by = excluded.asked_by;
 
 -- name: is_there_again(names)!
 -- What went from here once has come back.

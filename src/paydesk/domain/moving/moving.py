@@ -32,7 +32,13 @@ from paydesk.domain.cells.fencing import (
     say_moved,
 )
 from paydesk.domain.cells.ranges import go_on_above, ranges_of
-from paydesk.domain.moving.accounts import OWN_IDS, leave_accounts, require_that_they_serve, wait_until_they_serve
+from paydesk.domain.moving.accounts import (
+    IS_READ,
+    OWN_IDS,
+    leave_accounts,
+    require_that_they_serve,
+    wait_until_they_may_go,
+)
 from paydesk.domain.moving.copying import Side, empty, queries, without_triggers
 from paydesk.domain.moving.passes import CalledBack, Copied, Watch, bring, unwatched
 from paydesk.domain.moving.requirements import Cells, require_cells, require_movable
@@ -198,11 +204,13 @@ async def _bring_before(move: Move, cells: Cells, passed: Passed, watch: Watch) 
 
 
 async def _fence_here(move: Move, cells: Cells, passed: Passed, patience: float) -> InFlight:
-    """Nothing begins any more, and what was begun ends. Raises: Conflict if the merchant would be
-    served by other accounts there than here; it goes on then.
+    """Nothing begins any more, and what was begun ends.
+
+    Raises: Conflict if the merchant would be served by other accounts there than here, or one is
+        being read for long; it goes on here then.
     """
     source = move.source.database
-    await wait_until_they_serve(move.source, move.target, move.merchant_id, patience=patience)
+    await wait_until_they_may_go(move.source, move.target, move.merchant_id)
     await fence(source, move.merchant_id, other_cell=cells.there, tables=GUARDED)
     passed(Step.fenced)
     try:
@@ -211,6 +219,9 @@ async def _fence_here(move: Move, cells: Cells, passed: Passed, patience: float)
         await lift(source, move.merchant_id, tables=GUARDED)
         raise
     left = await close(source, move.merchant_id, patience=patience)
+    if left.readings:
+        await lift(source, move.merchant_id, tables=GUARDED)
+        raise Conflict(IS_READ)
     passed(Step.closed)
     return left
 

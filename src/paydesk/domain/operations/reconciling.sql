@@ -32,9 +32,6 @@ select idempotency_key as key
   from forgotten_attempt
  where acquirer = :acquirer and idempotency_key = any(:keys::text[]);
 
--- name: deployment_tag()$
-select tag from deployment;
-
 -- name: approved_between(acquirer, since, until)
 -- Approved attempts that took or hold something, by when they were sent (real time).
 select a.idempotency_key as key, a.merchant_id, a.payment_id
