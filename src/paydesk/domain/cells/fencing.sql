@@ -67,7 +67,8 @@ select coalesce(array_agg(distinct l.virtualtransaction), '{}')
 
 -- name: in_flight(merchant_id)^
 -- Calls of a merchant's that somebody is making at this moment: who makes one holds a lease, or its outcome is not looked
--- for before it is over. Times are the database's.
+-- for before it is over. Times are the database's. (A comparison with a list writes nothing of an account's: it may be cut
+-- off, and nobody who asks for one out of turn ends its lease.)
 with fenced as (
     select clock_timestamp() as now
 )
@@ -95,9 +96,7 @@ select (select count(*) from payment_attempt
                  union all
                 select acquirer, leased_until from failed_refund_reading
                  union all
-                select acquirer, leased_until from balance_reading
-                 union all
-                select acquirer, leased_until from reconciliation) r
+                select acquirer, leased_until from balance_reading) r
           join acquirer_account a on a.name = r.acquirer and a.for_merchant_id = :merchant_id
          where r.leased_until > now) as readings
   from fenced;

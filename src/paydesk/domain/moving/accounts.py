@@ -107,6 +107,11 @@ async def bring_accounts(opens: Vault, seals: Vault, pair: Pair) -> int:
     return sealed
 
 
+async def let_read(there: Connection, merchant_id: int) -> None:
+    """Have the accounts be read at once where the caller's transaction has brought them."""
+    await queries.end_leases(there, merchant_id=merchant_id)
+
+
 async def _put(pair: Pair, seals: Vault, account: OwnAccount, key: bytes | None, secrets: bytes | None) -> int:
     anew = [
         None if value is None else seals.seal(value, purpose=purpose, merchant_id=0, row_id=account.id)

@@ -31,6 +31,19 @@ select id, name, kind, live, for_merchant_id, currencies, address, hosts_pages, 
 -- What went from here once has come back.
 delete from acquirer_lost where account = any(:names::text[]);
 
+-- name: end_leases(merchant_id)!
+-- Whoever read, or compared, the accounts elsewhere does so no more.
+with own as materialized (
+    select array(select name from acquirer_account where for_merchant_id = :merchant_id) as names
+), disputes as (
+    update dispute_reading set leased_until = null from own where acquirer = any(names)
+), refunds as (
+    update failed_refund_reading set leased_until = null from own where acquirer = any(names)
+), balances as (
+    update balance_reading set leased_until = null from own where acquirer = any(names)
+)
+update reconciliation set leased_until = null from own where acquirer = any(names);
+
 -- name: drop_others(merchant_id, ids)!
 delete from acquirer_account where for_merchant_id = :merchant_id and id <> all (:ids::bigint[]);
 

@@ -19,7 +19,7 @@ from paydesk.database.durability import ConfirmedConnection, make_durable
 from paydesk.database.pool import AWAY
 from paydesk.database.records import record_of
 from paydesk.domain.cells.fencing import Arrival, arrival, note_copied
-from paydesk.domain.moving.accounts import bring_accounts
+from paydesk.domain.moving.accounts import bring_accounts, let_read
 from paydesk.domain.moving.changes import Brought, bring_changes
 from paydesk.domain.moving.copying import Pair, Side, Table, copy_whole, empty, queries, tables_of, without_triggers
 from paydesk.domain.moving.tables import NAMES
@@ -118,6 +118,7 @@ async def _bring(source: Side, target: Side, merchant_id: int, last: bool, watch
         if last:
             people = await bring_team(source.vault, target.vault, pair)
             await _sum_up(there, merchant_id)
+            await let_read(there, merchant_id)
         await note_copied(there, merchant_id, snapshot.place, snapshot.below, people)
     return Copied(sum(one.rows for one in brought), sum(one.changed for one in brought), sealed, snapshot.lsn)
 
