@@ -68,9 +68,10 @@ class Step(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A merchant and the two cells; `home` is the database whose directory leads to them, None
-    where there are no cells in it. Whether both have one simulated bank, and the target takes live
-    payments, its settings say.
+    """A merchant and the two cells.
+
+    `home` is the database whose directory leads to them, None where there are no cells in it.
+    Whether both have one simulated bank, and the target takes live payments, its settings say.
     """
 
     source: Side
