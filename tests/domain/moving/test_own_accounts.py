@@ -5,8 +5,6 @@ acquirers say is booked once, and each cell asks only what is its own.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -14,7 +12,7 @@ from pathlib import Path
 import pytest
 from tests import shopfront
 from tests.breaking import say
-from tests.domain.moving.owning import LATER, THEIRS, Owning, owning, with_secrets
+from tests.domain.moving.owning import LATER, THEIRS, Owning, with_secrets
 from tests.domain.moving.play import Cell, Killed, Play, back, clean, going, killing
 from tests.set_back import times
 
@@ -25,7 +23,7 @@ from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.acquirers.accounts import list_accounts, not_here
 from paydesk.domain.acquirers.opening import what_opens
 from paydesk.domain.acquirers.routing import list_rules
-from paydesk.domain.cells.fencing import Fenced, fence, find_fence
+from paydesk.domain.cells.fencing import Fenced, fence
 from paydesk.domain.moving import accounts, moving
 from paydesk.domain.moving.moving import Step, cancel_move, move_merchant
 from paydesk.domain.moving.tables import GUARDED
@@ -34,14 +32,6 @@ from paydesk.domain.operations.history import read as read_history
 from paydesk.domain.operations.reconciling import reconcile
 from paydesk.domain.operations.remembered_accounts import AccountsMemory, lost_accounts
 from paydesk.domain.payments.results import Paid
-
-
-@pytest.fixture
-async def own(joined: Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Owning]:
-    """Processes open accounts faster than in earnest."""
-    monkeypatch.setattr(accounts, "OPENED_AFTER", timedelta(0))
-    async with owning(joined, tmp_path) as made:
-        yield made
 
 
 async def test_it_goes_on_through_its_own_account(own: Owning) -> None:
@@ -370,47 +360,6 @@ async def test_who_was_writing_when_the_fence_came_is_waited_for(own: Owning) ->
         assert not fencing.done()
         await writing.commit()
     await asyncio.wait_for(fencing, 30)
-
-
-async def test_a_name_that_another_account_has_there_is_refused(own: Owning) -> None:
-    play = own.play
-    await own.add(play.there, THEIRS, address="http://another.test")
-    with pytest.raises(Conflict, match=r'another account called "theirs".*where it is free'):
-        await move_merchant(going(play))
-    assert await play.is_open(play.here)
-    assert await find_fence(play.here.database, play.merchant.id) is None
-
-
-async def test_an_account_that_is_asked_there_by_another_name_is_refused(own: Owning) -> None:
-    play = own.play
-    await own.add(play.there, "shared", address="http://theirs.test")
-    with pytest.raises(Conflict, match=r'asks the account "theirs" as "shared" already'):
-        await move_merchant(going(play))
-
-
-async def test_a_rule_for_an_account_that_is_not_there_is_refused(own: Owning) -> None:
-    play = own.play
-    await own.add(play.here, "shared")
-    await own.rule(play.here, "shared", play.merchant.id)
-    with pytest.raises(Conflict, match=r"rules name accounts that the other cell does not have \(shared\)"):
-        await move_merchant(going(play))
-    await own.add(play.there, "shared")
-    await move_merchant(going(play))
-    assert [one.account for one in await list_rules(play.there.database)] == [THEIRS, "shared"]
-    assert await own.of_account(play.here, "shared") != {}
-
-
-async def test_a_rule_of_all_that_names_its_account_is_refused(own: Owning) -> None:
-    rule = await own.rule(own.play.here, THEIRS, None)
-    with pytest.raises(Conflict, match=rf"rules that are not its own name its account \({rule}\)"):
-        await move_merchant(going(own.play))
-
-
-async def test_live_accounts_go_only_where_live_payments_are_taken(own: Owning) -> None:
-    play = own.play
-    await with_secrets(play.here, play.merchant.id, "stripe-own")
-    with pytest.raises(Conflict, match="PAYDESK_LIVE_ACQUIRER"):
-        await move_merchant(replace(going(play), serves_live=False))
 
 
 async def test_others_accounts_stay_as_they_are(own: Owning) -> None:
