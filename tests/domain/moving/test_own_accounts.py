@@ -5,6 +5,7 @@ acquirers say is booked once, and each cell asks only what is its own.
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -49,6 +50,33 @@ async def test_it_goes_on_through_its_own_account(own: Owning) -> None:
     assert (await own.served_by(play.there)).count(THEIRS) == 6
     assert THEIRS not in play.here.desk.acquirers
     assert (await clean(play.here), await clean(play.there)) == ([], [])
+
+
+async def test_what_is_sold_meanwhile_is_taken_by_its_own_account(own: Owning, monkeypatch: pytest.MonkeyPatch) -> None:
+    play = own.play
+    monkeypatch.setattr(accounts, "OPENED_AFTER", timedelta(seconds=2))
+
+    async def looking() -> None:
+        while True:
+            await own.look()
+            await asyncio.sleep(0.2)
+
+    async def selling() -> int:
+        """Customers come to the cell that has the shop."""
+        sold = 0
+        while sold < 5 or not await play.is_open(play.there):
+            with suppress(Fenced, NotFound):
+                cell = play.here if await play.is_open(play.here) else play.there
+                assert await own.till(cell).buy(f"meanwhile-{sold}") == Paid()
+                sold += 1
+        assert await own.till(play.there).buy("after") == Paid()
+        return sold + 1
+
+    before = await own.served_by(play.here)
+    looks = asyncio.create_task(looking())
+    _, sold = await asyncio.wait_for(asyncio.gather(move_merchant(going(play)), selling()), 60)
+    looks.cancel()
+    assert await own.served_by(play.there) == [*before, *[THEIRS] * sold]
 
 
 async def test_nothing_of_its_account_is_left_and_all_of_it_came(own: Owning) -> None:
@@ -346,20 +374,6 @@ async def test_nobody_changes_an_account_that_is_on_the_way(own: Owning) -> None
         await own.rule(play.here, "simulator", play.merchant.id)
     assert await not_here(play.there.database) == {THEIRS}
     assert await not_here(play.here.database) == frozenset()
-
-
-async def test_who_was_writing_when_the_fence_came_is_waited_for(own: Owning) -> None:
-    play = own.play
-    await fence(play.here.database, play.beside.merchant_id, other_cell=7, tables=GUARDED)
-    async with play.here.database.acquire() as connection:
-        writing = connection.transaction()
-        await writing.start()
-        await say(connection, "payment", {"merchant_id": play.merchant.id}, revision=77)
-        fencing = asyncio.create_task(fence(play.here.database, play.merchant.id, other_cell=2, tables=GUARDED))
-        await asyncio.sleep(0.5)
-        assert not fencing.done()
-        await writing.commit()
-    await asyncio.wait_for(fencing, 30)
 
 
 async def test_others_accounts_stay_as_they_are(own: Owning) -> None:

@@ -66,13 +66,13 @@ class OwnAccount:
         """The tags of the cells that will have asked it once it has gone from here."""
         return sorted({*self.asked_by, self.asked_here})
 
-    def key(self, vault: Vault) -> bytes | None:
-        """Its secret key. Raises: VaultError."""
-        return self._opened(vault, self.key_sealed, self.vault_key_id, PURPOSE)
+    def opened(self, vault: Vault) -> tuple[str, bytes | None, bytes | None]:
+        """What it is: its row, its secret key, and what notifications to it are signed with.
 
-    def webhook_secrets(self, vault: Vault) -> bytes | None:
-        """What notifications to it are signed with. Raises: VaultError."""
-        return self._opened(vault, self.webhook_sealed, self.webhook_key_id, WEBHOOK_PURPOSE)
+        Raises: VaultError.
+        """
+        key = self._opened(vault, self.key_sealed, self.vault_key_id, PURPOSE)
+        return self.account, key, self._opened(vault, self.webhook_sealed, self.webhook_key_id, WEBHOOK_PURPOSE)
 
     def _opened(self, vault: Vault, blob: bytes | None, key_id: str | None, purpose: str) -> bytes | None:
         if blob is None or key_id is None:
@@ -97,13 +97,9 @@ async def bring_accounts(opens: Vault, seals: Vault, pair: Pair) -> int:
     await queries.is_there_again(pair.there, names=[one.name for one in here])
     sealed = 0
     for account in here:
-        key, secrets = account.key(opens), account.webhook_secrets(opens)
         known = there.get(account.id)
-        rests = (
-            None if known is None else (known.account, known.asked_by, known.key(seals), known.webhook_secrets(seals))
-        )
-        if rests != (account.account, account.asked_so_far, key, secrets):
-            sealed += await _put(pair, seals, account, key, secrets)
+        if known is None or (known.asked_by, *known.opened(seals)) != (account.asked_so_far, *account.opened(opens)):
+            sealed += await _put(pair, opens, seals, account)
     return sealed
 
 
@@ -112,15 +108,15 @@ async def let_read(there: Connection, merchant_id: int) -> None:
     await queries.end_leases(there, merchant_id=merchant_id)
 
 
-async def _put(pair: Pair, seals: Vault, account: OwnAccount, key: bytes | None, secrets: bytes | None) -> int:
-    anew = [
+async def _put(pair: Pair, opens: Vault, seals: Vault, account: OwnAccount) -> int:
+    row, key, secrets = account.opened(opens)
+    of_key, of_secrets = [
         None if value is None else seals.seal(value, purpose=purpose, merchant_id=0, row_id=account.id)
         for value, purpose in ((key, PURPOSE), (secrets, WEBHOOK_PURPOSE))
     ]
-    of_key, of_secrets = anew
     await queries.put_account(
         pair.there,
-        account=account.account,
+        account=row,
         key_sealed=of_key and of_key.blob,
         vault_key_id=of_key and of_key.key_id,
         webhook_sealed=of_secrets and of_secrets.blob,
@@ -128,7 +124,7 @@ async def _put(pair: Pair, seals: Vault, account: OwnAccount, key: bytes | None,
         asked_by=account.asked_so_far,
         after=OPENED_AFTER,
     )
-    return sum(one is not None for one in anew)
+    return sum(one is not None for one in (of_key, of_secrets))
 
 
 async def wait_until_they_may_go(source: Side, target: Side, merchant_id: int) -> None:

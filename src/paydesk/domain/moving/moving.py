@@ -199,6 +199,9 @@ async def _bring_before(move: Move, cells: Cells, passed: Passed, watch: Watch) 
         brought = await bring(move.source, move.target, move.merchant_id, watch=watch)
         sealed += brought.sealed
         passed(Step.followed if number else Step.copied)
+        if not number:
+            # What changes meanwhile follows, too.
+            await wait_until_they_may_go(move.source, move.target, move.merchant_id)
         if number and brought.changed <= FEW:
             break
     return sealed
@@ -211,7 +214,8 @@ async def _fence_here(move: Move, cells: Cells, passed: Passed, patience: float)
         being read for long; it goes on here then.
     """
     source = move.source.database
-    await wait_until_they_may_go(move.source, move.target, move.merchant_id)
+    if await find_fence(source, move.merchant_id) is None:
+        await wait_until_they_may_go(move.source, move.target, move.merchant_id)
     await fence(source, move.merchant_id, other_cell=cells.there, tables=GUARDED)
     passed(Step.fenced)
     try:
