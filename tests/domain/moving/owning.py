@@ -16,7 +16,7 @@ from tests.breaking import say
 from tests.domain.moving.play import Cell, Play
 from tests.till import Till
 
-from paydesk.adapters.acquirers.simulator import Bank, Record, SimulatedAcquirer
+from paydesk.adapters.acquirers.simulator import Bank, Record, SimulatedAcquirer, parse_terms
 from paydesk.adapters.acquirers.wrapping import PassingAcquirer
 from paydesk.core.clock import utc_now
 from paydesk.domain.accounts.audit import COMMAND_LINE
@@ -33,6 +33,7 @@ from paydesk.domain.payments.failed_refunds import read_failed_refunds
 from paydesk.domain.proceeds.reading import read_proceeds
 
 THEIRS = "theirs"
+TERMS = parse_terms("1.5 0.25 0.10 0.15")
 PATIENCE, LATER = timedelta(days=7), timedelta(minutes=10)
 
 
@@ -133,6 +134,7 @@ async def owning(play: Play, tmp_path: Path) -> AsyncIterator[Owning]:
         def open_account(account: AccountToOpen) -> MeasuredAcquirer:
             if account.name not in banks:
                 banks[account.name] = Bank(Record(tmp_path / f"{account.name}.sqlite"))
+                banks[account.name].balance.agree(TERMS, timedelta(days=1))
             asked = SimulatedAcquirer(banks[account.name], base_url="http://pay.test")
             return MeasuredAcquirer(Stands(asked, account.name), desk.health)
 

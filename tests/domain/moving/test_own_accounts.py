@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tests import shopfront
 from tests.breaking import say
-from tests.domain.moving.owning import LATER, THEIRS, Owning, with_secrets
+from tests.domain.moving.owning import LATER, TERMS, THEIRS, Owning, with_secrets
 from tests.domain.moving.play import Cell, Killed, Play, back, clean, going, killing
 from tests.set_back import times
 
@@ -81,9 +81,11 @@ async def test_what_is_sold_meanwhile_is_taken_by_its_own_account(own: Owning, m
 
 async def test_nothing_of_its_account_is_left_and_all_of_it_came(own: Owning) -> None:
     play = own.play
+    own.bank.balance.agree(TERMS, timedelta(seconds=1))
+    await asyncio.sleep(1)
     await own.read(play.here)
     before = await own.of_account(play.here)
-    assert {"acquirer_account", "acquirer_rule", "balance_line", "dispute_reading"} <= set(before)
+    assert {"acquirer_account", "acquirer_rule", "bank_payout", "dispute_reading", "operator_entry"} <= set(before)
     await move_merchant(going(play))
     assert (await own.of_account(play.here), await own.of_account(play.there)) == ({}, before)
 
