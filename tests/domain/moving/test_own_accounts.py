@@ -14,7 +14,7 @@ import pytest
 from tests import shopfront
 from tests.breaking import say
 from tests.domain.moving.owning import LATER, TERMS, THEIRS, Owning, with_secrets
-from tests.domain.moving.play import Cell, Killed, Play, back, clean, going, killing
+from tests.domain.moving.play import Cell, Killed, back, clean, going, killing
 from tests.set_back import times
 
 from paydesk.adapters.vault import VaultError
@@ -343,12 +343,17 @@ async def test_a_reading_that_began_just_before_the_fence_lets_it_go_on_here(own
     assert await play.here.database.fetchval("select place from dispute_reading where acquirer = $1", THEIRS) == "5"
 
 
-async def test_who_would_not_be_served_there_yet_goes_on_here(own: Owning, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("stands", [{"serves_from": timedelta(minutes=5)}, {"gone_at": timedelta(0)}])
+async def test_who_would_not_be_served_there_yet_goes_on_here(
+    own: Owning, stands: dict[str, timedelta], monkeypatch: pytest.MonkeyPatch
+) -> None:
     play = own.play
 
     async def nobody_waits(*_: object) -> None:
-        """An account is added just after somebody has looked."""
-        await set_back_to_come(play)
+        """An account is added, or asked again, just after somebody has looked."""
+        async with play.there.database.acquire() as connection, connection.transaction():
+            await connection.execute("set local session_replication_role = replica")
+            await say(connection, "acquirer_account", {}, **{name: utc_now() + ago for name, ago in stands.items()})
 
     monkeypatch.setattr(moving, "wait_until_they_may_go", nobody_waits)
     with pytest.raises(Conflict, match="was added meanwhile"):
@@ -356,13 +361,6 @@ async def test_who_would_not_be_served_there_yet_goes_on_here(own: Owning, monke
     assert await play.is_open(play.here)
     monkeypatch.undo()
     assert await own.till(play.here).buy("own-5") == Paid()
-
-
-async def set_back_to_come(play: Play) -> None:
-    """The merchant's account does not serve in the other cell before some minutes have passed."""
-    async with play.there.database.acquire() as connection, connection.transaction():
-        await connection.execute("set local session_replication_role = replica")
-        await say(connection, "acquirer_account", {}, serves_from=utc_now() + timedelta(minutes=5))
 
 
 async def test_nobody_changes_an_account_that_is_on_the_way(own: Owning) -> None:
@@ -386,5 +384,7 @@ async def test_others_accounts_stay_as_they_are(own: Owning) -> None:
     await move_merchant(going(play))
     assert await own.of_account(play.here, "shared") == before
     assert await own.of_account(play.there, "shared") == {}
+    with pytest.raises(Conflict, match="went to cell 2 with its merchant"):
+        await own.add(play.here, THEIRS)
     with pytest.raises(NotFound):
         await set_enabled(play.here.desk, COMMAND_LINE, THEIRS, enabled=True, now=utc_now())

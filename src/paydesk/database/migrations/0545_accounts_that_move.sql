@@ -1,4 +1,5 @@
 -- oldest code: 150
+-- locks: acquirer_account, acquirer_lost
 -- An account that serves one merchant alone goes to another cell with that merchant: whoever is fenced, so are its accounts,
 -- their rules, and what was read of them.
 create or replace function refuse_while_fenced() returns trigger
@@ -56,6 +57,9 @@ comment on function merchant_of_account is 'the only merchant that an account se
 alter table acquirer_account add column asked_by text[] not null default '{}';
 comment on column acquirer_account.asked_by is
     'tags of the deployments, cells of this one, that asked it before: what they made there is ours';
+
+alter table acquirer_lost add column moved_to smallint;
+comment on column acquirer_lost.moved_to is 'the cell that asks it now, to which it went with its merchant; null: none that is known';
 
 -- A process has an account open for seconds after it has gone, so that its name is asked for besides its merchant.
 create function accounts_left_alone(while_here boolean) returns text[]

@@ -159,9 +159,12 @@ async def _seconds_left(source: Side, target: Side, merchant_id: int) -> float |
     return left
 
 
-async def leave_accounts(connection: Connection, merchant_id: int, because: str) -> None:
-    """The merchant's accounts are not this cell's any more; nobody here misses them."""
-    await queries.leave(connection, merchant_id=merchant_id, because=because)
+async def leave_accounts(connection: Connection, merchant_id: int, *, moved_to: int | None) -> None:
+    """The merchant's accounts are not this cell's any more, but another's if they have `moved_to`
+    it; nobody here misses them.
+    """
+    why = "the move of its merchant here was cancelled" if moved_to is None else f"it went to cell {moved_to}"
+    await queries.leave(connection, merchant_id=merchant_id, because=why, moved_to=moved_to)
 
 
 @dataclass(frozen=True, slots=True)

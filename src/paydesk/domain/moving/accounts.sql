@@ -47,17 +47,18 @@ update reconciliation set leased_until = null from own where acquirer = any(name
 -- name: drop_others(merchant_id, ids)!
 delete from acquirer_account where for_merchant_id = :merchant_id and id <> all (:ids::bigint[]);
 
--- name: leave(merchant_id, because)!
+-- name: leave(merchant_id, because, moved_to)!
 -- The merchant's accounts are not this cell's. Processes remember them, so it is said that nobody misses them; their names
 -- are given to no others, and what waits for somebody to read them waits there.
 with gone as (
     delete from acquirer_account where for_merchant_id = :merchant_id returning *
 ), said as (
-    insert into acquirer_lost (account, kind, live, own_id, gone_at, gone_because)
-    select g.name, g.kind, g.live, coalesce(o.own_id, ''), clock_timestamp(), :because::text
+    insert into acquirer_lost (account, kind, live, own_id, gone_at, gone_because, moved_to)
+    select g.name, g.kind, g.live, coalesce(o.own_id, ''), clock_timestamp(), :because::text, :moved_to::smallint
       from gone g
       left join acquirer_own_id o on o.account = g.name
-        on conflict (account) do update set gone_at = excluded.gone_at, gone_because = excluded.gone_because
+        on conflict (account) do update set gone_at = excluded.gone_at, gone_because = excluded.gone_because,
+                                                 moved_to = excluded.moved_to
 ), forgotten as (
     delete from acquirer_own_id where account in (select name from gone)
 ), in_turn as (
@@ -70,11 +71,12 @@ update alarm l
    and (l.subject in (g.name, 'account ' || g.name) or right(l.subject, length(' at ' || g.name)) = ' at ' || g.name);
 
 -- name: seconds_until_they_serve(ids)$
--- How long it takes until all of these accounts may take payments here, by this database's clock; null if one is not here.
+-- How long it takes until all of these accounts may take payments here, by this database's clock; null if one is not here,
+-- or is one that nobody opens.
 select case when count(*) = cardinality(:ids::bigint[])
             then coalesce(extract(epoch from max(serves_from) - clock_timestamp()), 0)::double precision end
   from acquirer_account
- where id = any(:ids::bigint[]);
+ where id = any(:ids::bigint[]) and gone_at is null;
 
 -- name: in_the_way(ids, names, kinds, prints, own_ids)
 -- What other accounts here have of what comes: the name, the key (or address), or what the acquirer calls it.

@@ -168,7 +168,7 @@ async def _empty_there(move: Move) -> None:
         if came is not None:
             await _let_go_on(move)
             await empty(there, move.merchant_id, keeping=OWN_IDS)
-            await leave_accounts(there, move.merchant_id, "the merchant's move here was cancelled")
+            await leave_accounts(there, move.merchant_id, moved_to=None)
             await queries.drop_people(there, ids=list(came.people), merchant_id=move.merchant_id)
             await open_up(there, move.merchant_id)
     await let_rest(move.target.database, GUARDED)
@@ -320,5 +320,5 @@ async def _forget_here(move: Move) -> None:
         await queries.remember_keys(connection, merchant_id=move.merchant_id)
         await queries.end_sessions(connection, merchant_id=move.merchant_id)
         await empty(connection, move.merchant_id, keeping=("forgotten_attempt", *OWN_IDS))
-        await leave_accounts(connection, move.merchant_id, f"it went to cell {move.to} with its merchant")
+        await leave_accounts(connection, move.merchant_id, moved_to=move.to)
     await forget(move.source.database, move.merchant_id, tables=GUARDED)
