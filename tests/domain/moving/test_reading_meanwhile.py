@@ -9,10 +9,12 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 
+from tests.breaking import say
 from tests.domain.moving.owning import THEIRS, Owning
 from tests.domain.moving.play import Cell, back, clean, going
 from tests.standings import standings
 
+from paydesk.core.clock import utc_now
 from paydesk.core.errors import NotFound, Unavailable
 from paydesk.database.pool import connected
 from paydesk.domain.acquirers.opening import NotOpen
@@ -89,6 +91,8 @@ async def test_each_dispute_and_each_line_is_booked_once(own: Owning) -> None:
         for one in (*map(bustle.work, cells), bustle.sell(), bustle.dispute(), bustle.move()):
             everybody.create_task(one)
     await own.look()
+    # What was disputed before it was written down waits for some seconds.
+    await say(play.here.database, "dispute_waiting", {}, next_at=utc_now())
     await own.read(play.here)
     await own.read(play.there)
     booked = "select count(*), count(distinct acquirer_reference) from chargeback where acquirer = $1"
