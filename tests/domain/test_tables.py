@@ -27,19 +27,19 @@ CREATED = re.compile(r"^(?:create (?:unlogged )?table|alter table \w+ rename to)
 
 WRITERS: dict[str, str] = {
     "account_session": "accounts moving",
-    "acquirer_account": "acquirers sealing",  # keys move to the newest one
-    "acquirer_lost": "operations",
-    "acquirer_own_id": "acquirers",
+    "acquirer_account": "acquirers moving sealing",  # it goes with its merchant; keys move to the newest one
+    "acquirer_lost": "moving operations",  # it went with its merchant
+    "acquirer_own_id": "acquirers moving",
     "acquirer_fee": "operations",
     "acquirer_count": "acquirers",
     "acquirer_rule": "acquirers",
-    "acquirer_turn": "acquirers",
-    "alarm": "alarms operations",  # an operator settles it
+    "acquirer_turn": "acquirers moving",
+    "alarm": "alarms moving operations",  # an operator settles it, or its account goes to another cell
     "api_call": "merchants privacy test_clock",  # erased with its customer, or with the test side
     "audit_entry": "accounts operations",  # told by the statement that makes a file of payouts
     "balance_closing": "ledger moving",
     "balance_line": "operations proceeds",  # compared again once a contract is set
-    "balance_reading": "proceeds",
+    "balance_reading": "moving proceeds",  # who read elsewhere reads no more
     "bank_payout": "proceeds",
     "branding": "business",
     "business_profile": "business sealing",  # bank accounts move to the newest key
@@ -62,11 +62,11 @@ WRITERS: dict[str, str] = {
     "cell": "cells",
     "deployment": "cells operations",  # which cell writes the directory
     "directory": "cells",
-    "dispute_reading": "chargebacks",
+    "dispute_reading": "chargebacks moving",  # who read elsewhere reads no more
     "dispute_waiting": "chargebacks",
     "entry_pause": "accounts",
     "evidence_file": "chargebacks privacy test_clock",  # erased with its customer, or with the test side
-    "failed_refund_reading": "payments",
+    "failed_refund_reading": "moving payments",  # who read elsewhere reads no more
     "fee_amount": "operations",
     "fee_plan": "merchants operations",  # an operator changes terms
     "forgotten_attempt": "moving test_clock",
@@ -119,7 +119,7 @@ WRITERS: dict[str, str] = {
     "purchase_given_back": "operations",
     "queue_count": "operations",
     "queue_depth": "operations",
-    "reconciliation": "operations",
+    "reconciliation": "moving operations",  # who compared elsewhere compares no more
     "refund_day": "payments",
     "rejected_form": "merchants privacy test_clock",  # erased with its customer, or with the test side
     # A charge marks it as used; erased with its customer, or with the test side.

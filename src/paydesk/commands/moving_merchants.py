@@ -20,7 +20,7 @@ from paydesk.domain.cells.directory import this_cell
 from paydesk.domain.moving.copying import PATIENCE, Side
 from paydesk.domain.moving.moving import Move, Moved, Step, cancel_move, move_merchant
 from paydesk.domain.moving.passes import Pass
-from paydesk.domain.moving.tables import THEIRS
+from paydesk.domain.moving.tables import COPIED
 from paydesk.equipment import vault_of
 from paydesk.required_keys import require_keys
 from paydesk.secret_files import WithSecretFiles
@@ -73,6 +73,7 @@ async def move(
             await _home(here, target, to, stack),
             merchant_id,
             to,
+            serves_live=bool(there.live_acquirer),
             same_simulator=bool(there.simulator_url) and here.settings.simulator_url == there.simulator_url,
         )
         if cancel:
@@ -84,7 +85,7 @@ async def move(
 
 async def _moved(asked: Move) -> Moved:
     return await move_merchant(
-        asked, passed=lambda one: note(SAID[one]), watch=lambda one: progress(DOING[one], len(THEIRS))
+        asked, passed=lambda one: note(SAID[one]), watch=lambda one: progress(DOING[one], len(COPIED))
     )
 
 

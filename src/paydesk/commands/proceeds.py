@@ -35,7 +35,7 @@ async def read(acquirer: OneAcquirer = "", as_json: AsJson = False) -> None:
     Exit status 1 if anything differs. Moves no money.
     """
     async with deployment() as here, acquirers_of(here) as desk:
-        names = named_acquirers(desk, acquirer)
+        names = await named_acquirers(desk, acquirer)
         await read_balances(desk, names, patience=timedelta(days=here.settings.payout_days))
         found = [one for name in names for one in await list_findings(here.database, acquirer=name)]
     if as_json:

@@ -16,6 +16,7 @@ from paydesk.commands.printing import AsJson, counted, note, progress, show_json
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import NotFound, Unavailable
 from paydesk.core.periods import parse_period
+from paydesk.domain.acquirers.accounts import not_here
 from paydesk.domain.operations.differences import Adopted, Difference, Reconciled
 from paydesk.domain.operations.reconciling import reconcile as compare
 from paydesk.domain.payments.desk import Desk
@@ -88,7 +89,7 @@ async def compared(here: Deployment, since: str, acquirer: str = "", *, fix: boo
     now = utc_now()
     begin = back_from(now, since)
     async with acquirers_of(here) as desk:
-        return [await _compare(desk, name, begin, now, fix=fix) for name in named_acquirers(desk, acquirer)]
+        return [await _compare(desk, name, begin, now, fix=fix) for name in await named_acquirers(desk, acquirer)]
 
 
 def back_from(now: datetime, since: str) -> datetime:
@@ -110,11 +111,13 @@ async def acquirers_of(here: Deployment) -> AsyncIterator[Desk]:
             await each.close()
 
 
-def named_acquirers(desk: Desk, acquirer: str) -> list[str]:
-    """The acquirers to compare with. Raises: NotFound."""
-    if acquirer and acquirer not in desk.acquirers:
-        raise NotFound(f'there is no acquirer "{acquirer[:40]}" here, only {", ".join(desk.acquirers)}')
-    return [acquirer] if acquirer else list(desk.acquirers)
+async def named_acquirers(desk: Desk, acquirer: str) -> list[str]:
+    """The acquirers to compare with: those of this cell alone. Raises: NotFound."""
+    elsewhere = await not_here(desk.database)
+    here = [name for name in desk.acquirers if name not in elsewhere]
+    if acquirer and acquirer not in here:
+        raise NotFound(f'there is no acquirer "{acquirer[:40]}" here, only {", ".join(here)}')
+    return [acquirer] if acquirer else here
 
 
 async def _compare(desk: Desk, name: str, since: datetime, now: datetime, *, fix: bool) -> Reconciled:

@@ -9,9 +9,8 @@ import typer
 
 from paydesk.commands.connecting import command, deployment
 from paydesk.commands.printing import AsJson, show_facts, show_json
-from paydesk.commands.reconciling import acquirers_of
+from paydesk.commands.reconciling import acquirers_of, named_acquirers
 from paydesk.core.clock import utc_now
-from paydesk.core.errors import NotFound
 from paydesk.core.money import written
 from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.operations.giving_back import find_stray, give_back, settle_given_back
@@ -39,8 +38,7 @@ async def undo(
     `contradiction` names it, once the acquirer has refused again.
     """
     async with deployment() as here, acquirers_of(here) as desk:
-        if acquirer not in desk.acquirers:
-            raise NotFound(f'there is no acquirer "{acquirer[:40]}" here, only {", ".join(desk.acquirers)}')
+        await named_acquirers(desk, acquirer)
         if settled:
             await _settle(desk, acquirer, key, settled, as_json=as_json)
             return

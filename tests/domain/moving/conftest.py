@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from tests import shopfront
+from tests.domain.moving.owning import Owning, owning
 from tests.domain.moving.play import HERE, THERE, Play, played
 
 from paydesk.core.clock import utc_now
 from paydesk.domain.cells import directory
 from paydesk.domain.cells.adding import add_cell
 from paydesk.domain.cells.directory import Entry, Kind, enter
+from paydesk.domain.moving import accounts
 from paydesk.settings import Settings
 
 
@@ -32,3 +35,11 @@ async def joined(play: Play) -> Play:
     await enter(home, [Entry(Kind.merchant, str(play.merchant.id), play.merchant.id)], HERE, now=utc_now())
     await shopfront.choose_mails(home, play.shop, customer_mails=True, test_mails=True)
     return play
+
+
+@pytest.fixture
+async def own(joined: Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Owning]:
+    """Processes open accounts faster than in earnest."""
+    monkeypatch.setattr(accounts, "OPENED_AFTER", timedelta(0))
+    async with owning(joined, tmp_path) as made:
+        yield made

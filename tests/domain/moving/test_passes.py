@@ -26,7 +26,7 @@ from paydesk.domain.merchants.merchant import find_merchant
 from paydesk.domain.moving import moving
 from paydesk.domain.moving.moving import MOST_PASSES, Move, Step, cancel_move, move_merchant
 from paydesk.domain.moving.passes import CalledBack, Pass
-from paydesk.domain.moving.tables import NAMES
+from paydesk.domain.moving.tables import GUARDED, NAMES
 
 
 @dataclass
@@ -256,3 +256,16 @@ async def nothing_came(play: Play, before: dict[str, str]) -> None:
     assert await play.rows(play.here, play.merchant.id) == before
     assert set((await play.rows(play.there, play.merchant.id)).values()) == {"[]"}
     assert await find_fence(play.there.database, play.merchant.id) is None
+
+
+async def test_who_was_writing_when_the_fence_came_is_waited_for(play: Play) -> None:
+    await fence(play.here.database, play.beside.merchant_id, other_cell=7, tables=GUARDED)
+    async with play.here.database.acquire() as connection:
+        writing = connection.transaction()
+        await writing.start()
+        await say(connection, "payment", {"merchant_id": play.merchant.id}, revision=77)
+        fencing = asyncio.create_task(fence(play.here.database, play.merchant.id, other_cell=2, tables=GUARDED))
+        await asyncio.sleep(0.5)
+        assert not fencing.done()
+        await writing.commit()
+    await asyncio.wait_for(fencing, 30)

@@ -7,9 +7,20 @@ from __future__ import annotations
 from collections import Counter
 
 from paydesk.database.pool import Database
-from paydesk.domain.moving.tables import COUNTS, ELSEWHERE, GUARDED, PEOPLE, STAYS, SUMS, THEIRS, owner_column
+from paydesk.domain.moving.tables import (
+    ACCOUNTS,
+    COUNTS,
+    ELSEWHERE,
+    GUARDED,
+    OF_ACCOUNTS,
+    PEOPLE,
+    STAYS,
+    SUMS,
+    THEIRS,
+    owner_column,
+)
 
-CLASSED = (*THEIRS, *PEOPLE, *SUMS, *COUNTS, *STAYS, *ELSEWHERE)
+CLASSED = (*THEIRS, *ACCOUNTS, *OF_ACCOUNTS, *PEOPLE, *SUMS, *COUNTS, *STAYS, *ELSEWHERE)
 
 
 async def tables_in(database: Database) -> dict[str, bool]:
@@ -41,5 +52,19 @@ async def test_what_goes_and_is_guarded_says_whose_it_is(database: Database) -> 
 
 async def test_what_is_a_merchants_and_stays_is_known(database: Database) -> None:
     stays = {name for name, is_theirs in (await tables_in(database)).items() if is_theirs and name not in GUARDED}
-    known = {"account_session", "balance_line", "payout_file_line", "proceeds_finding", "merchant_fence", "directory"}
+    known = {"account_session", "payout_file_line", "merchant_fence", "directory"}
     assert stays - set(SUMS) <= known
+
+
+async def test_each_table_that_names_an_account_alone_goes_with_it(database: Database) -> None:
+    rows = await database.fetch(
+        "select c.table_name from information_schema.columns c join pg_class r on r.relname = c.table_name"
+        " where c.table_schema = 'public' and c.column_name in ('acquirer', 'account') and r.relkind in ('r', 'p')"
+        " and not r.relispartition"
+    )
+    stays = {
+        *("acquirer_count", "acquirer_turn", "acquirer_lost"),
+        *("balance_closing",),
+    }
+    named = {row["table_name"] for row in rows}
+    assert named - set(THEIRS) - stays == set(OF_ACCOUNTS)

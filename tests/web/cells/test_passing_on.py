@@ -104,6 +104,12 @@ class TestWhatIsPassedOn:
         assert (await cells.web[HOME].post(forged)).status_code == 403
         assert [one.path for one in cells.served[SECOND].arrived] == ["/acquirers/simulator/notify"]
 
+    async def test_one_to_an_account_that_went_with_its_merchant_is_passed_on(self, cells: Cells) -> None:
+        await cells.know(HOME, SECOND)
+        about = Notified(shop_of(cells.merchants[SECOND], live=False), 4_711)
+        await cells.web[HOME].post(notify_url(cells.vault, "", "mollie-own", about))
+        assert [one.path for one in cells.served[SECOND].arrived] == ["/acquirers/mollie-own/notify"]
+
     async def test_what_came_to_the_sandbox_is_test_data_there_too(self, cells: Cells) -> None:
         await cells.know(HOME, SECOND)
         await breaking.say(cells.databases[SECOND], "merchant", {}, test_mode=False)

@@ -65,6 +65,20 @@ async def account_named(database: Connection, name: str) -> AcquirerAccount | No
     return record_if_any(AcquirerAccount, await queries.account_named(database, name=name))
 
 
+async def not_here(database: Connection) -> frozenset[str]:
+    """Accounts that are not this cell's, though a process may have them open: they come with their
+    merchant, or have gone with it.
+    """
+    return frozenset(await queries.not_here(database))
+
+
+async def tags_of(database: Connection, name: str) -> frozenset[str]:
+    """The tags in marks that say that a purchase at an account is ours: of this deployment, and of
+    the cells that the account came from.
+    """
+    return frozenset(await queries.tags_of(database, account=name))
+
+
 def print_of(vault: Vault, credential: str) -> bytes:
     """By what an account is known again, whose credential is its key, or the address of a bank.
 

@@ -1,11 +1,22 @@
 -- name: accounts()
--- All accounts, in the order in which they are asked to take a payment.
+-- All accounts, in the order in which they are asked to take a payment; not those that come with a merchant, or have gone.
 select a.id, a.name, a.kind, a.live, a.for_merchant_id, a.currencies, a.address, a.hosts_pages, a.page_domain, a.enabled,
        a.created_at, a.key_sealed is not null as has_key, a.webhook_sealed is not null as has_webhook_secret,
        coalesce(o.own_id, '') as own_id, a.gone_at
   from acquirer_account a
   left join acquirer_own_id o on o.account = a.name
+ where a.name <> all (accounts_left_alone(false))
  order by a.for_merchant_id nulls last, a.id;
+
+-- name: tags_of(account)$
+-- The deployments whose purchases at an account are ours: this one, and the cells that it came from with its merchant.
+select array_append(coalesce(a.asked_by, '{}'), d.tag)
+  from deployment d
+  left join acquirer_account a on a.name = :account;
+
+-- name: not_here()$
+-- Accounts that a process may have open though they are not this cell's yet, or not any more.
+select accounts_left_alone(false);
 
 -- name: revisions()
 -- What a process opens: not what is gone. In a copy for staging that is nothing for live payments, and nothing that was added
@@ -129,7 +140,12 @@ select named.name
  limit 1;
 
 -- name: rules()
-select id, account, for_merchant_id, currency, country, brand, least, most, share from acquirer_rule order by id;
+-- Not those of merchants that come from another cell, or have gone there.
+select id, account, for_merchant_id, currency, country, brand, least, most, share
+  from acquirer_rule
+ where for_merchant_id is null
+    or for_merchant_id <> all (array(select merchant_id from merchant_fence where arrives or moved_at is not null))
+ order by id;
 
 -- name: add_rule(account, for_merchant_id, currency, country, brand, least, most, share, now)$
 insert into acquirer_rule (account, for_merchant_id, currency, country, brand, least, most, share, created_at)

@@ -29,7 +29,7 @@ RETRY_AFTER = 30
 _TRIGGER = "merchant_is_fenced"
 _GIVES_WAY = "200ms"
 """How long writers of a table may be kept waiting behind whoever waits for its lock."""
-_PAUSE = 0.2
+_PAUSE, _SOON = 0.2, 0.02
 _PATIENCE = 120.0
 """Seconds until a table that is never free is given up: a transaction lasts a minute at most."""
 
@@ -69,6 +69,7 @@ class InFlight:
     calls: int
     evidence: int
     clocks: int
+    readings: int
 
     def __bool__(self) -> bool:
         return any(astuple(self))
@@ -124,7 +125,23 @@ async def fence(
     if found is None:
         await let_rest(database, tables)
         raise Conflict(f"merchant {merchant_id} is in this cell already, or somebody has just taken its fence away")
+    if not arrives:
+        await _outlive_writers(database, tables)
     return found
+
+
+async def _outlive_writers(database: Database, tables: Sequence[str]) -> None:
+    """Wait for whoever was writing when the fence came, and may not have seen it.
+
+    Raises: Unavailable.
+    """
+    end, named = time.monotonic() + _PATIENCE, list(tables)
+    before = set(await queries.writing(database, tables=named))
+    while before:
+        if time.monotonic() > end:
+            raise Unavailable("somebody writes in one transaction for long; run the same again")
+        await asyncio.sleep(_SOON)
+        before &= set(await queries.writing(database, tables=named))
 
 
 async def _put_on_guard(database: Database, tables: Sequence[str]) -> None:

@@ -56,9 +56,19 @@ select c.relname as table, t.tgenabled <> 'D' as is_on
   join pg_class c on c.oid = t.tgrelid
  where t.tgname = 'merchant_is_fenced' and c.relnamespace = 'public'::regnamespace and c.relname = any(:tables::text[]);
 
+-- name: writing(tables)$
+-- Transactions that have written into these tables, or are about to, and have not ended: each holds a lock until it does.
+select coalesce(array_agg(distinct l.virtualtransaction), '{}')
+  from pg_locks l
+  join pg_class c on c.oid = l.relation
+ where l.locktype = 'relation' and l.mode = 'RowExclusiveLock' and l.granted
+   and l.database = (select oid from pg_database where datname = current_database())
+   and c.relnamespace = 'public'::regnamespace and c.relname = any(:tables::text[]);
+
 -- name: in_flight(merchant_id)^
 -- Calls of a merchant's that somebody is making at this moment: who makes one holds a lease, or its outcome is not looked
--- for before it is over. Times are the database's.
+-- for before it is over. Times are the database's. (A comparison with a list writes nothing of an account's: it may be cut
+-- off, and nobody who asks for one out of turn ends its lease.)
 with fenced as (
     select clock_timestamp() as now
 )
@@ -80,5 +90,13 @@ select (select count(*) from payment_attempt
        (select count(*) from chargeback
          where merchant_id = :merchant_id and evidence_state = 'sending'
            and evidence_tried_at > now - interval '1 minute') as evidence,
-       (select count(*) from merchant where id = :merchant_id and clock_held_until > now) as clocks
+       (select count(*) from merchant where id = :merchant_id and clock_held_until > now) as clocks,
+       (select count(*)
+          from (select acquirer, leased_until from dispute_reading
+                 union all
+                select acquirer, leased_until from failed_refund_reading
+                 union all
+                select acquirer, leased_until from balance_reading) r
+          join acquirer_account a on a.name = r.acquirer and a.for_merchant_id = :merchant_id
+         where r.leased_until > now) as readings
   from fenced;

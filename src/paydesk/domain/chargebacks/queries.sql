@@ -1,7 +1,8 @@
 -- name: claim_reading(acquirer, lease, now)^
 -- One worker at a time reads an acquirer's disputes, from where the last one stopped; its lease is in database time.
 insert into dispute_reading as r (acquirer, leased_until, began_at)
-values (:acquirer, clock_timestamp() + :lease::interval, :now)
+select :acquirer::text, clock_timestamp() + :lease::interval, :now::timestamptz
+ where :acquirer::text <> all (accounts_left_alone(true))
     on conflict (acquirer) do update
        set leased_until = excluded.leased_until
      where r.leased_until is null or r.leased_until < clock_timestamp()
@@ -21,7 +22,7 @@ update dispute_reading set read_at = coalesce(:read_at, read_at), leased_until =
 -- How many seconds ago the disputes of each acquirer were last read to their end.
 select acquirer, extract(epoch from :now::timestamptz - coalesce(read_at, began_at))::double precision as age
   from dispute_reading
- where acquirer = any(:acquirers::text[]);
+ where acquirer = any(:acquirers::text[]) and acquirer <> all (accounts_left_alone(true));
 
 -- name: keep_waiting(acquirer, references, told, reasons, next_ats, now)
 -- What can't be booked waits with its reason, as it was told last; returns those that wait.

@@ -51,7 +51,7 @@ async def bring_changes(pair: Pair, table: Table, since: str) -> Brought:
     """Make a table there what it is here, after what it was for who sees all of the transactions
     below `since`; and compare what came. Raises: Conflict.
     """
-    asked = f"select count(*) from {table.table} where {table.owner} = $1"  # noqa: S608
+    asked = f"select count(*) from {table.table} where {table.theirs}"  # noqa: S608
     found, there = await asyncio.gather(
         _look(pair, table, since), pair.there.fetchval(asked, pair.merchant_id, timeout=PATIENCE)
     )
@@ -66,7 +66,7 @@ async def bring_changes(pair: Pair, table: Table, since: str) -> Brought:
         changed = len(found.places)
     else:
         await pair.there.execute(
-            f"delete from {table.table} where {table.owner} = $1",  # noqa: S608
+            f"delete from {table.table} where {table.theirs}",  # noqa: S608
             pair.merchant_id,
             timeout=PATIENCE,
         )
@@ -78,7 +78,7 @@ async def bring_changes(pair: Pair, table: Table, since: str) -> Brought:
 async def _look(pair: Pair, table: Table, since: str) -> _Found:
     asked = (
         f"select count(*), coalesce(array_agg(ctid) filter (where {_YOUNGER.format('$2')}), '{{}}') "  # noqa: S608
-        f"from {table.table} t where {table.owner} = $1"
+        f"from {table.table} t where {table.theirs}"
     )
     row: Any = await pair.here.fetchrow(asked, pair.merchant_id, since, timeout=PATIENCE)
     return _Found(*row)
@@ -88,7 +88,7 @@ def _of_places(table: Table) -> str:
     """Which rows were found: partitions have places of the same name, of which the others are not
     younger.
     """
-    return f"from {table.table} t where {table.owner} = $1 and ctid = any($2::tid[]) and {_YOUNGER.format('$3')}"
+    return f"from {table.table} t where {table.theirs} and ctid = any($2::tid[]) and {_YOUNGER.format('$3')}"
 
 
 async def _stage(pair: Pair, table: Table, found: _Found, since: str) -> None:
@@ -108,10 +108,10 @@ async def _drop_what_is_gone(pair: Pair, table: Table) -> int:
     await pair.there.execute(
         f"create temporary table standing on commit drop as select {keys} from {table.table} with no data"  # noqa: S608
     )
-    asked = f"select {keys} from {table.table} where {table.owner} = $1"  # noqa: S608
+    asked = f"select {keys} from {table.table} where {table.theirs}"  # noqa: S608
     await stream(pair, asked, [pair.merchant_id], "standing", table.keys)
     await pair.there.execute("analyze standing", timeout=PATIENCE)
-    gone = "delete from {table} t where t.{owner} = $1 and not exists (select from standing i where {same})"
+    gone = "delete from {table} t where {theirs} and not exists (select from standing i where {same})"
     dropped = await _rows(pair.there, _same(gone, table), pair.merchant_id)
     await pair.there.execute("drop table standing")
     return dropped
@@ -136,7 +136,7 @@ async def _put(pair: Pair, table: Table, found: _Found, since: str) -> None:
 def _same(statement: str, table: Table) -> str:
     """A statement about rows `t` of a table that have the key of rows `i`."""
     same = " and ".join(f't."{one}" = i."{one}"' for one in table.keys)
-    return statement.format(table=table.table, owner=table.owner, hash=hash_of(table), same=same)
+    return statement.format(table=table.table, theirs=table.theirs, hash=hash_of(table), same=same)
 
 
 async def _rows(connection: ConfirmedConnection, statement: str, *values: object) -> int:

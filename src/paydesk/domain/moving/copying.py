@@ -18,7 +18,7 @@ from paydesk.database.durability import ConfirmedConnection
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
-from paydesk.domain.moving.tables import THEIRS, owner_column
+from paydesk.domain.moving.tables import COPIED, theirs
 
 queries = load_statements(__package__ or "")
 
@@ -47,9 +47,9 @@ class Table:
     keys: Sequence[str]
 
     @property
-    def owner(self) -> str:
-        """The column that says whose a row is."""
-        return owner_column(self.table)
+    def theirs(self) -> str:
+        """What is true of the merchant's rows, in SQL; $1 is the merchant."""
+        return theirs(self.table)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,22 +90,22 @@ async def without_triggers(connection: ConfirmedConnection) -> None:
 async def tables_of(*databases: Database) -> list[Table]:
     """The tables of merchants' rows, which both have alike. Raises: SetupError."""
     found = [
-        {one.table: one for one in await records_of(Table, queries.columns_of(each, tables=THEIRS))}
+        {one.table: one for one in await records_of(Table, queries.columns_of(each, tables=COPIED))}
         for each in databases
     ]
     if found[0] != found[1]:
         raise SetupError("the tables of both cells are not the same: run `paydesk migrate` in both with one version")
-    return [found[0][name] for name in THEIRS]
+    return [found[0][name] for name in COPIED]
 
 
 async def empty(connection: ConfirmedConnection, merchant_id: int, *, keeping: Sequence[str] = ()) -> None:
-    """Delete what is the merchant's, with its team, but for the tables named."""
+    """Delete what is the merchant's, with its team, but for the tables named; its accounts stay."""
     await without_triggers(connection)
     await queries.forget_sums(connection, merchant_id=merchant_id)
-    for table in THEIRS:
+    for table in COPIED:
         if table not in keeping:
             await connection.execute(
-                f"delete from {table} where {owner_column(table)} = $1",  # noqa: S608
+                f"delete from {table} where {theirs(table)}",  # noqa: S608
                 merchant_id,
                 timeout=PATIENCE,
             )
@@ -114,9 +114,9 @@ async def empty(connection: ConfirmedConnection, merchant_id: int, *, keeping: S
 
 async def copy_whole(pair: Pair, table: Table) -> int:
     """Copy all of the merchant's rows of a table, and compare them; how many. Raises: Conflict."""
-    asked = f"select {listed(table.columns)} from {table.table} where {table.owner} = $1"  # noqa: S608
+    asked = f"select {listed(table.columns)} from {table.table} where {table.theirs}"  # noqa: S608
     copied = await stream(pair, asked, [pair.merchant_id], table.table, table.columns)
-    hashed = f"select {hash_of(table)} from {table.table} t where {table.owner} = $1"  # noqa: S608
+    hashed = f"select {hash_of(table)} from {table.table} t where {table.theirs}"  # noqa: S608
     was, came = await asyncio.gather(*(seen(each, hashed, pair.merchant_id) for each in (pair.here, pair.there)))
     require_same(table, was, came)
     return copied

@@ -32,6 +32,13 @@ from paydesk.domain.cells.fencing import (
     say_moved,
 )
 from paydesk.domain.cells.ranges import go_on_above, ranges_of
+from paydesk.domain.moving.accounts import (
+    IS_READ,
+    OWN_IDS,
+    leave_accounts,
+    require_that_they_serve,
+    wait_until_they_may_go,
+)
 from paydesk.domain.moving.copying import Side, empty, queries, without_triggers
 from paydesk.domain.moving.passes import CalledBack, Copied, Watch, bring, unwatched
 from paydesk.domain.moving.requirements import Cells, require_cells, require_movable
@@ -61,8 +68,10 @@ class Step(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A merchant and the two cells; `home` is the database whose directory leads to them, None
-    where there are no cells in it.
+    """A merchant and the two cells.
+
+    `home` is the database whose directory leads to them, None where there are no cells in it.
+    Whether both have one simulated bank, and the target takes live payments, its settings say.
     """
 
     source: Side
@@ -71,6 +80,7 @@ class Move:
     merchant_id: int
     to: int
     same_simulator: bool = False
+    serves_live: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +167,8 @@ async def _empty_there(move: Move) -> None:
         came = await arrival(there, move.merchant_id)
         if came is not None:
             await _let_go_on(move)
-            await empty(there, move.merchant_id)
+            await empty(there, move.merchant_id, keeping=OWN_IDS)
+            await leave_accounts(there, move.merchant_id, moved_to=None)
             await queries.drop_people(there, ids=list(came.people), merchant_id=move.merchant_id)
             await open_up(there, move.merchant_id)
     await let_rest(move.target.database, GUARDED)
@@ -174,7 +185,8 @@ async def _standing(move: Move, cells: Cells) -> Fence | None:
 
 
 async def _require(move: Move) -> None:
-    await require_movable(move.source, move.target, move.merchant_id, same_simulator=move.same_simulator)
+    said = {"same_simulator": move.same_simulator, "serves_live": move.serves_live}
+    await require_movable(move.source, move.target, move.merchant_id, **said)
 
 
 async def _bring_before(move: Move, cells: Cells, passed: Passed, watch: Watch) -> int:
@@ -187,17 +199,34 @@ async def _bring_before(move: Move, cells: Cells, passed: Passed, watch: Watch) 
         brought = await bring(move.source, move.target, move.merchant_id, watch=watch)
         sealed += brought.sealed
         passed(Step.followed if number else Step.copied)
+        if not number:
+            # What changes meanwhile follows, too.
+            await wait_until_they_may_go(move.source, move.target, move.merchant_id)
         if number and brought.changed <= FEW:
             break
     return sealed
 
 
 async def _fence_here(move: Move, cells: Cells, passed: Passed, patience: float) -> InFlight:
-    """Nothing begins any more, and what was begun ends."""
+    """Nothing begins any more, and what was begun ends.
+
+    Raises: Conflict if the merchant would be served by other accounts there than here, or one is
+        being read for long; it goes on here then.
+    """
     source = move.source.database
+    if await find_fence(source, move.merchant_id) is None:
+        await wait_until_they_may_go(move.source, move.target, move.merchant_id)
     await fence(source, move.merchant_id, other_cell=cells.there, tables=GUARDED)
     passed(Step.fenced)
+    try:
+        await require_that_they_serve(move.source, move.target, move.merchant_id)
+    except Conflict:
+        await lift(source, move.merchant_id, tables=GUARDED)
+        raise
     left = await close(source, move.merchant_id, patience=patience)
+    if left.readings:
+        await lift(source, move.merchant_id, tables=GUARDED)
+        raise Conflict(IS_READ)
     passed(Step.closed)
     return left
 
@@ -290,5 +319,6 @@ async def _forget_here(move: Move) -> None:
         await without_triggers(connection)
         await queries.remember_keys(connection, merchant_id=move.merchant_id)
         await queries.end_sessions(connection, merchant_id=move.merchant_id)
-        await empty(connection, move.merchant_id, keeping=("forgotten_attempt",))
+        await empty(connection, move.merchant_id, keeping=("forgotten_attempt", *OWN_IDS))
+        await leave_accounts(connection, move.merchant_id, moved_to=move.to)
     await forget(move.source.database, move.merchant_id, tables=GUARDED)

@@ -19,6 +19,7 @@ from paydesk.database.durability import ConfirmedConnection, make_durable
 from paydesk.database.pool import AWAY
 from paydesk.database.records import record_of
 from paydesk.domain.cells.fencing import Arrival, arrival, note_copied
+from paydesk.domain.moving.accounts import bring_accounts, let_read
 from paydesk.domain.moving.changes import Brought, bring_changes
 from paydesk.domain.moving.copying import Pair, Side, Table, copy_whole, empty, queries, tables_of, without_triggers
 from paydesk.domain.moving.tables import NAMES
@@ -110,12 +111,14 @@ async def _bring(source: Side, target: Side, merchant_id: int, last: bool, watch
             raise CalledBack(f"the move of merchant {merchant_id} was cancelled")
         snapshot = await _snapshot(source, here, came)
         pair = Pair(here, there, merchant_id)
+        sealed = await bring_accounts(source.vault, target.vault, pair)
         brought = await _bring_tables(pair, tables, came if snapshot.follows else None, last, watch)
-        sealed = await hand_over(there, source.vault, target.vault, merchant_id)
+        sealed += await hand_over(there, source.vault, target.vault, merchant_id)
         people = []
         if last:
             people = await bring_team(source.vault, target.vault, pair)
             await _sum_up(there, merchant_id)
+            await let_read(there, merchant_id)
         await note_copied(there, merchant_id, snapshot.place, snapshot.below, people)
     return Copied(sum(one.rows for one in brought), sum(one.changed for one in brought), sealed, snapshot.lsn)
 
@@ -157,7 +160,7 @@ async def _bring_table(pair: Pair, table: Table, known: Arrival | None) -> Broug
 
 
 async def _bring_name(pair: Pair, table: Table) -> Brought:
-    await pair.there.execute(f"delete from {table.table} where {table.owner} = $1", pair.merchant_id)  # noqa: S608
+    await pair.there.execute(f"delete from {table.table} where {table.theirs}", pair.merchant_id)  # noqa: S608
     rows = await copy_whole(pair, table)
     return Brought(rows, rows)
 

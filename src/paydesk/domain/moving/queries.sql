@@ -32,12 +32,6 @@ select cell, copied_at is not null as is_a_copy from deployment;
 -- name: is_there(merchant_id)$
 select exists (select from merchant where id = :merchant_id);
 
--- name: own_accounts(merchant_id)
--- Accounts at acquirers, and rules for them, that are this merchant's own.
-select name from acquirer_account where for_merchant_id = :merchant_id
-union
-select account from acquirer_rule where for_merchant_id = :merchant_id;
-
 -- name: live_accounts(merchant_id)
 -- The accounts that have, or may have, live money of the merchant's, or cards by which it is charged, and whose they are.
 select u.name, coalesce(o.own_id, '') as own_id

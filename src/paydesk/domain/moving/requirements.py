@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from paydesk.core.errors import Conflict, NotFound, SetupError
 from paydesk.database.records import record_of, records_of
 from paydesk.domain.cells.fencing import find_fence
+from paydesk.domain.moving.accounts import own_accounts, reasons_of_accounts
 from paydesk.domain.moving.copying import Side, queries, without_triggers
 from paydesk.domain.moving.team import addresses_in_use
 
@@ -58,7 +59,9 @@ async def require_cells(source: Side, target: Side, to: int) -> Cells:
     return Cells(here.cell, there.cell)
 
 
-async def require_movable(source: Side, target: Side, merchant_id: int, *, same_simulator: bool) -> None:
+async def require_movable(
+    source: Side, target: Side, merchant_id: int, *, same_simulator: bool, serves_live: bool
+) -> None:
     """Make sure that everything of the merchant can go. Raises: NotFound, Conflict with all
     reasons.
     """
@@ -66,7 +69,7 @@ async def require_movable(source: Side, target: Side, merchant_id: int, *, same_
         raise NotFound(f"there is no merchant {merchant_id}")
     reasons = [
         *await _in_the_way_there(target, merchant_id),
-        *await _of_accounts(source, target, merchant_id),
+        *await _of_accounts(source, target, merchant_id, serves_live=serves_live),
         *[
             f"the other cell has {email} as the address of somebody else, who is to take their present one there first"
             for email in await addresses_in_use(source.database, target.database, merchant_id)
@@ -86,11 +89,15 @@ async def _in_the_way_there(target: Side, merchant_id: int) -> list[str]:
     return []
 
 
-async def _of_accounts(source: Side, target: Side, merchant_id: int) -> list[str]:
-    """An account is the same if both cells know whose it is, by the acquirer's own word."""
-    own = [name async for (name,) in queries.own_accounts(source.database, merchant_id=merchant_id)]
-    reasons = [f"it has accounts or rules of its own at acquirers ({', '.join(sorted(own))})"] if own else []
-    used = await records_of(_Account, queries.live_accounts(source.database, merchant_id=merchant_id))
+async def _of_accounts(source: Side, target: Side, merchant_id: int, *, serves_live: bool) -> list[str]:
+    """Its own accounts go along; another one is the same if both cells know whose it is, by the
+    acquirer's own word.
+    """
+    own = await own_accounts(source.database, merchant_id)
+    reasons = await reasons_of_accounts(source, target, merchant_id, own, serves_live=serves_live)
+    along = {one.name for one in own}
+    found = await records_of(_Account, queries.live_accounts(source.database, merchant_id=merchant_id))
+    used = [one for one in found if one.name not in along]
     known = await _known(target, [one.name for one in used])
     foreign = [one.name for one in used if not one.own_id or known.get(one.name) != one.own_id]
     if foreign:

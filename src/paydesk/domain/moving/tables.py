@@ -20,6 +20,30 @@ THEIRS: Final = (
 )
 """Rows that go as they are: those with the merchant's id, `merchant` its own."""
 
+OF_ACCOUNTS: Final = {
+    "acquirer_fee": "acquirer",
+    "acquirer_own_id": "account",
+    "balance_line": "acquirer",
+    "balance_reading": "acquirer",
+    "bank_payout": "acquirer",
+    "dispute_reading": "acquirer",
+    "dispute_waiting": "acquirer",
+    "failed_refund_reading": "acquirer",
+    "operator_entry": "acquirer",
+    "proceeds_finding": "acquirer",
+    "purchase_given_back": "acquirer",
+    "reconciliation": "acquirer",
+    "acquirer_rule": "for_merchant_id",
+}
+"""What goes of accounts at acquirers that serve a merchant alone, and by which column: rules for
+the merchant, and what was read of its accounts. All else in these tables stays.
+"""
+
+ACCOUNTS: Final = ("acquirer_account",)
+"""The accounts themselves: sealed anew, and there before all else, so that processes open them."""
+
+COPIED: Final = (*THEIRS, *OF_ACCOUNTS)
+
 NAMES: Final = ("merchant", "merchant_key")
 """What everybody finds a merchant by: it comes last, so that nobody finds a copy before it is the
 other cell's.
@@ -38,27 +62,15 @@ COUNTS: Final = ("form_count",)
 
 STAYS: Final = {
     "account_session": "people log in again",
-    "balance_line": "what an acquirer's account lists is booked where the account is read",
-    "bank_payout": "what an acquirer's account lists is booked where the account is read",
-    "operator_entry": "what an acquirer's account lists is booked where the account is read",
-    "proceeds_finding": "what an acquirer's account lists is booked where the account is read",
     "payout_file_line": "a file for the bank is of one cell",
     "payout_file": "a file for the bank is of one cell",
-    "acquirer_account": "a merchant with an account of its own does not move",
     "acquirer_count": "how an account answers, where it is asked",
-    "acquirer_fee": "what a cell's acquirers cost",
-    "acquirer_lost": "accounts of the cell",
-    "acquirer_own_id": "accounts of the cell",
-    "acquirer_rule": "a merchant with rules of its own does not move",
+    "acquirer_lost": "accounts that are not the cell's any more",
     "acquirer_turn": "how an account answers, where it is asked",
-    "balance_reading": "how far this cell has read",
     "clock_reading": "processes of the cell",
     "currency_unit": "the same everywhere",
     "deployment": "the cell itself",
-    "dispute_reading": "how far this cell has read",
-    "dispute_waiting": "how far this cell has read",
     "entry_pause": "who tries to log in here",
-    "failed_refund_reading": "how far this cell has read",
     "hand_over_used": "who came from other cells",
     "history": "the cell itself",
     "ledger_horizon": "how far this cell has summed",
@@ -66,10 +78,8 @@ STAYS: Final = {
     "merchant_fence": "who is on the way",
     "person_device": "people log in again",
     "person_token": "links in people's mails lead to where they were sent from",
-    "purchase_given_back": "what a restored database had forgotten",
     "queue_count": "work of the cell",
     "queue_depth": "work of the cell",
-    "reconciliation": "how far this cell has read",
     "sales_closing": "how far this cell has summed",
     "sales_of_all": "sums of the cell",
     "schema_migration": "the schema",
@@ -79,7 +89,7 @@ STAYS: Final = {
 }
 """What does not go, and why."""
 
-GUARDED: Final = (*THEIRS, "membership", *COUNTS)
+GUARDED: Final = (*THEIRS, "membership", *COUNTS, *ACCOUNTS, *OF_ACCOUNTS)
 """What nobody writes while its merchant is fenced."""
 
 ELSEWHERE: Final = ("cell", "directory")
@@ -87,5 +97,15 @@ ELSEWHERE: Final = ("cell", "directory")
 
 
 def owner_column(table: str) -> str:
-    """The column that says whose a row is."""
-    return "id" if table == "merchant" else "merchant_id"
+    """The column that says whose a row is, or of whose account."""
+    if table in ACCOUNTS:
+        return "for_merchant_id"
+    return OF_ACCOUNTS.get(table) or ("id" if table == "merchant" else "merchant_id")
+
+
+def theirs(table: str) -> str:
+    """What is true of a merchant's rows, in SQL; $1 is the merchant, whose accounts are there."""
+    column = owner_column(table)
+    if OF_ACCOUNTS.get(table) in (None, "for_merchant_id"):
+        return f"{column} = $1"
+    return f"{column} = any(array(select name from acquirer_account where for_merchant_id = $1))"  # noqa: S608

@@ -63,7 +63,7 @@ class Pages:
 
     database: Database
     bank: Acquirer
-    tag: str
+    tags: frozenset[str]
     states: dict[str, AttemptState] = field(default_factory=dict)
 
     async def read(
@@ -108,7 +108,7 @@ class Pages:
         ]
 
     def _is_ours(self, one: ListedPage) -> bool:
-        return bool(one.page.key) and one.mark is not None and one.mark.deployment == self.tag
+        return bool(one.page.key) and one.mark is not None and one.mark.deployment in self.tags
 
     async def _ended(self, page: Page) -> Page | None:
         """How a page stands once it was to be ended; None if that is not known."""

@@ -20,6 +20,7 @@ from paydesk.core.wording import noted
 from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.accounts.audit import Action, Actor, record
+from paydesk.domain.acquirers.accounts import tags_of
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import settle_alarms
 from paydesk.domain.merchants.shop import Shop
@@ -68,16 +69,12 @@ async def _look_back(desk: Desk, acquirer: str, key: str) -> tuple[GivenBack, Ma
     except (AcquirerRefused, OutcomeUnknown) as error:
         raise Unavailable(f"{acquirer} can't be asked: {error}") from error
     mark = found.mark if found is not None else None
-    if found is None or mark is None or mark.deployment != await _tag(desk):
+    if found is None or mark is None or mark.deployment not in await tags_of(desk.database, acquirer):
         raise NotFound(f"{acquirer} has no purchase of this deployment under the key {key[:80]}")
     if not isinstance(found.finding, Approved):
         raise Conflict(f"{acquirer} holds nothing under the key {key[:80]}: there is nothing to give back")
     reference = found.finding.reference
     return GivenBack(acquirer, key, reference, mark.order, found.amount, found.currency), mark
-
-
-async def _tag(desk: Desk) -> str:
-    return str(await desk.database.fetchval("select tag from deployment"))
 
 
 async def give_back(desk: Desk, acquirer: str, key: str, *, actor: Actor | None, now: datetime) -> GivenBack:

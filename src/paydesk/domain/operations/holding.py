@@ -5,7 +5,7 @@ that history went back.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -18,6 +18,7 @@ from paydesk.core.wording import noted
 from paydesk.database.pool import Database
 from paydesk.database.statements import Connection
 from paydesk.domain.accounts.audit import Action, Actor, record
+from paydesk.domain.acquirers.accounts import not_here
 from paydesk.domain.acquirers.opening import OpenAcquirers
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms, settle_alarms
@@ -167,10 +168,13 @@ async def _compare(desk: Desk, since: datetime, *, is_held: bool) -> list[Differ
     Raises: Unavailable if a list can't be read.
     """
     differing = []
-    await _require_all_open(desk)
+    elsewhere = await not_here(desk.database)
+    await _require_all_open(desk, elsewhere)
     # While it is held nothing is given back, either: what was paid twice is for an operator then.
     careful = replace(desk, gives_back_paid_twice=False)
     for name in desk.acquirers:
+        if name in elsewhere:
+            continue
         try:
             found = await reconcile(
                 careful,
@@ -190,16 +194,16 @@ async def _compare(desk: Desk, since: datetime, *, is_held: bool) -> list[Differ
     return differing
 
 
-async def _require_all_open(desk: Desk) -> None:
-    """Make sure that every account that served can be asked: what was taken there could be taken
-    once more elsewhere. Raises: Unavailable.
+async def _require_all_open(desk: Desk, elsewhere: Collection[str]) -> None:
+    """Make sure that every account that served can be asked, but for those of other cells: what was
+    taken there could be taken once more somewhere else. Raises: Unavailable.
     """
     is_live = desk.live_acquirer is not None
     for lost in await missed_accounts(desk.database, is_live=is_live):
         raise Unavailable(lost.why)
     if isinstance(desk.acquirers, OpenAcquirers):
         unopened = await desk.acquirers.unopened(desk.database)
-        for name in unopened if is_live else ():
+        for name in [one for one in unopened if one not in elsewhere] if is_live else ():
             raise Unavailable(
                 noted("the list of %(name)s can't be read: this process can't open that account", name=name)
             )

@@ -30,11 +30,14 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class _Lost:
-    """An account that was forgotten, by what processes remember of it."""
+    """An account that was forgotten, by what processes remember of it, or that another cell asks
+    now, to which it went with its merchant.
+    """
 
     account: str
     kind: str
     own_id: str
+    moved_to: int | None
 
 
 _UNTOLD_REASON = "a restricted key must be allowed to read its own account"
@@ -70,8 +73,15 @@ async def require_new(desk: Desk, name: str, kind: str, own_id: str) -> None:
 
 
 async def _require_as_lost(desk: Desk, name: str, kind: str, own_id: str) -> None:
-    """Make sure that an account that was forgotten comes again as what it was. Raises: Conflict."""
+    """Make sure that an account that was forgotten comes again as what it was, and that no other
+    cell asks it. Raises: Conflict.
+    """
     lost = record_if_any(_Lost, await remembered.lost_as(desk.database, account=name, own_id=own_id))
+    if lost is not None and lost.moved_to is not None:
+        raise Conflict(
+            f'"{lost.account}" went to cell {lost.moved_to} with its merchant, and is asked there: two cells would '
+            "both book what its list says"
+        )
     if lost is None or (lost.account, lost.kind, lost.own_id or own_id) == (name, kind, own_id):
         return
     what = f"{lost.kind}, {lost.own_id}" if lost.own_id else lost.kind

@@ -16,6 +16,7 @@ from paydesk.core.wording import noted
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
+from paydesk.domain.acquirers.accounts import tags_of
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import raise_alarms, settle_alarms
 from paydesk.domain.operations.accepting import those_accepted
@@ -86,7 +87,7 @@ class ListReading:
     settled: timedelta
     found: Reconciled
     tells: bool = True
-    tag: str = ""
+    tags: frozenset[str] = frozenset()
     listed: set[str] = field(default_factory=set)
     undone: set[str] = field(default_factory=set)
     differing: list[Differing] = field(default_factory=list)
@@ -102,7 +103,7 @@ class ListReading:
         """Pages, purchases, then refunds, then, `both_ways`, what the list lacks;
         with `fix` what was forgotten is adopted, and its pages are ended.
         """
-        self.tag = await queries.deployment_tag(self.database)
+        self.tags = await tags_of(self.database, self.bank.name)
         # Before the purchases: what is paid on a page until it is ended is one of them.
         await self._read_pages(told, fix=fix)
         after, is_over = "", False
@@ -146,7 +147,7 @@ class ListReading:
         if not self.bank.capabilities.pages:
             return
         since = max(self.since, self.now - LIVES)
-        pages = Pages(self.database, self.bank, self.tag)
+        pages = Pages(self.database, self.bank, self.tags)
         ended, differences = await pages.read(
             lambda after: self._page(self.bank.list_pages, after, since), lambda: self._hold(told), fix=fix
         )
@@ -218,7 +219,7 @@ class ListReading:
         return bool(one.key) and not self._is_another_deployments(one)
 
     def _is_another_deployments(self, one: Listed) -> bool:
-        return one.mark is not None and one.mark.deployment != self.tag
+        return one.mark is not None and one.mark.deployment not in self.tags
 
     async def _differing(self, page: Sequence[Listed]) -> dict[str, Differing]:
         """What differs of our own, by key.

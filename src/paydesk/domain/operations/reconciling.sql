@@ -32,9 +32,6 @@ select idempotency_key as key
   from forgotten_attempt
  where acquirer = :acquirer and idempotency_key = any(:keys::text[]);
 
--- name: deployment_tag()$
-select tag from deployment;
-
 -- name: approved_between(acquirer, since, until)
 -- Approved attempts that took or hold something, by when they were sent (real time).
 select a.idempotency_key as key, a.merchant_id, a.payment_id
@@ -45,7 +42,8 @@ select a.idempotency_key as key, a.merchant_id, a.payment_id
 -- name: claim(acquirer, lease, every)^
 -- One worker at a time reads an acquirer's list, and not again before its time; leases are in database time.
 insert into reconciliation as r (acquirer, leased_until)
-values (:acquirer, clock_timestamp() + :lease::interval)
+select :acquirer::text, clock_timestamp() + :lease::interval
+ where :acquirer::text <> all (accounts_left_alone(true))
     on conflict (acquirer) do update
        set leased_until = excluded.leased_until
      where (r.leased_until is null or r.leased_until < clock_timestamp())
@@ -72,4 +70,4 @@ update reconciliation
 -- To what time each acquirer's list was compared, in seconds ago, and how much differed.
 select acquirer, extract(epoch from :now::timestamptz - read_to)::double precision as age, differences
   from reconciliation
- where acquirer = any(:acquirers::text[]) and read_to is not null;
+ where acquirer = any(:acquirers::text[]) and read_to is not null and acquirer <> all (accounts_left_alone(true));

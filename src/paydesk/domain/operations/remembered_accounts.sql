@@ -30,7 +30,7 @@ returning l.account;
 
 -- name: lost_as(account, own_id)^
 -- What is remembered of an account that was forgotten, by its name or by what its acquirer calls it.
-select account, kind, own_id
+select account, kind, own_id, moved_to
   from acquirer_lost
  where account = :account or (own_id <> '' and own_id = :own_id)
  order by account = :account desc

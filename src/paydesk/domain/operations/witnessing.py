@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import datetime
 
+from paydesk.domain.acquirers.accounts import not_here
 from paydesk.domain.ledger.checking import BrokenRow, Rule, RuleResult
 from paydesk.domain.operations import differences
 from paydesk.domain.operations.differences import DifferenceKind
@@ -35,7 +36,8 @@ async def compare_lists(
     Raises: Unavailable if a list can't be read, one of AWAY.
     """
     found: list[differences.Difference] = []
-    for name in desk.acquirers:
+    elsewhere = await not_here(desk.database)
+    for name in [one for one in desk.acquirers if one not in elsewhere]:
         compared = await reconcile(desk, name, since=since, now=now, told=told, tells=False)
         found += [one for one in compared.differences if merchant_id in (None, one.merchant_id)]
     return [_finding(rule, [one for one in found if one.kind is kind], most) for kind, rule in LIST_RULES.items()]

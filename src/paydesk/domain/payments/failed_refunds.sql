@@ -1,7 +1,8 @@
 -- name: claim_reading(acquirer, lease)^
 -- One worker at a time reads an acquirer's failed refunds, from where the last one stopped; its lease is in database time.
 insert into failed_refund_reading as r (acquirer, leased_until)
-values (:acquirer, clock_timestamp() + :lease::interval)
+select :acquirer::text, clock_timestamp() + :lease::interval
+ where :acquirer::text <> all (accounts_left_alone(true))
     on conflict (acquirer) do update
        set leased_until = excluded.leased_until
      where r.leased_until is null or r.leased_until < clock_timestamp()
@@ -21,7 +22,7 @@ select coalesce(read_at, began_at) as since from failed_refund_reading where acq
 -- How many seconds ago the failed refunds of each acquirer were last read to their end, or first tried.
 select acquirer, extract(epoch from :now::timestamptz - coalesce(read_at, began_at))::double precision as age
   from failed_refund_reading
- where acquirer = any(:acquirers::text[]);
+ where acquirer = any(:acquirers::text[]) and acquirer <> all (accounts_left_alone(true));
 
 -- name: failed_refund(acquirer, key, real_now)^
 -- The refund that was made under a key, with its payment as it stands and what its pingback needs.

@@ -47,11 +47,11 @@ class _Entered:
 
 
 async def new_lines(
-    database: Database, acquirer: str, lines: Sequence[BalanceLine], balance: Balance, *, tag: str
+    database: Database, acquirer: str, lines: Sequence[BalanceLine], balance: Balance, *, tags: frozenset[str]
 ) -> tuple[list[BalanceLine], list[Finding]]:
     """The lines that are not entered yet, with our keys, and what is told otherwise of the others.
 
-    `tag` is this deployment's: what another one made on the same account is not ours.
+    `tags` are of what is ours: what another deployment made on the same account is not.
 
     Raises: AcquirerRefused, OutcomeUnknown.
     """
@@ -65,7 +65,7 @@ async def new_lines(
     ]
     fresh = [one for name, one in told.items() if name not in known]
     named = await balance.with_keys(fresh) if fresh else []
-    return [replace(one, is_ours=False) if one.deployment not in ("", tag) else one for one in named], corrected
+    return [replace(one, is_ours=False) if one.deployment not in ("", *tags) else one for one in named], corrected
 
 
 def _otherwise(known: _Known, told: BalanceLine) -> str:

@@ -108,6 +108,3 @@ update balance_line set payout = :payout where acquirer = :acquirer and line = a
 
 -- name: all_placed(acquirer, payout)!
 update bank_payout set lines_read = true where acquirer = :acquirer and payout = :payout;
-
--- name: deployment_tag()$
-select tag from deployment;

@@ -20,6 +20,7 @@ from paydesk.core.errors import Unavailable
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import load_statements
+from paydesk.domain.acquirers.accounts import tags_of
 from paydesk.domain.alarms.setting_aside import reason_of
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.proceeds import entering, metrics
@@ -139,24 +140,24 @@ class _Reading:
 
     async def whole(self, claimed: _Claimed, patience: timedelta) -> None:
         """Lines, payouts and the lines of each payout, then what differs."""
-        tag = str(await entering.queries.deployment_tag(self.database))
+        tags = await tags_of(self.database, self.acquirer)
         begun = claimed.read_to or claimed.began_at - FIRST
-        await self._lines(begun - BACK, tag)
+        await self._lines(begun - BACK, tags)
         await self._payouts(begun - PAYOUTS_BACK)
         for one in await records_of(_Named, entering.queries.to_trace(self.database, acquirer=self.acquirer)):
-            await self._lines_of(one.reference, tag)
+            await self._lines_of(one.reference, tags)
         await examine_lines(self.database, self.acquirer, now=self.now)
         await examine_payouts(self.database, self.acquirer, now=self.now)
         times = {"began_at": claimed.began_at, "read_to": claimed.read_to or claimed.began_at}
         await look_for_missing(self.database, self.acquirer, **times, patience=patience, now=self.now)
 
-    async def _lines(self, since: datetime, tag: str) -> None:
+    async def _lines(self, since: datetime, tags: frozenset[str]) -> None:
         """All movements since a time; with the last page the place moves."""
         after, is_over = "", False
         while not is_over:
             page = await self.balance.lines(since, after)
             after, is_over = page.next, not page.next
-            await self._enter(page, tag, read_to=self.now - SETTLED if is_over else None)
+            await self._enter(page, tags, read_to=self.now - SETTLED if is_over else None)
 
     async def _payouts(self, since: datetime) -> None:
         after, is_over = "", False
@@ -166,25 +167,25 @@ class _Reading:
             after, is_over = page.next, not page.next
             await self._hold()
 
-    async def _lines_of(self, payout: str, tag: str) -> None:
+    async def _lines_of(self, payout: str, tags: frozenset[str]) -> None:
         """All movements that a payout is of; with the last page it is whole."""
         after, is_over = "", False
         while not is_over:
             page = await self.balance.lines_of(payout, after)
             after, is_over = page.next, not page.next
-            await self._enter(page, tag, payout=payout, is_whole=is_over)
+            await self._enter(page, tags, payout=payout, is_whole=is_over)
 
     async def _enter(
         self,
         page: LinePage,
-        tag: str,
+        tags: frozenset[str],
         *,
         read_to: datetime | None = None,
         payout: str | None = None,
         is_whole: bool = False,
     ) -> None:
         """Enter a page, and what is known by it, in one transaction."""
-        news, corrected = await new_lines(self.database, self.acquirer, page.lines, self.balance, tag=tag)
+        news, corrected = await new_lines(self.database, self.acquirer, page.lines, self.balance, tags=tags)
         named = {"acquirer": self.acquirer}
         async with self.database.acquire() as connection, connection.transaction():
             metrics.ENTERED.labels(self.acquirer).inc(await enter_lines(connection, self.acquirer, news))

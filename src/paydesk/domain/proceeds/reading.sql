@@ -1,7 +1,8 @@
 -- name: claim(acquirer, lease, every, now)^
 -- One worker at a time reads an acquirer's balance, and not again before its time; leases are in database time.
 insert into balance_reading as r (acquirer, began_at, leased_until)
-values (:acquirer, :now, clock_timestamp() + :lease::interval)
+select :acquirer::text, :now::timestamptz, clock_timestamp() + :lease::interval
+ where :acquirer::text <> all (accounts_left_alone(true))
     on conflict (acquirer) do update
        set leased_until = excluded.leased_until
      where (r.leased_until is null or r.leased_until < clock_timestamp())
@@ -25,4 +26,4 @@ select r.acquirer, extract(epoch from :now::timestamptz - coalesce(r.read_to, r.
           from proceeds_finding f
          where f.acquirer = r.acquirer and f.settled_at is null and f.accepted_at is null) as findings
   from balance_reading r
- where r.acquirer = any(:acquirers::text[]);
+ where r.acquirer = any(:acquirers::text[]) and r.acquirer <> all (accounts_left_alone(true));

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from paydesk.core.errors import Conflict, Malformed, NotFound
 from paydesk.domain.accounts.second_factor import ask_again
-from paydesk.domain.acquirers.accounts import KINDS, AcquirerAccount, list_accounts
+from paydesk.domain.acquirers.accounts import KINDS, AcquirerAccount, list_accounts, not_here
 from paydesk.domain.acquirers.health import list_out_of_turn
 from paydesk.domain.acquirers.routing import list_rules
 from paydesk.domain.operations.acquirer_accounts import (
@@ -49,7 +49,7 @@ async def show_acquirers(visit: Visit) -> Response:
         "acquirers.html",
         accounts=accounts,
         rules=[(one, in_words(one)) for one in await list_rules(visit.database)],
-        names=sorted({*desk.acquirers, *found}),
+        names=sorted({*desk.acquirers, *found} - await not_here(visit.database)),
         configured=desk.acquirers,
         test_ones=[desk.test_acquirer, *(one.name for one in accounts if one.enabled and not one.live)],
         live_ones=[desk.live_acquirer, *(one.name for one in accounts if one.enabled and one.live)],
