@@ -32,6 +32,9 @@ _GIVES_WAY = "200ms"
 _PAUSE, _SOON = 0.2, 0.02
 _PATIENCE = 120.0
 """Seconds until a table that is never free is given up: a transaction lasts a minute at most."""
+_MOMENT, _CLOSED_FOR = 1.0, 5.0
+"""Seconds that whoever writes may have written already when a merchant is fenced, and for which it
+stays fenced until they are through."""
 
 
 class Fenced(asyncpg.PostgresError):  # type: ignore[misc]
@@ -108,6 +111,20 @@ async def fences(database: Database) -> list[Fence]:
     return await records_of(Fence, queries.every(database))
 
 
+async def prepare(database: Database, tables: Sequence[str]) -> None:
+    """Have all ready for a fence, so that nothing is waited for under it: the triggers are on, and
+    nobody has been writing for more than a moment. Everybody goes on meanwhile.
+
+    Who fences nobody after all is to let the triggers rest.
+    Raises: Unavailable if a table is locked, or somebody writes, all the time.
+    """
+    await _put_on_guard(database, tables, _PATIENCE)
+    end = time.monotonic() + _PATIENCE
+    while not await _outlived_writers(database, tables, _MOMENT):
+        if time.monotonic() > end:
+            raise Unavailable("somebody writes in one transaction for long; nobody was fenced: run the same again")
+
+
 async def fence(
     database: Database, merchant_id: int, *, arrives: bool = False, other_cell: int, tables: Sequence[str]
 ) -> Fence:
@@ -116,36 +133,57 @@ async def fence(
 
     `tables` are those of merchants; their triggers are on before, so that all begins at one moment.
     Moves no money.
-    Raises: Unavailable if a table is locked all the time; Conflict if who arrives is here already.
+    Raises: Unavailable if a table is locked, or somebody writes, all the time (a fence that this
+        has put up is gone then, the triggers are on); Conflict if who arrives is here already.
     """
-    await _put_on_guard(database, tables)
-    await queries.begin(database, merchant_id=merchant_id, arrives=arrives, other_cell=other_cell)
-    await _put_on_guard(database, tables)
+    if arrives or await find_fence(database, merchant_id) is not None:
+        await _put_on_guard(database, tables, _PATIENCE)
+    else:
+        await prepare(database, tables)
+    put_up = await queries.begin(database, merchant_id=merchant_id, arrives=arrives, other_cell=other_cell)
+    try:
+        await _have_everybody_see(database, tables, arrives=arrives)
+    except Unavailable:
+        if put_up is not None and not arrives:
+            await open_up(database, merchant_id)
+        raise
     found = await find_fence(database, merchant_id)
     if found is None:
         await let_rest(database, tables)
         raise Conflict(f"merchant {merchant_id} is in this cell already, or somebody has just taken its fence away")
-    if not arrives:
-        await _outlive_writers(database, tables)
     return found
 
 
-async def _outlive_writers(database: Database, tables: Sequence[str]) -> None:
-    """Wait for whoever was writing when the fence came, and may not have seen it.
-
-    Raises: Unavailable.
+async def _have_everybody_see(database: Database, tables: Sequence[str], *, arrives: bool) -> None:
+    """Wait for whoever was writing when a fence came, and may not have seen it; of who arrives
+    nobody was. Raises: Unavailable.
     """
-    end, named = time.monotonic() + _PATIENCE, list(tables)
+    await _put_on_guard(database, tables, _CLOSED_FOR)
+    if not arrives and not await _outlived_writers(database, tables, _CLOSED_FOR):
+        raise Unavailable("somebody has written in one transaction for long; run the same again")
+
+
+async def _outlived_writers(database: Database, tables: Sequence[str], seconds: float) -> bool:
+    """Whether all who are writing come to their end within so many seconds, whoever begins
+    meanwhile.
+    """
+    end, named = time.monotonic() + seconds, list(tables)
     before = set(await queries.writing(database, tables=named))
-    while before:
-        if time.monotonic() > end:
-            raise Unavailable("somebody writes in one transaction for long; run the same again")
+    while before and time.monotonic() < end:
         await asyncio.sleep(_SOON)
         before &= set(await queries.writing(database, tables=named))
+    return not before
 
 
-async def _put_on_guard(database: Database, tables: Sequence[str]) -> None:
-    """Switch on the triggers that are not on."""
+async def write_of_closed_alone(connection: Connection) -> None:
+    """Nobody who fences a merchant waits for the caller's transaction, which writes rows of those
+    alone whom nobody else may write: who arrive, or have moved. Call it before the first of them.
+    """
+    await queries.write_of_closed_alone(connection)
+
+
+async def _put_on_guard(database: Database, tables: Sequence[str], patience: float) -> None:
+    """Switch on the triggers that are not on; each table is waited for so many seconds."""
     guards = await records_of(_Guard, queries.guards(database, tables=list(tables)))
     on = {guard.table for guard in guards if guard.is_on}
     for table in tables:
@@ -155,6 +193,7 @@ async def _put_on_guard(database: Database, tables: Sequence[str]) -> None:
                 table,
                 f"create or replace trigger {_TRIGGER} before insert or update or delete "
                 f"on {table} for each row execute function refuse_while_fenced()",
+                patience,
             )
 
 
@@ -227,11 +266,13 @@ async def let_rest(database: Database, tables: Sequence[str]) -> None:
             await _lock_and(database, guard.table, f"alter table {guard.table} disable trigger {_TRIGGER}", unless=True)
 
 
-async def _lock_and(database: Database, table: str, change: str, *, unless: bool = False) -> None:
+async def _lock_and(
+    database: Database, table: str, change: str, patience: float = _PATIENCE, *, unless: bool = False
+) -> None:
     """Change a table's trigger in a transaction of its own, so that this holds one table at a time;
     `unless` somebody is fenced meanwhile.
     """
-    end = time.monotonic() + _PATIENCE
+    end = time.monotonic() + patience
     while not await _locked_and(database, table, change, unless=unless):
         if time.monotonic() > end:
             raise Unavailable(f"somebody holds the table {table} for long; run the same again")

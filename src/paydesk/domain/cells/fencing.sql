@@ -58,12 +58,26 @@ select c.relname as table, t.tgenabled <> 'D' as is_on
 
 -- name: writing(tables)$
 -- Transactions that have written into these tables, or are about to, and have not ended: each holds a lock until it does.
-select coalesce(array_agg(distinct l.virtualtransaction), '{}')
-  from pg_locks l
-  join pg_class c on c.oid = l.relation
- where l.locktype = 'relation' and l.mode = 'RowExclusiveLock' and l.granted
-   and l.database = (select oid from pg_database where datname = current_database())
-   and c.relnamespace = 'public'::regnamespace and c.relname = any(:tables::text[]);
+-- Those of moves, which write of who is closed alone, hold another one from before the first row on.
+with held as materialized (
+    select virtualtransaction, locktype, relation, mode, classid, objid
+      from pg_locks
+     where granted and database = (select oid from pg_database where datname = current_database())
+)
+select coalesce(array_agg(distinct h.virtualtransaction), '{}')
+  from held h
+  join pg_class c on c.oid = h.relation
+ where h.locktype = 'relation' and h.mode = 'RowExclusiveLock'
+   and c.relnamespace = 'public'::regnamespace and c.relname = any(:tables::text[])
+   and not exists (
+       select from held m
+        where m.virtualtransaction = h.virtualtransaction and m.locktype = 'advisory'
+          and m.classid = 'merchant_fence'::regclass and m.objid = 0
+   );
+
+-- name: write_of_closed_alone()!
+-- The lock that `writing` knows moves by, until the transaction's end; nobody waits for it.
+select pg_advisory_xact_lock_shared('merchant_fence'::regclass::oid::integer, 0);
 
 -- name: in_flight(merchant_id)^
 -- Calls of a merchant's that somebody is making at this moment: who makes one holds a lease, or its outcome is not looked

@@ -30,6 +30,7 @@ from paydesk.domain.cells.fencing import (
     lift,
     open_up,
     say_moved,
+    write_of_closed_alone,
 )
 from paydesk.domain.cells.ranges import go_on_above, ranges_of
 from paydesk.domain.moving.accounts import (
@@ -164,6 +165,7 @@ async def _let_go_on(move: Move) -> None:
 async def _empty_there(move: Move) -> None:
     """Nobody decides that it has moved while this deletes what came (see `_decide`)."""
     async with move.target.database.acquire() as there, there.transaction():
+        await write_of_closed_alone(there)
         came = await arrival(there, move.merchant_id)
         if came is not None:
             await _let_go_on(move)
@@ -317,6 +319,7 @@ async def _forget_here(move: Move) -> None:
     """
     async with move.source.database.acquire() as connection, connection.transaction():
         await without_triggers(connection)
+        await write_of_closed_alone(connection)
         await queries.remember_keys(connection, merchant_id=move.merchant_id)
         await queries.end_sessions(connection, merchant_id=move.merchant_id)
         await empty(connection, move.merchant_id, keeping=("forgotten_attempt", *OWN_IDS))

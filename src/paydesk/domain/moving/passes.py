@@ -18,7 +18,7 @@ from paydesk.core.errors import Conflict, Unavailable
 from paydesk.database.durability import ConfirmedConnection, make_durable
 from paydesk.database.pool import AWAY
 from paydesk.database.records import record_of
-from paydesk.domain.cells.fencing import Arrival, arrival, note_copied
+from paydesk.domain.cells.fencing import Arrival, arrival, note_copied, write_of_closed_alone
 from paydesk.domain.moving.accounts import bring_accounts, let_read
 from paydesk.domain.moving.changes import Brought, bring_changes
 from paydesk.domain.moving.copying import Pair, Side, Table, copy_whole, empty, queries, tables_of, without_triggers
@@ -106,6 +106,7 @@ async def _bring(source: Side, target: Side, merchant_id: int, last: bool, watch
         for each in (here, there):
             await each.execute("set local idle_in_transaction_session_timeout = 0")
         await without_triggers(there)
+        await write_of_closed_alone(there)
         came = await arrival(there, merchant_id)
         if came is None:
             raise CalledBack(f"the move of merchant {merchant_id} was cancelled")
