@@ -30,14 +30,17 @@ from paydesk.domain.cells.fencing import (
     let_rest,
     lift,
     open_up,
+    prepare,
     say_moved,
     write_of_closed_alone,
 )
 from paydesk.domain.cells.ranges import go_on_above, ranges_of
 from paydesk.domain.moving.accounts import (
+    CLOSED_FOR_READINGS,
     IS_READ,
     OWN_IDS,
     leave_accounts,
+    nobody_reads,
     require_that_they_serve,
     wait_until_they_may_go,
 )
@@ -52,6 +55,9 @@ CALLS_END = 60.0
 FEW, MOST_PASSES = 500, 5
 """Rows that are brought in a moment, so that the merchant may be fenced; and after how many passes
 it is, however much changes meanwhile."""
+
+MOST_FENCES = 5
+"""How often a merchant is fenced anew because a reading began just before."""
 
 
 class Step(StrEnum):
@@ -230,19 +236,31 @@ async def _fence_here(move: Move, cells: Cells, passed: Passed, patience: float)
     """Nothing begins any more, and what was begun ends.
 
     Raises: Conflict if the merchant would be served by other accounts there than here, or one is
-        being read for long; Unavailable.
+        being read whenever it is fenced; Unavailable.
+    """
+    for _ in range(MOST_FENCES):
+        if await _is_fenced(move, cells):
+            passed(Step.fenced)
+            left = await close(move.source.database, move.merchant_id, patience=patience)
+            passed(Step.closed)
+            return left
+        # No reading is cut off, and the merchant is not closed for as long as one takes.
+        await open_up(move.source.database, move.merchant_id)
+    raise Conflict(IS_READ)
+
+
+async def _is_fenced(move: Move, cells: Cells) -> bool:
+    """Fence the merchant as soon as nobody reads its accounts; whether nobody does then.
+
+    All else that takes time comes before, for between both somebody may begin to.
     """
     source = move.source.database
     if await find_fence(source, move.merchant_id) is None:
+        await prepare(source, GUARDED)
         await wait_until_they_may_go(move.source, move.target, move.merchant_id)
     await fence(source, move.merchant_id, other_cell=cells.there, tables=GUARDED)
-    passed(Step.fenced)
     await require_that_they_serve(move.source, move.target, move.merchant_id)
-    left = await close(source, move.merchant_id, patience=patience)
-    if left.readings:
-        raise Conflict(IS_READ)
-    passed(Step.closed)
-    return left
+    return await nobody_reads(move.source, move.merchant_id, within=CLOSED_FOR_READINGS)
 
 
 async def _go_on_above(move: Move, cells: Cells) -> int | None:
