@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from tests import shopfront
@@ -204,9 +204,9 @@ async def test_who_cancels_while_another_moves_has_it_stay(
     cancelling: list[asyncio.Task[None]] = []
     before, decide = await play.rows(play.here, play.merchant.id), moving._decide
 
-    async def decide_late(move: Move) -> None:
+    async def decide_late(move: Move, closed_at: datetime) -> None:
         await asyncio.wait(cancelling)
-        await decide(move)
+        await decide(move, closed_at)
 
     monkeypatch.setattr(moving, "_decide", decide_late)
 
@@ -224,9 +224,9 @@ async def test_who_cancels_just_before_it_is_decided_has_it_stay(play: Play, mon
     before = await play.rows(play.here, play.merchant.id)
     decide = moving._decide
 
-    async def decide_late(move: Move) -> None:
+    async def decide_late(move: Move, closed_at: datetime) -> None:
         await cancel_move(move)
-        await decide(move)
+        await decide(move, closed_at)
 
     monkeypatch.setattr(moving, "_decide", decide_late)
     with pytest.raises(CalledBack):

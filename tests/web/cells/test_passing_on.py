@@ -12,7 +12,7 @@ from paydesk.adapters.vault import Vault, generate_key_setting, generate_secret
 from paydesk.core.clock import utc_now
 from paydesk.domain.cells import finding
 from paydesk.domain.cells.directory import Cell, Kind
-from paydesk.domain.cells.fencing import close, fence, forget, say_moved
+from paydesk.domain.cells.fencing import close, fence, find_fence, forget, say_moved
 from paydesk.domain.merchants.merchant import shop_of
 from paydesk.domain.payments.hurrying import Notified, notify_url
 from paydesk.web.cells import calling, passing_on
@@ -155,7 +155,10 @@ class TestWhoHasLeft:
         await close(cells.databases[HOME], left.id, patience=0)
         during = await cells.web[HOME].get(PAYMENTS, headers=key_of(cells, HOME))
         assert (during.status_code, "retry-after" in during.headers) == (503, True)
-        await say_moved(cells.databases[HOME], left.id)
+        fenced = await find_fence(cells.databases[HOME], left.id)
+        assert fenced is not None
+        assert fenced.closed_at is not None
+        await say_moved(cells.databases[HOME], left.id, closed_at=fenced.closed_at)
         for each in cells.databases.values():
             await breaking.say(each, "directory", {"merchant_id": left.id}, cell=SECOND)
         await cells.served[HOME].state[passing_on.BetweenCells.key].finder.look_at_standing()

@@ -215,11 +215,11 @@ async def close(database: Database, merchant_id: int, *, patience: float) -> InF
     return left
 
 
-async def say_moved(database: Database, merchant_id: int) -> bool:
+async def say_moved(database: Database, merchant_id: int, *, closed_at: datetime) -> bool:
     """Note that the merchant is the other cell's from now on, for good: no fence here is lifted
-    after that. Whether the fence still stood.
+    after that. Whether the fence still stood, and is the one that was closed then.
     """
-    return await queries.say_moved(database, merchant_id=merchant_id) is not None
+    return await queries.say_moved(database, merchant_id=merchant_id, closed_at=closed_at) is not None
 
 
 async def open_up(database: Database | Connection, merchant_id: int) -> bool:

@@ -16,11 +16,12 @@ returning merchant_id;
 -- Waits for whoever has written anything of the merchant's and has not committed it (see refuse_while_fenced).
 update merchant_fence set closed_at = clock_timestamp() where merchant_id = :merchant_id and closed_at is null;
 
--- name: say_moved(merchant_id)$
--- Nothing comes back if there is no fence any more, or it was never closed.
+-- name: say_moved(merchant_id, closed_at)$
+-- Nothing comes back if there is no fence any more, or somebody has put up another since the last pass, before which the
+-- merchant went on.
 update merchant_fence
    set moved_at = coalesce(moved_at, clock_timestamp())
- where merchant_id = :merchant_id and not arrives and closed_at is not null
+ where merchant_id = :merchant_id and not arrives and closed_at = :closed_at
 returning moved_at;
 
 -- name: lift(merchant_id)$

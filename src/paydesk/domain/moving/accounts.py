@@ -30,6 +30,9 @@ OWN_IDS = ("acquirer_own_id",)
 READ_FOR = 660.0
 """Seconds for which a reading is waited for: the lease of one that died ends before."""
 
+CLOSED_FOR_READINGS = 5.0
+"""Seconds for which a merchant stays fenced for a reading that began just before."""
+
 IS_READ = (
     "what its account lists is being read still, which must come to its end here; the merchant goes on here: run the "
     "same command again"
@@ -133,11 +136,16 @@ async def wait_until_they_may_go(source: Side, target: Side, merchant_id: int) -
     """
     while (left := await _seconds_left(source, target, merchant_id)) is not None and left > 0:  # noqa: ASYNC110
         await asyncio.sleep(min(left, 1.0))
-    end = time.monotonic() + READ_FOR
-    while (await in_flight(source.database, merchant_id)).readings:
-        if time.monotonic() > end:
-            raise Conflict(IS_READ)
+    if not await nobody_reads(source, merchant_id, within=READ_FOR):
+        raise Conflict(IS_READ)
+
+
+async def nobody_reads(source: Side, merchant_id: int, *, within: float) -> bool:
+    """Whether readings of the merchant's accounts have come to their end within so many seconds."""
+    end = time.monotonic() + within
+    while (left := (await in_flight(source.database, merchant_id)).readings) and time.monotonic() < end:  # noqa: ASYNC110
         await asyncio.sleep(_PAUSE)
+    return not left
 
 
 async def require_that_they_serve(source: Side, target: Side, merchant_id: int) -> None:

@@ -8,7 +8,8 @@ Each step can be done again, so the same command goes on from wherever it was.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -29,20 +30,23 @@ from paydesk.domain.cells.fencing import (
     let_rest,
     lift,
     open_up,
+    prepare,
     say_moved,
     write_of_closed_alone,
 )
 from paydesk.domain.cells.ranges import go_on_above, ranges_of
 from paydesk.domain.moving.accounts import (
+    CLOSED_FOR_READINGS,
     IS_READ,
     OWN_IDS,
     leave_accounts,
+    nobody_reads,
     require_that_they_serve,
     wait_until_they_may_go,
 )
 from paydesk.domain.moving.copying import Side, empty, queries, without_triggers
 from paydesk.domain.moving.passes import CalledBack, Copied, Watch, bring, unwatched
-from paydesk.domain.moving.requirements import Cells, require_cells, require_movable
+from paydesk.domain.moving.requirements import Cells, require_cells, require_movable, require_not_there
 from paydesk.domain.moving.tables import GUARDED
 
 CALLS_END = 60.0
@@ -51,6 +55,9 @@ CALLS_END = 60.0
 FEW, MOST_PASSES = 500, 5
 """Rows that are brought in a moment, so that the merchant may be fenced; and after how many passes
 it is, however much changes meanwhile."""
+
+MOST_FENCES = 5
+"""How often a merchant is fenced anew because a reading began just before."""
 
 
 class Step(StrEnum):
@@ -112,7 +119,8 @@ async def move_merchant(
 
     `passed` hears of each step that was done, `watch` of each pass over the rows. Moves no money:
     what was begun at a bank is finished by whoever has the merchant then.
-    Raises: Conflict, SetupError, NotFound with why it can't go; it is not closed then.
+    Raises: Conflict, SetupError, NotFound with why it can't go, Unavailable. It goes on here then,
+        or has moved; a fence stays of an earlier call for another cell, or if the other one has it.
     """
     cells = await require_cells(move.source, move.target, move.to)
     here = await _standing(move, cells)
@@ -122,9 +130,11 @@ async def move_merchant(
             await _require(move)
             ids = await _go_on_above(move, cells)
             sealed = await _bring_before(move, cells, passed, watch)
-        await _require(move)
-        left = await _fence_here(move, cells, passed, patience)
-        last, ids_anew = await _bring_last(move, cells, passed, watch)
+        await require_not_there(move.target, move.merchant_id)
+        async with _or_it_goes_on(move):
+            await _require(move)
+            left = await _fence_here(move, cells, passed, patience)
+            last, ids_anew = await _bring_last(move, cells, passed, watch)
         ids = ids_anew or ids
     led, opened = await _open_there(move, passed)
     here = await _standing(move, cells)
@@ -191,6 +201,19 @@ async def _require(move: Move) -> None:
     await require_movable(move.source, move.target, move.merchant_id, **said)
 
 
+@asynccontextmanager
+async def _or_it_goes_on(move: Move) -> AsyncIterator[None]:
+    """Whatever the block fails for, the merchant goes on here, unless it has moved. Who dies leaves
+    it as it is.
+    """
+    try:
+        yield
+    except Exception:
+        with suppress(PaydeskError, *AWAY):
+            await lift(move.source.database, move.merchant_id, tables=GUARDED)
+        raise
+
+
 async def _bring_before(move: Move, cells: Cells, passed: Passed, watch: Watch) -> int:
     """Copy the merchant while it goes on here, again and again until little has changed; how many
     values were sealed.
@@ -213,24 +236,31 @@ async def _fence_here(move: Move, cells: Cells, passed: Passed, patience: float)
     """Nothing begins any more, and what was begun ends.
 
     Raises: Conflict if the merchant would be served by other accounts there than here, or one is
-        being read for long; it goes on here then.
+        being read whenever it is fenced; Unavailable.
+    """
+    for _ in range(MOST_FENCES):
+        if await _is_fenced(move, cells):
+            passed(Step.fenced)
+            left = await close(move.source.database, move.merchant_id, patience=patience)
+            passed(Step.closed)
+            return left
+        # No reading is cut off, and the merchant is not closed for as long as one takes.
+        await open_up(move.source.database, move.merchant_id)
+    raise Conflict(IS_READ)
+
+
+async def _is_fenced(move: Move, cells: Cells) -> bool:
+    """Fence the merchant as soon as nobody reads its accounts; whether nobody does then.
+
+    All else that takes time comes before, for between both somebody may begin to.
     """
     source = move.source.database
     if await find_fence(source, move.merchant_id) is None:
+        await prepare(source, GUARDED)
         await wait_until_they_may_go(move.source, move.target, move.merchant_id)
     await fence(source, move.merchant_id, other_cell=cells.there, tables=GUARDED)
-    passed(Step.fenced)
-    try:
-        await require_that_they_serve(move.source, move.target, move.merchant_id)
-    except Conflict:
-        await lift(source, move.merchant_id, tables=GUARDED)
-        raise
-    left = await close(source, move.merchant_id, patience=patience)
-    if left.readings:
-        await lift(source, move.merchant_id, tables=GUARDED)
-        raise Conflict(IS_READ)
-    passed(Step.closed)
-    return left
+    await require_that_they_serve(move.source, move.target, move.merchant_id)
+    return await nobody_reads(move.source, move.merchant_id, within=CLOSED_FOR_READINGS)
 
 
 async def _go_on_above(move: Move, cells: Cells) -> int | None:
@@ -254,33 +284,33 @@ async def _go_on_above(move: Move, cells: Cells) -> int | None:
 
 async def _bring_last(move: Move, cells: Cells, passed: Passed, watch: Watch) -> tuple[Copied, int | None]:
     """Bring what has changed until nobody wrote any more, and decide; with the range that the other
-    cell took. Raises: Conflict; what `_go_on_above` raises: the merchant goes on here then.
+    cell took. Raises: what `bring` and `_go_on_above` raise.
     """
-    source = move.source.database
-    try:
-        brought = await bring(move.source, move.target, move.merchant_id, last=True, watch=watch)
-    except Conflict:
-        await lift(source, move.merchant_id, tables=GUARDED)
-        raise
+    here = await find_fence(move.source.database, move.merchant_id)
+    if here is None or here.closed_at is None:
+        raise _called_back(move)
+    brought = await bring(move.source, move.target, move.merchant_id, last=True, watch=watch)
     passed(Step.completed)
-    try:
-        # Another merchant's move may have had this cell go on above the other one meanwhile. From
-        # here on the merchant draws none.
-        ids = await _go_on_above(move, cells)
-    except (PaydeskError, *AWAY):
-        await lift(source, move.merchant_id, tables=GUARDED)
-        raise
-    await _decide(move)
+    # Another merchant's move may have had this cell go on above the other one meanwhile. From here
+    # on the merchant draws none.
+    ids = await _go_on_above(move, cells)
+    await _decide(move, here.closed_at)
     passed(Step.moved)
     return brought, ids
 
 
-async def _decide(move: Move) -> None:
-    """The merchant is the other cell's from here on, which keeps what came. Raises: CalledBack."""
+async def _decide(move: Move, closed_at: datetime) -> None:
+    """The merchant is the other cell's from here on, which keeps what came: if it has been closed
+    ever since `closed_at`. Raises: CalledBack.
+    """
     async with move.target.database.acquire() as there, there.transaction():
         came = await arrival(there, move.merchant_id)
-        if came is None or not await say_moved(move.source.database, move.merchant_id):
-            raise CalledBack(f"the move of merchant {move.merchant_id} was cancelled")
+        if came is None or not await say_moved(move.source.database, move.merchant_id, closed_at=closed_at):
+            raise _called_back(move)
+
+
+def _called_back(move: Move) -> CalledBack:
+    return CalledBack(f"the move of merchant {move.merchant_id} was cancelled")
 
 
 async def _open_there(move: Move, passed: Passed) -> tuple[int, datetime]:

@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypeAlias
 
-from paydesk.core.errors import Conflict, Unavailable
+import asyncpg
+
+from paydesk.core.errors import Conflict, PaydeskError, Unavailable
 from paydesk.database.durability import ConfirmedConnection, make_durable
 from paydesk.database.pool import AWAY
 from paydesk.database.records import record_of
@@ -84,15 +86,39 @@ async def bring(
     Moves no money.
 
     Nobody may write them there; here nobody may if it is the last pass. One at a time.
-    Raises: SetupError if a value can't be opened; Conflict if what came is not what was there;
-        CalledBack; Unavailable if a database goes away.
+    Raises: SetupError if a value can't be opened; Conflict if what came is not what was there, or
+        somebody there has what may be there once; CalledBack; Unavailable if a database goes away.
     """
     try:
         return await _bring(source, target, merchant_id, last, watch)
-    except (*AWAY, ExceptionGroup) as error:
-        if isinstance(error, ExceptionGroup) and error.split(AWAY)[1]:
-            raise
-        raise Unavailable("a database went away during the copy; run the same command again") from error
+    except (*AWAY, asyncpg.UniqueViolationError, ExceptionGroup) as error:
+        if said := _in_words(error):
+            raise said from error
+        raise
+
+
+def _in_words(error: Exception) -> PaydeskError | None:
+    """What a pass has failed for, None if that is no state of things; tasks of it may have failed
+    together.
+    """
+    together = ExceptionGroup("", [error])
+    if taken := together.subgroup(asyncpg.UniqueViolationError):
+        return _is_taken(taken)
+    if together.split(AWAY)[1]:
+        return None
+    return Unavailable("a database went away during the copy; run the same command again")
+
+
+def _is_taken(error: Exception) -> Conflict:
+    """Somebody there has something that the merchant has here, and only one may have."""
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
+    assert isinstance(error, asyncpg.UniqueViolationError)
+    return Conflict(
+        "meanwhile the other cell has got something that the merchant has here, and that may be there only once "
+        f"({error.table_name}: {error.constraint_name}); the merchant goes on here: run the same command again, which "
+        "says what is in the way"
+    )
 
 
 async def _bring(source: Side, target: Side, merchant_id: int, last: bool, watch: Watch) -> Copied:

@@ -76,6 +76,17 @@ async def require_movable(
         ],
         *await _of_what_is_open(source, merchant_id, same_simulator=same_simulator),
     ]
+    _refuse_for(merchant_id, reasons)
+
+
+async def require_not_there(target: Side, merchant_id: int) -> None:
+    """Make sure that the other cell does not have the merchant already, whatever the fence here
+    says, which may have been put back to a time before. Raises: Conflict.
+    """
+    _refuse_for(merchant_id, await _in_the_way_there(target, merchant_id))
+
+
+def _refuse_for(merchant_id: int, reasons: Sequence[str]) -> None:
     if reasons:
         raise Conflict(f"merchant {merchant_id} can't move: {'; '.join(reasons)}")
 
