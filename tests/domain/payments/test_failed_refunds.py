@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from tests import breaking, set_back
@@ -196,10 +197,10 @@ async def test_one_that_can_not_be_recorded_is_kept_and_stops_no_other(
     given = await order.give(FOUR)
     record, broken = failed_refunds.record_failed, True
 
-    async def breaks(database: Database, acquirer: str, failed: FailedRefund, *, now: datetime) -> bool:
+    async def breaks(database: Database, acquirer: str, failed: FailedRefund, **named: Any) -> bool:
         if broken and failed.amount == FOUR:
             raise ValueError("nobody can work it out")
-        return await record(database, acquirer, failed, now=now)
+        return await record(database, acquirer, failed, **named)
 
     monkeypatch.setattr(failed_refunds, "record_failed", breaks)
     await send_back(order, given)
