@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypeAlias
 
+from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Unavailable
 from paydesk.database.durability import ConfirmedConnection, make_durable
 from paydesk.database.pool import AWAY
@@ -34,6 +35,7 @@ from paydesk.domain.moving.copying import (
 )
 from paydesk.domain.moving.tables import NAMES
 from paydesk.domain.moving.team import bring_team
+from paydesk.domain.proceeds.matching import tell_again
 from paydesk.domain.sealing.resealing import hand_over
 
 _PATIENCE = 60.0
@@ -131,6 +133,7 @@ async def _bring(source: Side, target: Side, merchant_id: int, last: bool, watch
             await _sum_up(there, merchant_id)
             if named:
                 await let_read(there, merchant_id)
+                await tell_again(there, pair.accounts, now=utc_now())
         await note_copied(there, merchant_id, snapshot.place, snapshot.below, people)
     return Copied(sum(one.rows for one in brought), sum(one.changed for one in brought), sealed, snapshot.lsn)
 

@@ -98,6 +98,11 @@ class _Recorded:
 
 
 @dataclass(frozen=True, slots=True)
+class _Untaken(_Recorded):
+    acquirer: str
+
+
+@dataclass(frozen=True, slots=True)
 class _Settled:
     kind: str
     subject: str
@@ -261,6 +266,14 @@ async def keep_findings(
         await raise_alarms(connection, [_alarm(one, acquirer) for one in news], now=now)
         if gone:
             await settle_alarms(connection, AlarmKind.proceeds_differ, gone, shop=None, by=_BY, now=now)
+
+
+async def tell_again(connection: Connection, acquirers: Sequence[str], *, now: datetime) -> None:
+    """Raise the alarms of what differs at accounts that have come here with what was found of them:
+    only what is news raises one by itself.
+    """
+    untaken = await records_of(_Untaken, queries.untaken(connection, acquirers=list(acquirers)))
+    await raise_alarms(connection, [_alarm(one, one.acquirer) for one in untaken], now=now)
 
 
 def _alarm(one: _Recorded, acquirer: str) -> Alarm:
