@@ -172,9 +172,10 @@ async def _seconds_left(source: Side, target: Side, merchant_id: int) -> float |
 
 
 async def leave_accounts(connection: Connection, merchant_id: int, *, moved_to: int | None) -> None:
-    """The merchant's accounts are not this cell's any more, but the other's, to which it has
-    `moved_to`, or from which it did not come: they can't be added here, and nobody here misses
-    them.
+    """Give the merchant's accounts up: they are the other cell's, to which it has `moved_to`, or
+    (None) from which it did not come.
+
+    They can't be added here meanwhile, and nobody here misses them.
     """
     why = "the move of its merchant here was cancelled" if moved_to is None else f"it went to cell {moved_to}"
     await queries.leave(connection, merchant_id=merchant_id, because=why, kinds=[str(one) for one in ABOUT_ACCOUNTS])
