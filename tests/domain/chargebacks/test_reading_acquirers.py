@@ -17,6 +17,7 @@ from tests.banks import answering, ending_in
 from tests.proving import check
 from tests.sweeping import database, database_url
 
+from paydesk.adapters.acquirers.disputes import Dispute, DisputePage
 from paydesk.adapters.acquirers.interface import AcquirerRefused
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.core.clock import utc_now
@@ -297,3 +298,35 @@ async def test_an_acquirer_that_can_not_be_read_does_not_keep_us_from_the_others
     closed = answering(desk.acquirers["simulator"], disputes=ending_in(error))
     await read_disputes(replace(desk, acquirers={"closed": closed, **desk.acquirers}), now=utc_now())
     assert len(await list_chargebacks(database, shop, None, Page(10))) == 1
+
+
+async def test_whoever_asks_for_many_disputes_stays_the_one_who_reads(desk: Desk, database: Database, buy: Buy) -> None:
+    for order in ("A-1", "A-2"):
+        await buy(CHARGED_BACK, order)
+    await read_disputes(desk, now=utc_now())
+    honest, held = desk.acquirers["simulator"], []
+
+    async def asked(reference: str) -> Dispute | None:
+        held.append(await database.fetchval("select leased_until from dispute_reading where acquirer = 'simulator'"))
+        return await honest.find_dispute(reference)
+
+    asking = replace(desk, acquirers={"simulator": answering(honest, find_dispute=asked)})
+    await read_disputes(asking, now=utc_now() + timedelta(days=2))
+    assert len(held) > 1
+    assert held == sorted(set(held))
+
+
+async def test_whoever_was_too_slow_lets_nothing_wait(desk: Desk, database: Database, buy: Buy) -> None:
+    await buy(CHARGED_BACK)
+    honest, theirs = desk.acquirers["simulator"], utc_now() + timedelta(minutes=5)
+
+    async def late(place: str) -> DisputePage:
+        await breaking.say(database, "dispute_reading", {"acquirer": "simulator"}, leased_until=theirs)
+        return await honest.disputes(place)
+
+    assert (
+        await read_disputes(replace(desk, acquirers={"simulator": answering(honest, disputes=late)}), now=utc_now())
+        == 0
+    )
+    (stands,) = await database.fetch("select place, leased_until from dispute_reading where acquirer = 'simulator'")
+    assert tuple(stands) == ("", theirs)

@@ -384,7 +384,7 @@ async def test_others_accounts_stay_as_they_are(own: Owning) -> None:
     await move_merchant(going(play))
     assert await own.of_account(play.here, "shared") == before
     assert await own.of_account(play.there, "shared") == {}
-    with pytest.raises(Conflict, match="went to cell 2 with its merchant"):
+    with pytest.raises(Conflict, match="is in cell 2, with its merchant"):
         await own.add(play.here, THEIRS)
     with pytest.raises(NotFound):
         await set_enabled(play.here.desk, COMMAND_LINE, THEIRS, enabled=True, now=utc_now())

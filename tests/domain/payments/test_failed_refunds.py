@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from tests import breaking, set_back
@@ -14,7 +15,7 @@ from tests.banks import answering, ending_in
 from tests.sweeping import database, database_url
 from tests.till import Till
 
-from paydesk.adapters.acquirers.disputes import FailedRefund
+from paydesk.adapters.acquirers.disputes import FailedRefund, FailedRefundPage
 from paydesk.adapters.acquirers.interface import OutcomeUnknown
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict
@@ -196,10 +197,10 @@ async def test_one_that_can_not_be_recorded_is_kept_and_stops_no_other(
     given = await order.give(FOUR)
     record, broken = failed_refunds.record_failed, True
 
-    async def breaks(database: Database, acquirer: str, failed: FailedRefund, *, now: datetime) -> bool:
+    async def breaks(database: Database, acquirer: str, failed: FailedRefund, **named: Any) -> bool:
         if broken and failed.amount == FOUR:
             raise ValueError("nobody can work it out")
-        return await record(database, acquirer, failed, now=now)
+        return await record(database, acquirer, failed, **named)
 
     monkeypatch.setattr(failed_refunds, "record_failed", breaks)
     await send_back(order, given)
@@ -223,3 +224,33 @@ async def test_an_answer_that_makes_no_sense_keeps_nobody_from_the_other_acquire
     assert await read(two) == 1
     await read(two, hours=7)
     assert await order.alarms() == [("refunds_unread", "senseless")]
+
+
+LEASED = "select leased_until from failed_refund_reading where acquirer = 'simulator'"
+
+
+async def test_whoever_reads_many_pages_stays_the_one_who_reads(order: Till) -> None:
+    await send_back(order, await order.give(FOUR))
+    honest, held = order.desk.acquirers["simulator"], []
+
+    async def page(after: str) -> FailedRefundPage:
+        held.append(await order.database.fetchval(LEASED))
+        return await honest.failed_refunds(after)
+
+    assert await read(order.at(answering(honest, failed_refunds=page))) == 1
+    first, second = held
+    assert first < second
+
+
+async def test_whoever_was_too_slow_stops_and_leaves_it_to_the_next(order: Till) -> None:
+    await send_back(order, await order.give(FOUR))
+    honest, theirs = order.desk.acquirers["simulator"], utc_now() + timedelta(minutes=5)
+
+    async def late(after: str) -> FailedRefundPage:
+        await breaking.say(order.database, "failed_refund_reading", {"acquirer": "simulator"}, leased_until=theirs)
+        return await honest.failed_refunds(after)
+
+    assert await read(order.at(answering(honest, failed_refunds=late)), hours=7) == 0
+    assert (await standing(order))[0] == "partially_refunded"
+    assert await order.database.fetchval(LEASED) == theirs
+    assert await order.alarms() == []

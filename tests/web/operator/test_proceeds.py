@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from decimal import Decimal
 
@@ -14,6 +16,7 @@ from tests.web.account.test_errors_in_every_language import OTHERS, english_in, 
 from paydesk.adapters.acquirers.balance import BalanceLine, BankPayout, LineKind, PayoutState
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
+from paydesk.database.statements import Connection
 from paydesk.domain.proceeds import entering
 from paydesk.domain.proceeds.entering import enter_lines, enter_payouts
 from paydesk.domain.proceeds.matching import examine_payouts
@@ -31,7 +34,13 @@ async def payout(database: Database) -> str:
     await enter_payouts(database, "other", [made])
     await entering.queries.place_lines(database, acquirer="other", payout=name, lines=[line.id])
     await entering.queries.all_placed(database, acquirer="other", payout=name)
-    await examine_payouts(database, "other", now=now)
+
+    @asynccontextmanager
+    async def within() -> AsyncIterator[Connection]:
+        async with database.acquire() as connection, connection.transaction():
+            yield connection
+
+    await examine_payouts(database, "other", within=within, now=now)
     return name
 
 

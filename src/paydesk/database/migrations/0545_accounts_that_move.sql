@@ -59,7 +59,9 @@ comment on column acquirer_account.asked_by is
     'tags of the deployments, cells of this one, that asked it before: what they made there is ours';
 
 alter table acquirer_lost add column moved_to smallint;
-comment on column acquirer_lost.moved_to is 'the cell that asks it now, to which it went with its merchant; null: none that is known';
+comment on column acquirer_lost.moved_to is 'the cell that asks it now, where its merchant is; null: none that is known';
+alter table acquirer_lost add column key_print bytea;
+comment on column acquirer_lost.key_print is 'of one that another cell asks: by what it is known again if its acquirer calls it nothing';
 
 -- A process has an account open for seconds after it has gone, so that its name is asked for besides its merchant.
 create function accounts_left_alone(while_here boolean) returns text[]

@@ -6,17 +6,25 @@ select :acquirer::text, clock_timestamp() + :lease::interval, :now::timestamptz
     on conflict (acquirer) do update
        set leased_until = excluded.leased_until
      where r.leased_until is null or r.leased_until < clock_timestamp()
-returning place, coalesce(read_at, began_at) as last_at;
+returning place, coalesce(read_at, began_at) as last_at, leased_until;
 
--- name: move_on(acquirer, place, lease)!
--- A page is in the books, or in the list of those that wait: it need not be read again.
+-- name: hold(acquirer, held, lease)$
+-- Whoever has the lease that it was given (until `held`) has it for longer. No row: it is another's by now, or the account
+-- is not here any more.
 update dispute_reading
-   set place = :place, leased_until = clock_timestamp() + :lease::interval
- where acquirer = :acquirer;
+   set leased_until = clock_timestamp() + :lease::interval
+ where acquirer = :acquirer and leased_until = :held
+returning leased_until;
 
--- name: end_reading(acquirer, read_at)!
+-- name: move_on(acquirer, held, place)!
+-- A page is in the books, or in the list of those that wait: it need not be read again.
+update dispute_reading set place = :place where acquirer = :acquirer and leased_until = :held;
+
+-- name: end_reading(acquirer, held, read_at)!
 -- A reading is over: it came to its end then, or (null) it did not.
-update dispute_reading set read_at = coalesce(:read_at, read_at), leased_until = null where acquirer = :acquirer;
+update dispute_reading
+   set read_at = coalesce(:read_at, read_at), leased_until = null
+ where acquirer = :acquirer and leased_until = :held;
 
 -- name: reading_ages(acquirers, now)
 -- How many seconds ago the disputes of each acquirer were last read to their end.

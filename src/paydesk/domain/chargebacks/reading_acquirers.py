@@ -24,6 +24,7 @@ from paydesk.core.wording import noted
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import load_statements
+from paydesk.domain.acquirers.accounts import ReadByAnother
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms, settle_alarms
 from paydesk.domain.alarms.setting_aside import ASIDE, one_by_one, reason_of, set_aside
@@ -78,7 +79,7 @@ async def read_disputes(desk: Desk, *, now: datetime) -> int:
     for name in desk.acquirers:
         claimed = record_if_any(_Place, await queries.claim_reading(desk.database, acquirer=name, lease=LEASE, now=now))
         if claimed is not None:
-            changed += await _Reading(desk, name, now).whole(claimed.place)
+            changed += await _Reading(desk, name, now, claimed.leased_until).whole(claimed.place)
     await _end_subscriptions(desk.database, now=now)
     return changed
 
@@ -104,10 +105,13 @@ async def watch_readings(desk: Desk, *, now: datetime) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Up to where an acquirer's disputes were read, and when last."""
+    """Up to where an acquirer's disputes were read, when last, and until when they are this
+    worker's.
+    """
 
     place: str
     last_at: datetime
+    leased_until: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,11 +163,12 @@ class _ToEnd:
 
 @dataclass(slots=True)
 class _Reading:
-    """One reading of an acquirer's disputes by the worker that holds its lease."""
+    """One reading of an acquirer's disputes by the worker whose lease is `held` until then."""
 
     desk: Desk
     acquirer: str
     now: datetime
+    held: datetime
     changed: int = field(default=0, init=False)
 
     @property
@@ -180,7 +185,7 @@ class _Reading:
             await self._waiting()
             await self._ask()
             read_at = self.now
-        except (AcquirerRefused, OutcomeUnknown) as error:
+        except (AcquirerRefused, OutcomeUnknown, ReadByAnother) as error:
             log.warning("an acquirer's disputes can't be read", acquirer=self.acquirer, why=str(error))
         except AWAY:
             raise
@@ -189,8 +194,15 @@ class _Reading:
             # raise the alarm.
             log.warning("an acquirer's disputes can't be read", acquirer=self.acquirer, exc_info=error)
         finally:
-            await queries.end_reading(self.database, acquirer=self.acquirer, read_at=read_at)
+            await queries.end_reading(self.database, acquirer=self.acquirer, held=self.held, read_at=read_at)
         return self.changed
+
+    async def _hold(self) -> None:
+        """Stay the one who reads this, for a while more. Raises: ReadByAnother."""
+        until = await queries.hold(self.database, acquirer=self.acquirer, held=self.held, lease=LEASE)
+        if until is None:
+            raise ReadByAnother(self.acquirer)
+        self.held = until
 
     async def _pages(self, place: str) -> None:
         is_complete = False
@@ -198,7 +210,8 @@ class _Reading:
             page = await self.desk.acquirers[self.acquirer].disputes(place)
             await self._record(page.disputes)
             if page.next != place:
-                await queries.move_on(self.database, acquirer=self.acquirer, place=page.next, lease=LEASE)
+                await self._hold()
+                await queries.move_on(self.database, acquirer=self.acquirer, held=self.held, place=page.next)
             is_complete = not page.disputes or page.next == place
             place = page.next
 
@@ -216,6 +229,7 @@ class _Reading:
         rows = queries.to_ask(self.database, acquirer=self.acquirer, before=self.now - ASK_EVERY, most=_MOST)
         for row in await records_of(_ToAsk, rows):
             asked_at = self.now
+            await self._hold()
             try:
                 told = await self.desk.acquirers[self.acquirer].find_dispute(row.acquirer_reference)
             except AWAY:
@@ -234,6 +248,7 @@ class _Reading:
             await self._record([told], confirmed=True)
             return
         reason = noted("%(acquirer)s does not know it, and it is not over as far as we know", acquirer=self.acquirer)
+        await self._hold()
         alarm = Alarm(AlarmKind.dispute_unknown, f"chargeback {chargeback_id}", reason, shop)
         await raise_alarms(self.database, [alarm], now=self.now)
 
@@ -244,6 +259,7 @@ class _Reading:
         waiting: dict[str, tuple[Dispute, Waits]] = {}
         done: list[str] = []
         for dispute in disputes:
+            await self._hold()
             booked = await self._one(dispute, confirmed=confirmed)
             self.changed += booked.changed
             if booked.waits is None:
@@ -251,6 +267,8 @@ class _Reading:
                 done.append(dispute.reference)
             else:
                 waiting[dispute.reference] = (dispute, booked.waits)
+        if disputes:
+            await self._hold()
         await self._wait_no_more([reference for reference in done if reference not in waiting])
         await self._keep_waiting(waiting, tries or {})
 

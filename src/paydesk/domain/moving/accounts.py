@@ -16,6 +16,7 @@ from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.acquirers.accounts import PURPOSE, WEBHOOK_PURPOSE
+from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.cells.fencing import in_flight
 from paydesk.domain.moving.copying import Pair, Side
 
@@ -32,6 +33,17 @@ READ_FOR = 660.0
 
 CLOSED_FOR_READINGS = 5.0
 """Seconds for which a merchant stays fenced for a reading that began just before."""
+
+ABOUT_ACCOUNTS = (
+    AlarmKind.acquirer_out,
+    AlarmKind.dispute_waits,
+    AlarmKind.disputes_unread,
+    AlarmKind.not_reconciled,
+    AlarmKind.one_account_twice,
+    AlarmKind.proceeds_differ,
+    AlarmKind.refunds_unread,
+)
+"""The alarms whose subject names an account: where it was, they are about nothing any more."""
 
 IS_READ = (
     "what its account lists is being read still, which must come to its end here; the merchant goes on here: run the "
@@ -168,11 +180,13 @@ async def _seconds_left(source: Side, target: Side, merchant_id: int) -> float |
 
 
 async def leave_accounts(connection: Connection, merchant_id: int, *, moved_to: int | None) -> None:
-    """The merchant's accounts are not this cell's any more, but another's if they have `moved_to`
-    it; nobody here misses them.
+    """Give the merchant's accounts up: they are the other cell's, to which it has `moved_to`, or
+    (None) from which it did not come.
+
+    They can't be added here meanwhile, and nobody here misses them.
     """
     why = "the move of its merchant here was cancelled" if moved_to is None else f"it went to cell {moved_to}"
-    await queries.leave(connection, merchant_id=merchant_id, because=why, moved_to=moved_to)
+    await queries.leave(connection, merchant_id=merchant_id, because=why, kinds=[str(one) for one in ABOUT_ACCOUNTS])
 
 
 @dataclass(frozen=True, slots=True)

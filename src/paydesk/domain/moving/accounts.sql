@@ -47,18 +47,21 @@ update reconciliation set leased_until = null from own where acquirer = any(name
 -- name: drop_others(merchant_id, ids)!
 delete from acquirer_account where for_merchant_id = :merchant_id and id <> all (:ids::bigint[]);
 
--- name: leave(merchant_id, because, moved_to)!
--- The merchant's accounts are not this cell's. Processes remember them, so it is said that nobody misses them; their names
--- are given to no others, and what waits for somebody to read them waits there.
+-- name: leave(merchant_id, because, kinds)!
+-- The merchant's accounts are not this cell's, but the other one's, which the fence names: they can't be added here.
+-- Processes remember them, so it is said that nobody misses them; their names are given to no others, and what waits for
+-- somebody to read them waits there.
 with gone as (
     delete from acquirer_account where for_merchant_id = :merchant_id returning *
 ), said as (
-    insert into acquirer_lost (account, kind, live, own_id, gone_at, gone_because, moved_to)
-    select g.name, g.kind, g.live, coalesce(o.own_id, ''), clock_timestamp(), :because::text, :moved_to::smallint
+    insert into acquirer_lost as l (account, kind, live, own_id, gone_at, gone_because, moved_to, key_print)
+    select g.name, g.kind, g.live, coalesce(o.own_id, ''), clock_timestamp(), :because::text,
+           (select other_cell from merchant_fence where merchant_id = :merchant_id), g.key_print
       from gone g
       left join acquirer_own_id o on o.account = g.name
-        on conflict (account) do update set gone_at = excluded.gone_at, gone_because = excluded.gone_because,
-                                                 moved_to = excluded.moved_to
+        on conflict (account) do update
+           set own_id = coalesce(nullif(excluded.own_id, ''), l.own_id), gone_at = excluded.gone_at, gone_because = excluded.gone_because,
+               moved_to = excluded.moved_to, key_print = excluded.key_print
 ), forgotten as (
     delete from acquirer_own_id where account in (select name from gone)
 ), in_turn as (
@@ -67,7 +70,7 @@ with gone as (
 update alarm l
    set settled_at = clock_timestamp(), settled_by = :because::text
   from gone g
- where l.merchant_id = 0 and l.settled_at is null
+ where l.merchant_id = 0 and l.settled_at is null and l.kind = any(:kinds::text[])
    and (l.subject in (g.name, 'account ' || g.name) or right(l.subject, length(' at ' || g.name)) = ' at ' || g.name);
 
 -- name: seconds_until_they_serve(ids)$

@@ -53,7 +53,7 @@ async def bring_changes(pair: Pair, table: Table, since: str) -> Brought:
     """
     asked = f"select count(*) from {table.table} where {table.theirs}"  # noqa: S608
     found, there = await asyncio.gather(
-        _look(pair, table, since), pair.there.fetchval(asked, pair.merchant_id, timeout=PATIENCE)
+        _look(pair, table, since), pair.there.fetchval(asked, pair.owner(table.table), timeout=PATIENCE)
     )
     if not found.places and found.rows == there:
         return Brought(found.rows, 0)
@@ -67,7 +67,7 @@ async def bring_changes(pair: Pair, table: Table, since: str) -> Brought:
     else:
         await pair.there.execute(
             f"delete from {table.table} where {table.theirs}",  # noqa: S608
-            pair.merchant_id,
+            pair.owner(table.table),
             timeout=PATIENCE,
         )
         changed = await copy_whole(pair, table)
@@ -80,7 +80,7 @@ async def _look(pair: Pair, table: Table, since: str) -> _Found:
         f"select count(*), coalesce(array_agg(ctid) filter (where {_YOUNGER.format('$2')}), '{{}}') "  # noqa: S608
         f"from {table.table} t where {table.theirs}"
     )
-    row: Any = await pair.here.fetchrow(asked, pair.merchant_id, since, timeout=PATIENCE)
+    row: Any = await pair.here.fetchrow(asked, pair.owner(table.table), since, timeout=PATIENCE)
     return _Found(*row)
 
 
@@ -99,7 +99,7 @@ async def _stage(pair: Pair, table: Table, found: _Found, since: str) -> None:
     )
     if found.places:
         asked = f"select {columns} {_of_places(table)}"
-        await stream(pair, asked, [pair.merchant_id, found.places, since], "incoming", table.columns)
+        await stream(pair, asked, [pair.owner(table.table), found.places, since], "incoming", table.columns)
 
 
 async def _drop_what_is_gone(pair: Pair, table: Table) -> int:
@@ -109,10 +109,10 @@ async def _drop_what_is_gone(pair: Pair, table: Table) -> int:
         f"create temporary table standing on commit drop as select {keys} from {table.table} with no data"  # noqa: S608
     )
     asked = f"select {keys} from {table.table} where {table.theirs}"  # noqa: S608
-    await stream(pair, asked, [pair.merchant_id], "standing", table.keys)
+    await stream(pair, asked, [pair.owner(table.table)], "standing", table.keys)
     await pair.there.execute("analyze standing", timeout=PATIENCE)
     gone = "delete from {table} t where {theirs} and not exists (select from standing i where {same})"
-    dropped = await _rows(pair.there, _same(gone, table), pair.merchant_id)
+    dropped = await _rows(pair.there, _same(gone, table), pair.owner(table.table))
     await pair.there.execute("drop table standing")
     return dropped
 
@@ -127,7 +127,7 @@ async def _put(pair: Pair, table: Table, found: _Found, since: str) -> None:
         timeout=PATIENCE,
     )
     was, came = await asyncio.gather(
-        seen(pair.here, f"select {hash_of(table)} {_of_places(table)}", pair.merchant_id, found.places, since),
+        seen(pair.here, f"select {hash_of(table)} {_of_places(table)}", pair.owner(table.table), found.places, since),
         seen(pair.there, _same("select {hash} from {table} t join incoming i on {same}", table)),
     )
     require_same(table, was, came)

@@ -18,7 +18,7 @@ from paydesk.database.durability import ConfirmedConnection
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
-from paydesk.domain.moving.tables import COPIED, theirs
+from paydesk.domain.moving.tables import COPIED, is_of_an_account, theirs
 
 queries = load_statements(__package__ or "")
 
@@ -48,19 +48,30 @@ class Table:
 
     @property
     def theirs(self) -> str:
-        """What is true of the merchant's rows, in SQL; $1 is the merchant."""
+        """What is true of the merchant's rows, in SQL; $1 is who it is (`Pair.owner`)."""
         return theirs(self.table)
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Both sides of a merchant's move as one pass sees them: a snapshot here, a transaction
-    there.
+    """Both sides of a merchant's move as one pass sees them: a snapshot here, a transaction there,
+    and the names of the accounts that are the merchant's own on either side.
     """
 
     here: ConfirmedConnection
     there: ConfirmedConnection
     merchant_id: int
+    accounts: Sequence[str]
+
+    def owner(self, table: str) -> object:
+        """Whose rows of a table go: what its `theirs` is asked with."""
+        return self.accounts if is_of_an_account(table) else self.merchant_id
+
+    def has(self, table: str) -> bool:
+        """Whether there may be anything of the merchant's in a table: one that names accounts is
+        big, and read by nobody who has none.
+        """
+        return bool(self.accounts) or not is_of_an_account(table)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,15 +109,22 @@ async def tables_of(*databases: Database) -> list[Table]:
     return [found[0][name] for name in COPIED]
 
 
+async def names_of_accounts(connection: ConfirmedConnection, merchant_id: int) -> list[str]:
+    """What the accounts are called that serve the merchant alone."""
+    names: list[str] = await queries.names_of_accounts(connection, merchant_id=merchant_id)
+    return names
+
+
 async def empty(connection: ConfirmedConnection, merchant_id: int, *, keeping: Sequence[str] = ()) -> None:
     """Delete what is the merchant's, with its team, but for the tables named; its accounts stay."""
     await without_triggers(connection)
+    pair = Pair(connection, connection, merchant_id, await names_of_accounts(connection, merchant_id))
     await queries.forget_sums(connection, merchant_id=merchant_id)
     for table in COPIED:
-        if table not in keeping:
+        if table not in keeping and pair.has(table):
             await connection.execute(
                 f"delete from {table} where {theirs(table)}",  # noqa: S608
-                merchant_id,
+                pair.owner(table),
                 timeout=PATIENCE,
             )
     await queries.dismiss_team(connection, merchant_id=merchant_id)
@@ -115,9 +133,9 @@ async def empty(connection: ConfirmedConnection, merchant_id: int, *, keeping: S
 async def copy_whole(pair: Pair, table: Table) -> int:
     """Copy all of the merchant's rows of a table, and compare them; how many. Raises: Conflict."""
     asked = f"select {listed(table.columns)} from {table.table} where {table.theirs}"  # noqa: S608
-    copied = await stream(pair, asked, [pair.merchant_id], table.table, table.columns)
+    copied = await stream(pair, asked, [pair.owner(table.table)], table.table, table.columns)
     hashed = f"select {hash_of(table)} from {table.table} t where {table.theirs}"  # noqa: S608
-    was, came = await asyncio.gather(*(seen(each, hashed, pair.merchant_id) for each in (pair.here, pair.there)))
+    was, came = await asyncio.gather(*(seen(each, hashed, pair.owner(table.table)) for each in (pair.here, pair.there)))
     require_same(table, was, came)
     return copied
 

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 import asyncpg
 
+from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, PaydeskError, Unavailable
 from paydesk.database.durability import ConfirmedConnection, make_durable
 from paydesk.database.pool import AWAY
@@ -23,9 +24,20 @@ from paydesk.database.records import record_of
 from paydesk.domain.cells.fencing import Arrival, arrival, note_copied, write_of_closed_alone
 from paydesk.domain.moving.accounts import bring_accounts, let_read
 from paydesk.domain.moving.changes import Brought, bring_changes
-from paydesk.domain.moving.copying import Pair, Side, Table, copy_whole, empty, queries, tables_of, without_triggers
+from paydesk.domain.moving.copying import (
+    Pair,
+    Side,
+    Table,
+    copy_whole,
+    empty,
+    names_of_accounts,
+    queries,
+    tables_of,
+    without_triggers,
+)
 from paydesk.domain.moving.tables import NAMES
 from paydesk.domain.moving.team import bring_team
+from paydesk.domain.proceeds.matching import tell_again
 from paydesk.domain.sealing.resealing import hand_over
 
 _PATIENCE = 60.0
@@ -137,7 +149,8 @@ async def _bring(source: Side, target: Side, merchant_id: int, last: bool, watch
         if came is None:
             raise CalledBack(f"the move of merchant {merchant_id} was cancelled")
         snapshot = await _snapshot(source, here, came)
-        pair = Pair(here, there, merchant_id)
+        named = {name for each in (here, there) for name in await names_of_accounts(each, merchant_id)}
+        pair = Pair(here, there, merchant_id, sorted(named))
         sealed = await bring_accounts(source.vault, target.vault, pair)
         brought = await _bring_tables(pair, tables, came if snapshot.follows else None, last, watch)
         sealed += await hand_over(there, source.vault, target.vault, merchant_id)
@@ -145,7 +158,9 @@ async def _bring(source: Side, target: Side, merchant_id: int, last: bool, watch
         if last:
             people = await bring_team(source.vault, target.vault, pair)
             await _sum_up(there, merchant_id)
-            await let_read(there, merchant_id)
+            if named:
+                await let_read(there, merchant_id)
+                await tell_again(there, pair.accounts, now=utc_now())
         await note_copied(there, merchant_id, snapshot.place, snapshot.below, people)
     return Copied(sum(one.rows for one in brought), sum(one.changed for one in brought), sealed, snapshot.lsn)
 
@@ -180,6 +195,8 @@ async def _bring_tables(
 
 
 async def _bring_table(pair: Pair, table: Table, known: Arrival | None) -> Brought:
+    if not pair.has(table.table):
+        return Brought(0, 0)
     if known is not None and known.copied_below is not None:
         return await bring_changes(pair, table, known.copied_below)
     rows = await copy_whole(pair, table)
@@ -187,7 +204,7 @@ async def _bring_table(pair: Pair, table: Table, known: Arrival | None) -> Broug
 
 
 async def _bring_name(pair: Pair, table: Table) -> Brought:
-    await pair.there.execute(f"delete from {table.table} where {table.theirs}", pair.merchant_id)  # noqa: S608
+    await pair.there.execute(f"delete from {table.table} where {table.theirs}", pair.owner(table.table))  # noqa: S608
     rows = await copy_whole(pair, table)
     return Brought(rows, rows)
 

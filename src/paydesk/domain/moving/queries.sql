@@ -9,6 +9,9 @@ select c.relname as table, array_agg(a.attname::text order by a.attname) as colu
    and not a.attisdropped and a.attgenerated = ''
  group by c.relname;
 
+-- name: names_of_accounts(merchant_id)$
+select coalesce(array_agg(name order by name), '{}') from acquirer_account where for_merchant_id = :merchant_id;
+
 -- name: snapshot(copied_of, copied_below)^
 -- What the transaction sees, and whether what has changed since another snapshot can be told from it: that was of this very
 -- database, whose history has not gone back since, and fewer transactions ago than half of the numbers that rows know.

@@ -103,9 +103,13 @@ def owner_column(table: str) -> str:
     return OF_ACCOUNTS.get(table) or ("id" if table == "merchant" else "merchant_id")
 
 
+def is_of_an_account(table: str) -> bool:
+    """Whether a table's rows name an account alone, not whose it is."""
+    return OF_ACCOUNTS.get(table) not in (None, "for_merchant_id")
+
+
 def theirs(table: str) -> str:
-    """What is true of a merchant's rows, in SQL; $1 is the merchant, whose accounts are there."""
-    column = owner_column(table)
-    if OF_ACCOUNTS.get(table) in (None, "for_merchant_id"):
-        return f"{column} = $1"
-    return f"{column} = any(array(select name from acquirer_account where for_merchant_id = $1))"  # noqa: S608
+    """What is true of a merchant's rows, in SQL; $1 is the merchant, or where rows name an account
+    alone, the names of the merchant's: by values that it is told the planner finds the few rows.
+    """
+    return f"{owner_column(table)} = any($1::text[])" if is_of_an_account(table) else f"{owner_column(table)} = $1"

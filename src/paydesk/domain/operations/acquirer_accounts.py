@@ -70,7 +70,8 @@ async def add_account(desk: Desk, actor: Actor, typed: NewAccount, *, now: datet
     merchant_id = _merchant_id(typed.for_merchant)
     await _require_another(desk, credential)
     own_id = await own_accounts.identify(desk, _to_open(typed), now=now)
-    await own_accounts.require_new(desk, typed.name, typed.kind, own_id)
+    printed = print_of(desk.vault, credential)
+    await own_accounts.require_new(desk, typed.name, typed.kind, own_id, printed)
     account_id = int(await queries.next_id(desk.database))
     sealed = _sealed(desk, typed.key.strip(), account_id, PURPOSE)
     webhook = _sealed(desk, " ".join(_webhook_secrets(typed.webhook_secrets, typed.kind)), account_id, WEBHOOK_PURPOSE)
@@ -89,7 +90,7 @@ async def add_account(desk: Desk, actor: Actor, typed: NewAccount, *, now: datet
                 page_domain=typed.page_domain,
                 key_sealed=sealed.blob if sealed else None,
                 vault_key_id=sealed.key_id if sealed else None,
-                key_print=print_of(desk.vault, credential),
+                key_print=printed,
                 webhook_sealed=webhook.blob if webhook else None,
                 webhook_key_id=webhook.key_id if webhook else None,
                 now=now,
@@ -177,7 +178,7 @@ async def set_key(desk: Desk, actor: Actor, name: str, key: str, *, now: datetim
         raise Conflict(worded("this key is that of the settings' own account"))
     opened = AccountToOpen(name, account.kind, account.address, account.hosts_pages, account.page_domain, key)
     own_id = await own_accounts.identify(desk, opened, now=now)
-    await own_accounts.require_same(desk, name, account.kind, own_id)
+    await own_accounts.require_same(desk, name, account.kind, own_id, printed)
     sealed = desk.vault.seal(key.encode(), purpose=PURPOSE, merchant_id=0, row_id=account.id)
     async with desk.database.acquire() as connection, connection.transaction():
         try:

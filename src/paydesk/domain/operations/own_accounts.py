@@ -30,8 +30,8 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class _Lost:
-    """An account that was forgotten, by what processes remember of it, or that another cell asks
-    now, to which it went with its merchant.
+    """An account that was forgotten, by what processes remember of it, or that another cell asks,
+    where its merchant is.
     """
 
     account: str
@@ -59,9 +59,12 @@ async def identify(desk: Desk, account: AccountToOpen, *, now: datetime) -> str:
         raise Malformed(f"{why} ({_UNTOLD_REASON}): {error}" if account.key else why, needs) from None
 
 
-async def require_new(desk: Desk, name: str, kind: str, own_id: str) -> None:
-    """Make sure that no other name has this account. Raises: Conflict."""
-    await _require_as_lost(desk, name, kind, own_id)
+async def require_new(desk: Desk, name: str, kind: str, own_id: str, printed: bytes) -> None:
+    """Make sure that no other name has this account, whose key is `printed` so, and no other cell.
+
+    Raises: Conflict.
+    """
+    await _require_as_lost(desk, name, kind, own_id, printed)
     if own_id == UNTOLD:
         return
     settled = await _settled(desk, kind)
@@ -72,14 +75,15 @@ async def require_new(desk: Desk, name: str, kind: str, own_id: str) -> None:
         raise Conflict(f'this is the account "{of}", {own_id}, with another key: change its key instead')
 
 
-async def _require_as_lost(desk: Desk, name: str, kind: str, own_id: str) -> None:
+async def _require_as_lost(desk: Desk, name: str, kind: str, own_id: str, printed: bytes) -> None:
     """Make sure that an account that was forgotten comes again as what it was, and that no other
     cell asks it. Raises: Conflict.
     """
-    lost = record_if_any(_Lost, await remembered.lost_as(desk.database, account=name, own_id=own_id))
+    row = await remembered.lost_as(desk.database, account=name, own_id=own_id, key_print=printed)
+    lost = record_if_any(_Lost, row)
     if lost is not None and lost.moved_to is not None:
         raise Conflict(
-            f'"{lost.account}" went to cell {lost.moved_to} with its merchant, and is asked there: two cells would '
+            f'"{lost.account}" is in cell {lost.moved_to}, with its merchant, and is asked there: two cells would '
             "both book what its list says"
         )
     if lost is None or (lost.account, lost.kind, lost.own_id or own_id) == (name, kind, own_id):
@@ -91,13 +95,13 @@ async def _require_as_lost(desk: Desk, name: str, kind: str, own_id: str) -> Non
     )
 
 
-async def require_same(desk: Desk, name: str, kind: str, own_id: str) -> None:
+async def require_same(desk: Desk, name: str, kind: str, own_id: str, printed: bytes) -> None:
     """Make sure that a new key is one of the account that has the name. Raises: Conflict.
 
     Of an account whose own id nobody has learnt yet, the new one is believed: the old key may have
     been revoked.
     """
-    await require_new(desk, name, kind, own_id)
+    await require_new(desk, name, kind, own_id, printed)
     before = await queries.own_id(desk.database, account=name)
     if before is not None and before != own_id:
         raise Conflict(

@@ -28,10 +28,12 @@ update acquirer_lost l
    and not exists (select from acquirer_account a where a.name = l.account)
 returning l.account;
 
--- name: lost_as(account, own_id)^
--- What is remembered of an account that was forgotten, by its name or by what its acquirer calls it.
+-- name: lost_as(account, own_id, key_print)^
+-- What is remembered of an account that was forgotten, by its name or by what its acquirer calls it; and first of all of one
+-- that another cell asks, also by its key.
 select account, kind, own_id, moved_to
   from acquirer_lost
  where account = :account or (own_id <> '' and own_id = :own_id)
- order by account = :account desc
+    or (moved_to is not null and key_print = :key_print)
+ order by moved_to is not null desc, account = :account desc
  limit 1;

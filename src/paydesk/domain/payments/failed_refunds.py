@@ -8,6 +8,7 @@ and written down once.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -22,9 +23,10 @@ from paydesk.core.wording import noted
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import load_statements
+from paydesk.domain.acquirers.accounts import ReadByAnother
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms, settle_alarms
-from paydesk.domain.alarms.setting_aside import one_by_one, reason_of, set_aside
+from paydesk.domain.alarms.setting_aside import Worked, one_by_one, reason_of, set_aside
 from paydesk.domain.payments import metrics, movement_outcomes
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.movement_effects import PART, Reversible, funds_of, told
@@ -53,7 +55,10 @@ READ_AGAIN = 10
 
 @dataclass(frozen=True, slots=True)
 class _Place:
+    """Up to where an acquirer's failed refunds were read, and until when they are this worker's."""
+
     place: str
+    leased_until: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +103,7 @@ async def read_failed_refunds(desk: Desk, *, now: datetime) -> int:
     for name in desk.acquirers:
         claimed = record_if_any(_Place, await queries.claim_reading(desk.database, acquirer=name, lease=LEASE))
         if claimed is not None:
-            changed += await _read(desk, name, claimed.place, now=now)
+            changed += await _Reading(desk, name, now, claimed.leased_until).whole(claimed.place)
     return changed
 
 
@@ -109,37 +114,64 @@ async def watch_readings(desk: Desk, *, now: datetime) -> None:
         metrics.REFUNDS_READ_AGE.labels(row.acquirer).set(row.age)
 
 
-async def _read(desk: Desk, acquirer: str, place: str, *, now: datetime) -> int:
-    """Read on from a place, page by page. What can't be recorded waits in the operator's list
-    and stops no other.
+@dataclass(slots=True)
+class _Reading:
+    """One reading of an acquirer's failed refunds, by the worker whose lease is `held`."""
 
-    The place stays before the first page of which something could not be recorded: it is told, and
-    tried, again.
-    """
-    changed, read_at, whole, is_complete = 0, None, place, False
-    try:
-        while not is_complete:
-            page = await desk.acquirers[acquirer].failed_refunds(place)
-            worked = await one_by_one(page.refunds, partial(record_failed, desk.database, acquirer, now=now))
-            await set_aside(
-                desk.database, worked, lambda one: (None, one.reference), doing=noted("it failed, unrecorded")
-            )
-            changed += sum(worked.results)
-            whole = page.next if whole == place and not worked.failed else whole
-            place, is_complete = page.next, not page.refunds
-        read_at = now
-    except AWAY:
-        raise
-    except Exception as error:
-        # An answer that makes no sense keeps nobody from the other acquirers.
-        log.warning("an acquirer's failed refunds can't be read", acquirer=acquirer, why=reason_of(error))
-        await _report_unread(desk.database, acquirer, reason_of(error), now=now)
-    finally:
-        await queries.end_reading(desk.database, acquirer=acquirer, place=whole, read_at=read_at)
-    if read_at is not None:
-        by = noted("its failed refunds were read")
-        await settle_alarms(desk.database, AlarmKind.refunds_unread, [acquirer], shop=None, by=by, now=now)
-    return changed
+    desk: Desk
+    acquirer: str
+    now: datetime
+    held: datetime
+
+    async def whole(self, place: str) -> int:
+        """Read on from a place, page by page. What can't be recorded waits in the operator's list
+        and stops no other.
+
+        The place stays before the first page of which something could not be recorded: it is told,
+        and tried, again.
+        """
+        database, acquirer = self.desk.database, self.acquirer
+        changed, read_at, whole, is_complete = 0, None, place, False
+        try:
+            while not is_complete:
+                page = await self.desk.acquirers[acquirer].failed_refunds(place)
+                worked = await self._record(page.refunds)
+                changed += sum(worked.results)
+                whole = page.next if whole == place and not worked.failed else whole
+                place, is_complete = page.next, not page.refunds
+            read_at = self.now
+        except AWAY:
+            raise
+        except ReadByAnother as error:
+            log.warning("a reading of failed refunds was too slow", acquirer=acquirer, why=str(error))
+        except Exception as error:
+            # An answer that makes no sense keeps nobody from the other acquirers.
+            log.warning("an acquirer's failed refunds can't be read", acquirer=acquirer, why=reason_of(error))
+            await _report_unread(database, acquirer, reason_of(error), now=self.now)
+        finally:
+            await queries.end_reading(database, acquirer=acquirer, held=self.held, place=whole, read_at=read_at)
+        if read_at is not None:
+            by = noted("its failed refunds were read")
+            await settle_alarms(database, AlarmKind.refunds_unread, [acquirer], shop=None, by=by, now=self.now)
+        return changed
+
+    async def _record(self, refunds: Sequence[FailedRefund]) -> Worked[FailedRefund, bool]:
+        """Record a page, as long as it is this worker's to read. Raises: ReadByAnother."""
+        await self.hold()
+        record = partial(record_failed, self.desk.database, self.acquirer, hold=self.hold, now=self.now)
+        worked = await one_by_one(refunds, record)
+        if worked.failed:
+            await self.hold()
+            doing = noted("it failed, unrecorded")
+            await set_aside(self.desk.database, worked, lambda one: (None, one.reference), doing=doing)
+        return worked
+
+    async def hold(self) -> None:
+        """Stay the one who reads this, for a while more. Raises: ReadByAnother."""
+        until = await queries.hold(self.desk.database, acquirer=self.acquirer, held=self.held, lease=LEASE)
+        if until is None:
+            raise ReadByAnother(self.acquirer)
+        self.held = until
 
 
 async def _report_unread(database: Database, acquirer: str, why: str, *, now: datetime) -> None:
@@ -150,17 +182,22 @@ async def _report_unread(database: Database, acquirer: str, why: str, *, now: da
     await raise_alarms(database, [Alarm(AlarmKind.refunds_unread, acquirer, why)], now=now)
 
 
-async def record_failed(database: Database, acquirer: str, failed: FailedRefund, *, now: datetime) -> bool:
+async def record_failed(
+    database: Database, acquirer: str, failed: FailedRefund, *, hold: Callable[[], Awaitable[None]], now: datetime
+) -> bool:
     """Write down that a refund failed, once however often it is told; whether it changed anything.
     Moves no money.
 
-    `now` is real time (UTC): a test side's own time is ahead by its clock.
+    `now` is real time (UTC): a test side's own time is ahead by its clock. Before it is looked for,
+    `hold` makes sure that it is looked for where it is, and raises if not.
     """
     for _ in range(READ_AGAIN):
+        await hold()
         row = record_if_any(
             _FailedRefund, await queries.failed_refund(database, acquirer=acquirer, key=failed.key, real_now=now)
         )
         if row is None or failed.currency != row.currency or failed.amount != row.moved:
+            await hold()
             await _report_unknown(database, acquirer, failed, row, now=now)
             return False
         match row.movement_state:

@@ -6,13 +6,21 @@ select :acquirer::text, clock_timestamp() + :lease::interval
     on conflict (acquirer) do update
        set leased_until = excluded.leased_until
      where r.leased_until is null or r.leased_until < clock_timestamp()
-returning place;
+returning place, leased_until;
 
--- name: end_reading(acquirer, place, read_at)!
+-- name: hold(acquirer, held, lease)$
+-- Whoever has the lease that it was given (until `held`) has it for longer. No row: it is another's by now, or the account
+-- is not here any more.
+update failed_refund_reading
+   set leased_until = clock_timestamp() + :lease::interval
+ where acquirer = :acquirer and leased_until = :held
+returning leased_until;
+
+-- name: end_reading(acquirer, held, place, read_at)!
 -- The next reading goes on from there; a null read_at leaves the time of the last one that went well.
 update failed_refund_reading
    set place = :place, read_at = coalesce(:read_at, read_at), leased_until = null
- where acquirer = :acquirer;
+ where acquirer = :acquirer and leased_until = :held;
 
 -- name: reading_stands(acquirer)^
 -- When an acquirer was last read to its end, or first tried.

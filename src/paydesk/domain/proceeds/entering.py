@@ -115,28 +115,28 @@ async def enter_lines(database: Connection, acquirer: str, lines: Sequence[Balan
     return len(await records_of(_Entered, rows))
 
 
-async def enter_payouts(database: Database, acquirer: str, payouts: Sequence[BankPayout]) -> list[Finding]:
+async def enter_payouts(database: Connection, acquirer: str, payouts: Sequence[BankPayout]) -> list[Finding]:
     """Enter payouts as they stand now; returns what is told otherwise than before.
     Moves no money.
+
+    Args: database is a connection in a transaction that nobody else enters payouts beside.
     """
     told = {one.reference: one for one in payouts}
     if not told:
         return []
     each = list(told.values())
-    async with database.acquire() as connection, connection.transaction():
-        await queries.alone(connection, acquirer=acquirer)
-        rows = queries.enter_payouts(
-            connection,
-            acquirer=acquirer,
-            payouts=list(told),
-            ats=[one.at for one in each],
-            currencies=[one.currency for one in each],
-            amounts=[one.amount for one in each],
-            states=[str(one.state) for one in each],
-            traced=[one.is_traced for one in each],
-            references=[storable_text(one.bank_reference, longest=_LONGEST) for one in each],
-        )
-        await records_of(_Entered, rows)
+    rows = queries.enter_payouts(
+        database,
+        acquirer=acquirer,
+        payouts=list(told),
+        ats=[one.at for one in each],
+        currencies=[one.currency for one in each],
+        amounts=[one.amount for one in each],
+        states=[str(one.state) for one in each],
+        traced=[one.is_traced for one in each],
+        references=[storable_text(one.bank_reference, longest=_LONGEST) for one in each],
+    )
+    await records_of(_Entered, rows)
     entered = queries.payouts_named(database, acquirer=acquirer, payouts=list(told))
     return [
         Finding(

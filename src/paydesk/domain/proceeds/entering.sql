@@ -48,13 +48,9 @@ with told as (
 )
 select line as id from entered;
 
--- name: alone(acquirer)!
--- Whoever enters payouts waits for whoever else does, so that the next statement sees what that one wrote.
-select from balance_reading where acquirer = :acquirer for update;
-
 -- name: enter_payouts(acquirer, payouts, ats, currencies, amounts, states, traced, references)
 -- Each payout once, and how it stands now. Money that has come to the bank is posted when it first has, and taken back if
--- the bank gave it back after all; a state that was written is moved on by one call.
+-- the bank gave it back after all; a state that was written is moved on by one call. (One at a time: `hold`, in reading.sql.)
 with told as (
     select *
       from unnest(:payouts::text[], :ats::timestamptz[], :currencies::text[], :amounts::numeric[], :states::text[],

@@ -4,16 +4,18 @@ until both agree or an operator takes it as it is. Moves no money.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
+from typing import TypeAlias
 
 from paydesk.core.money import written
 from paydesk.core.wording import noted
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
-from paydesk.database.statements import load_statements
+from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms, settle_alarms
 from paydesk.domain.proceeds.findings import ADVICE, Finding, FindingKind, subject_of
@@ -44,6 +46,9 @@ _MOST_MISSING = 1000
 """How many of them are named at a time: if there are more, one cause has them all."""
 _MISSING = frozenset({FindingKind.NOT_TOLD, FindingKind.NOT_PAID_OUT})
 _BY = "the acquirer's balance and our books agree"
+
+Within: TypeAlias = Callable[[], AbstractAsyncContextManager[Connection]]
+"""What opens a transaction in which it may be kept what differs; it raises if it may not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +98,17 @@ class _Recorded:
 
 
 @dataclass(frozen=True, slots=True)
+class _Untaken(_Recorded):
+    acquirer: str
+
+
+@dataclass(frozen=True, slots=True)
 class _Settled:
     kind: str
     subject: str
 
 
-async def examine_lines(database: Database, acquirer: str, *, now: datetime) -> None:
+async def examine_lines(database: Database, acquirer: str, *, within: Within, now: datetime) -> None:
     """Compare all lines that were not compared yet, or differed, a batch at a time."""
     fees = {one.currency: one for one in await records_of(Fee, queries.fees(database, acquirer=acquirer))}
     after, is_over = "", False
@@ -108,7 +118,7 @@ async def examine_lines(database: Database, acquirer: str, *, now: datetime) -> 
         is_over = len(lines) < _BATCH
         if lines:
             books = await _books(database, acquirer, lines, fees)
-            await _keep(database, acquirer, {one.id: judge(one, books, now=now) for one in lines}, now=now)
+            await _keep(within, acquirer, {one.id: judge(one, books, now=now) for one in lines}, now=now)
             after = lines[-1].id
 
 
@@ -135,36 +145,44 @@ def _named(keys: Iterable[str]) -> list[str]:
     return sorted({key for key in keys if key})
 
 
-async def _keep(database: Database, acquirer: str, verdicts: Mapping[str, Verdict], *, now: datetime) -> None:
+async def _keep(within: Within, acquirer: str, verdicts: Mapping[str, Verdict], *, now: datetime) -> None:
     """Keep what came of some lines; those of which nobody knows yet are compared again."""
     known = {name: one for name, one in verdicts.items() if not one.is_open}
     if not known:
         return
     booked = [one.booked for one in known.values()]
     findings = [finding for one in known.values() for finding in one.findings]
-    await keep_findings(database, acquirer, findings, list(known), LINE_FINDINGS, now=now)
+    await keep_findings(within, acquirer, findings, list(known), LINE_FINDINGS, now=now)
     # Last: what was not kept is compared once more.
-    await queries.examined(
-        database,
-        acquirer=acquirer,
-        lines=list(known),
-        merchant_ids=[one.merchant_id if one else None for one in booked],
-        lives=[one.live if one else None for one in booked],
-        payment_ids=[one.payment_id if one else None for one in booked],
-    )
+    async with within() as connection:
+        await queries.examined(
+            connection,
+            acquirer=acquirer,
+            lines=list(known),
+            merchant_ids=[one.merchant_id if one else None for one in booked],
+            lives=[one.live if one else None for one in booked],
+            payment_ids=[one.payment_id if one else None for one in booked],
+        )
 
 
-async def examine_payouts(database: Database, acquirer: str, *, now: datetime) -> None:
+async def examine_payouts(database: Database, acquirer: str, *, within: Within, now: datetime) -> None:
     """Compare the payouts of late, and those that differed, with their lines."""
     rows = queries.payouts_to_examine(database, acquirer=acquirer, since=now - _LATELY)
     payouts = await records_of(EnteredPayout, rows)
     findings = [finding for one in payouts for finding in judge_payout(one)]
     names = [one.reference for one in payouts]
-    await keep_findings(database, acquirer, findings, names, PAYOUT_FINDINGS, now=now)
+    await keep_findings(within, acquirer, findings, names, PAYOUT_FINDINGS, now=now)
 
 
 async def look_for_missing(
-    database: Database, acquirer: str, *, began_at: datetime, read_to: datetime, patience: timedelta, now: datetime
+    database: Database,
+    acquirer: str,
+    *,
+    within: Within,
+    began_at: datetime,
+    read_to: datetime,
+    patience: timedelta,
+    now: datetime,
 ) -> None:
     """Name payments of ours that the balance, or its payouts, lack after so long.
 
@@ -181,11 +199,11 @@ async def look_for_missing(
         for kind in _MISSING
     }
     for kind, subjects in over.items():
-        await keep_findings(database, acquirer, [], subjects, frozenset({kind}), now=now)
+        await keep_findings(within, acquirer, [], subjects, frozenset({kind}), now=now)
     since, until = max(began_at, read_to - patience - _SLACK), now - patience
     rows = queries.missing(database, acquirer=acquirer, since=since, until=until, most=_MOST_MISSING)
     findings = [_missing(one) for one in await records_of(_Missing, rows)]
-    await keep_findings(database, acquirer, findings, [], frozenset(), now=now)
+    await keep_findings(within, acquirer, findings, [], frozenset(), now=now)
 
 
 def _is_over(kind: FindingKind, come: _Come) -> bool:
@@ -208,7 +226,7 @@ def _missing(one: _Missing) -> Finding:
 
 
 async def keep_findings(
-    database: Database,
+    within: Within,
     acquirer: str,
     findings: Sequence[Finding],
     looked_at: Sequence[str],
@@ -220,7 +238,7 @@ async def keep_findings(
     the subjects `looked_at` and is no more.
     """
     distinct = {(one.kind, one.subject): one for one in findings}
-    async with database.acquire() as connection, connection.transaction():
+    async with within() as connection:
         settled = queries.settle_findings(
             connection,
             acquirer=acquirer,
@@ -248,6 +266,14 @@ async def keep_findings(
         await raise_alarms(connection, [_alarm(one, acquirer) for one in news], now=now)
         if gone:
             await settle_alarms(connection, AlarmKind.proceeds_differ, gone, shop=None, by=_BY, now=now)
+
+
+async def tell_again(connection: Connection, acquirers: Sequence[str], *, now: datetime) -> None:
+    """Raise the alarms of what differs at accounts that have come here with what was found of them:
+    only what is news raises one by itself.
+    """
+    untaken = await records_of(_Untaken, queries.untaken(connection, acquirers=list(acquirers)))
+    await raise_alarms(connection, [_alarm(one, one.acquirer) for one in untaken], now=now)
 
 
 def _alarm(one: _Recorded, acquirer: str) -> Alarm:

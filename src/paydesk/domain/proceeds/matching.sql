@@ -89,6 +89,13 @@ select :acquirer, kind, subject, payout, merchant_id, live, payment_id, reason, 
      where f.settled_at is not null or f.reason <> excluded.reason or f.payout is distinct from excluded.payout
 returning kind, subject, reason, payout, merchant_id, live, payment_id;
 
+-- name: untaken(acquirers)
+-- What differs at these accounts, is open, and nobody has taken as it is.
+select acquirer, kind, subject, reason, payout, merchant_id, live, payment_id
+  from proceeds_finding
+ where acquirer = any(:acquirers::text[]) and settled_at is null and accepted_at is null
+ order by id;
+
 -- name: settle_findings(acquirer, subjects, kinds, still_kinds, still_subjects, now)
 -- Of the subjects that were looked at for some kinds of findings, those that are no more.
 update proceeds_finding f

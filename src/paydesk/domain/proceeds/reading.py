@@ -2,12 +2,16 @@
 
 Lists are read again from some days before where the last reading ended, since a line may come late;
 the place moves in the transaction that enters the last page, so that nothing is passed over
-whenever a worker dies. Moves no money.
+whenever a worker dies. Each transaction that writes holds the reading's lease first: whoever took
+longer than it, while another began, or the account went to another cell, writes nothing any more.
+Moves no money.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -19,8 +23,8 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import Unavailable
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.records import record_if_any, records_of
-from paydesk.database.statements import load_statements
-from paydesk.domain.acquirers.accounts import tags_of
+from paydesk.database.statements import Connection, load_statements
+from paydesk.domain.acquirers.accounts import ReadByAnother, tags_of
 from paydesk.domain.alarms.setting_aside import reason_of
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.proceeds import entering, metrics
@@ -53,10 +57,11 @@ SETTLED = timedelta(minutes=5)
 
 @dataclass(frozen=True, slots=True)
 class _Claimed:
-    """A balance that is this worker's to read; up to `read_to` it was read before."""
+    """A balance that is this worker's to read until then; up to `read_to` it was read before."""
 
     began_at: datetime
     read_to: datetime | None
+    leased_until: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,23 +125,25 @@ async def read_proceeds(
     claimed = record_if_any(_Claimed, row)
     if claimed is None:
         return False
+    one = _Reading(desk.database, acquirer, balance, now, claimed.leased_until)
     try:
-        await _Reading(desk.database, acquirer, balance, now).whole(claimed, patience)
+        await one.whole(claimed, patience)
     except (AcquirerRefused, OutcomeUnknown) as error:
         raise Unavailable(f"the balance of {acquirer} can't be read: {error}") from error
     finally:
-        await queries.end(desk.database, acquirer=acquirer)
+        await queries.end(desk.database, acquirer=acquirer, held=one.held)
     return True
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Reading:
-    """One reading of a balance."""
+    """One reading of a balance, by the worker whose lease on it is `held` until then."""
 
     database: Database
     acquirer: str
     balance: Balance
     now: datetime
+    held: datetime
 
     async def whole(self, claimed: _Claimed, patience: timedelta) -> None:
         """Lines, payouts and the lines of each payout, then what differs."""
@@ -146,10 +153,17 @@ class _Reading:
         await self._payouts(begun - PAYOUTS_BACK)
         for one in await records_of(_Named, entering.queries.to_trace(self.database, acquirer=self.acquirer)):
             await self._lines_of(one.reference, tags)
-        await examine_lines(self.database, self.acquirer, now=self.now)
-        await examine_payouts(self.database, self.acquirer, now=self.now)
-        times = {"began_at": claimed.began_at, "read_to": claimed.read_to or claimed.began_at}
-        await look_for_missing(self.database, self.acquirer, **times, patience=patience, now=self.now)
+        await examine_lines(self.database, self.acquirer, within=self._holding, now=self.now)
+        await examine_payouts(self.database, self.acquirer, within=self._holding, now=self.now)
+        await look_for_missing(
+            self.database,
+            self.acquirer,
+            within=self._holding,
+            began_at=claimed.began_at,
+            read_to=claimed.read_to or claimed.began_at,
+            patience=patience,
+            now=self.now,
+        )
 
     async def _lines(self, since: datetime, tags: frozenset[str]) -> None:
         """All movements since a time; with the last page the place moves."""
@@ -163,9 +177,10 @@ class _Reading:
         after, is_over = "", False
         while not is_over:
             page = await self.balance.payouts(since, after)
-            await self._told(await enter_payouts(self.database, self.acquirer, page.payouts))
+            async with self._holding() as connection:
+                corrected = await enter_payouts(connection, self.acquirer, page.payouts)
+            await self._told(corrected)
             after, is_over = page.next, not page.next
-            await self._hold()
 
     async def _lines_of(self, payout: str, tags: frozenset[str]) -> None:
         """All movements that a payout is of; with the last page it is whole."""
@@ -187,7 +202,7 @@ class _Reading:
         """Enter a page, and what is known by it, in one transaction."""
         news, corrected = await new_lines(self.database, self.acquirer, page.lines, self.balance, tags=tags)
         named = {"acquirer": self.acquirer}
-        async with self.database.acquire() as connection, connection.transaction():
+        async with self._holding() as connection:
             metrics.ENTERED.labels(self.acquirer).inc(await enter_lines(connection, self.acquirer, news))
             if payout is not None:
                 lines = [one.id for one in page.lines]
@@ -197,11 +212,20 @@ class _Reading:
             if read_to is not None:
                 await queries.read_up_to(connection, **named, read_to=read_to)
         await self._told(corrected)
-        await self._hold()
 
     async def _told(self, corrected: list[Finding]) -> None:
-        await keep_findings(self.database, self.acquirer, corrected, [], frozenset(), now=self.now)
+        await keep_findings(self._holding, self.acquirer, corrected, [], frozenset(), now=self.now)
 
-    async def _hold(self) -> None:
-        """Stay the one who reads this balance, for one page more."""
-        await queries.renew(self.database, acquirer=self.acquirer, lease=LEASE)
+    @asynccontextmanager
+    async def _holding(self) -> AsyncIterator[Connection]:
+        """A transaction of the one who reads this balance, and stays it for one page more.
+
+        Raises: ReadByAnother.
+        """
+        async with self.database.acquire() as connection:
+            async with connection.transaction():
+                until = await queries.hold(connection, acquirer=self.acquirer, held=self.held, lease=LEASE)
+                if until is None:
+                    raise ReadByAnother(self.acquirer)
+                yield connection
+            self.held = until

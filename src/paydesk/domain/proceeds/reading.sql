@@ -7,17 +7,24 @@ select :acquirer::text, :now::timestamptz, clock_timestamp() + :lease::interval
        set leased_until = excluded.leased_until
      where (r.leased_until is null or r.leased_until < clock_timestamp())
        and (r.ended_at is null or r.ended_at < clock_timestamp() - :every::interval)
-returning began_at, read_to;
+returning began_at, read_to, leased_until;
 
--- name: renew(acquirer, lease)!
-update balance_reading set leased_until = clock_timestamp() + :lease::interval where acquirer = :acquirer;
+-- name: hold(acquirer, held, lease)$
+-- Whoever has the lease that it was given (until `held`) has it for longer, and nobody else gets it, or takes the account
+-- elsewhere, before the transaction that this is in has ended. No row: it is another's, or the account is not here any more.
+update balance_reading
+   set leased_until = clock_timestamp() + :lease::interval
+ where acquirer = :acquirer and leased_until = :held
+returning leased_until;
 
 -- name: read_up_to(acquirer, read_to)!
 -- All that the list had is entered by the transaction that this is in.
 update balance_reading set read_to = greatest(read_to, :read_to::timestamptz) where acquirer = :acquirer;
 
--- name: end(acquirer)!
-update balance_reading set leased_until = null, ended_at = clock_timestamp() where acquirer = :acquirer;
+-- name: end(acquirer, held)!
+update balance_reading
+   set leased_until = null, ended_at = clock_timestamp()
+ where acquirer = :acquirer and leased_until = :held;
 
 -- name: stands(acquirers, now)
 -- How old what was read of each acquirer's balance is, in seconds, and how many findings are open.
