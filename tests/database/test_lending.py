@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
@@ -239,10 +240,15 @@ async def test_what_is_wanted_all_the_time_never_goes_back(
 ) -> None:
     monkeypatch.setattr(lending, "REST", 0.1)
     async with connected(database_url, most=1) as pool:
+        rests, wanted = 0, time.monotonic()
         for _ in range(100):
             await pool.execute("select 1")
             await asyncio.sleep(0.005)
-        assert seen_by_driver == []
+            # A busy machine may stand still for longer than it is to rest.
+            rests += time.monotonic() - wanted >= 0.1
+            wanted = time.monotonic()
+        assert len(seen_by_driver) <= rests
+        seen_by_driver.clear()
         await until(lambda: len(seen_by_driver) == 1)
 
 

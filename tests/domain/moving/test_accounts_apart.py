@@ -61,6 +61,7 @@ async def test_its_own_rows_are_found_among_many_of_others(own: Owning, table: s
         lines = [replace(line, id=f"txn_{number}") for number in range(begin, begin + BATCH)]
         assert await enter_lines(database, "shared", lines) == BATCH
     await database.execute(f"analyze {table}")
-    plan = await database.fetch(f"explain delete from {table} where {theirs(table)}", [THEIRS])
+    asked = f"explain delete from {table} where {theirs(table)}"
+    plan = await database.fetch(asked, [THEIRS])
     said = "\n".join(row[0] for row in plan)
     assert "Seq Scan" not in said, said
