@@ -4,7 +4,7 @@ again where it was, and what an operator is to do about it stands there.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 import pytest
@@ -18,7 +18,9 @@ from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.acquirers.accounts import queries as account_queries
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms
+from paydesk.domain.cells.fencing import lift
 from paydesk.domain.moving.moving import Step, cancel_move, move_merchant
+from paydesk.domain.moving.tables import GUARDED
 from paydesk.domain.operations.own_accounts import require_new
 from paydesk.domain.operations.proceeds import accept_finding
 from paydesk.domain.proceeds.findings import Finding, FindingKind
@@ -67,8 +69,8 @@ async def told(cell: Cell) -> list[tuple[str, str]]:
     return [(row["kind"], row["subject"]) for row in await cell.database.fetch(asked)]
 
 
-async def differ(cell: Cell, *keys: str) -> None:
-    """Payments that an account's balance lacks were found."""
+async def differ(cell: Cell, *keys: str, over: Sequence[str] = ()) -> None:
+    """Payments that an account's balance lacks were found; those that are `over` have come."""
 
     @asynccontextmanager
     async def within() -> AsyncIterator[Connection]:
@@ -76,7 +78,7 @@ async def differ(cell: Cell, *keys: str) -> None:
             yield connection
 
     found = [Finding(FindingKind.NOT_TOLD, key, "5.00 USD are not in the balance") for key in keys]
-    await keep_findings(within, THEIRS, found, [], frozenset(), now=utc_now())
+    await keep_findings(within, THEIRS, found, over, frozenset({FindingKind.NOT_TOLD}), now=utc_now())
 
 
 async def test_what_differs_at_it_is_told_where_it_is(own: Owning) -> None:
@@ -89,6 +91,17 @@ async def test_what_differs_at_it_is_told_where_it_is(own: Owning) -> None:
     assert (await told(play.here), await told(play.there)) == ([], [("proceeds_differ", subject)])
     await move_merchant(back(play))
     assert (await told(play.here), await told(play.there)) == ([("proceeds_differ", subject)], [])
+
+
+async def test_what_agreed_again_before_it_came_is_not_told_there(own: Owning) -> None:
+    play = own.play
+    await differ(play.here, "missing")
+    with pytest.raises(Killed):
+        await move_merchant(going(play), passed=killing(Step.completed))
+    assert await lift(play.here.database, play.merchant.id, tables=GUARDED)
+    await differ(play.here, over=["missing"])
+    await move_merchant(going(play))
+    assert (await told(play.here), await told(play.there)) == ([], [])
 
 
 async def test_a_cancelled_move_leaves_its_alarms_here(own: Owning) -> None:

@@ -119,8 +119,11 @@ async def bring_accounts(opens: Vault, seals: Vault, pair: Pair) -> int:
 
 
 async def let_read(there: Connection, merchant_id: int) -> None:
-    """Have the accounts be read at once where the caller's transaction has brought them."""
+    """Have the accounts be read at once where the caller's transaction has brought them, and
+    nothing be told of them that was so when it brought them before.
+    """
     await queries.end_leases(there, merchant_id=merchant_id)
+    await _settle_told(there, merchant_id, "it came once more")
 
 
 async def _put(pair: Pair, opens: Vault, seals: Vault, account: OwnAccount) -> int:
@@ -186,7 +189,13 @@ async def leave_accounts(connection: Connection, merchant_id: int, *, moved_to: 
     They can't be added here meanwhile, and nobody here misses them.
     """
     why = "the move of its merchant here was cancelled" if moved_to is None else f"it went to cell {moved_to}"
-    await queries.leave(connection, merchant_id=merchant_id, because=why, kinds=[str(one) for one in ABOUT_ACCOUNTS])
+    await _settle_told(connection, merchant_id, why)
+    await queries.leave(connection, merchant_id=merchant_id, because=why)
+
+
+async def _settle_told(connection: Connection, merchant_id: int, why: str) -> None:
+    kinds = [str(one) for one in ABOUT_ACCOUNTS]
+    await queries.settle_told(connection, merchant_id=merchant_id, because=why, kinds=kinds)
 
 
 @dataclass(frozen=True, slots=True)

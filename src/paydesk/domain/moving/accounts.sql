@@ -47,7 +47,7 @@ update reconciliation set leased_until = null from own where acquirer = any(name
 -- name: drop_others(merchant_id, ids)!
 delete from acquirer_account where for_merchant_id = :merchant_id and id <> all (:ids::bigint[]);
 
--- name: leave(merchant_id, because, kinds)!
+-- name: leave(merchant_id, because)!
 -- The merchant's accounts are not this cell's, but the other one's, which the fence names: they can't be added here.
 -- Processes remember them, so it is said that nobody misses them; their names are given to no others, and what waits for
 -- somebody to read them waits there.
@@ -60,18 +60,20 @@ with gone as (
       from gone g
       left join acquirer_own_id o on o.account = g.name
         on conflict (account) do update
-           set own_id = coalesce(nullif(excluded.own_id, ''), l.own_id), gone_at = excluded.gone_at, gone_because = excluded.gone_because,
-               moved_to = excluded.moved_to, key_print = excluded.key_print
+           set own_id = coalesce(nullif(excluded.own_id, ''), l.own_id), gone_at = excluded.gone_at,
+               gone_because = excluded.gone_because, moved_to = excluded.moved_to, key_print = excluded.key_print
 ), forgotten as (
     delete from acquirer_own_id where account in (select name from gone)
-), in_turn as (
-    delete from acquirer_turn where account in (select name from gone)
 )
+delete from acquirer_turn where account in (select name from gone);
+
+-- name: settle_told(merchant_id, kinds, because)!
+-- What an operator was told of the merchant's accounts is about nothing here, or is told anew.
 update alarm l
    set settled_at = clock_timestamp(), settled_by = :because::text
-  from gone g
- where l.merchant_id = 0 and l.settled_at is null and l.kind = any(:kinds::text[])
-   and (l.subject in (g.name, 'account ' || g.name) or right(l.subject, length(' at ' || g.name)) = ' at ' || g.name);
+  from acquirer_account a
+ where a.for_merchant_id = :merchant_id and l.merchant_id = 0 and l.settled_at is null and l.kind = any(:kinds::text[])
+   and (l.subject in (a.name, 'account ' || a.name) or right(l.subject, length(' at ' || a.name)) = ' at ' || a.name);
 
 -- name: seconds_until_they_serve(ids)$
 -- How long it takes until all of these accounts may take payments here, by this database's clock; null if one is not here,
