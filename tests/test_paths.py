@@ -34,7 +34,10 @@ ACROSS = {
     "domain/chargebacks": ("as_banks_do", "of_the_version_before"),
     "domain/ledger": ("checking_after", "checking_coupons", "checking_figures", "checking_subscriptions", "statement"),
     "domain/mail": ("caps", "every_kind", "reach", "telling_afterwards"),
-    "domain/moving": ("coming_back",),
+    "domain/moving": (
+        *("accounts_apart", "accounts_elsewhere", "coming_back", "fencing_amid_writers", "going_on_here"),
+        *("own_accounts", "reading_just_before", "reading_meanwhile", "refused_accounts", "stragglers"),
+    ),
     "domain/operations": ("posted_again",),
     "domain/payments": (
         *("after_machine", "card_secrecy", "contradictions", "documented_bank", "no_longer_kept", "races"),
