@@ -150,12 +150,15 @@ async def test_guards_count_what_they_should(till: Any, database: Database) -> N
     till = replace(till, desk=replace(till.desk, test_limits=Limits()))
     token = await till.order()
     for _ in range(10):
-        assert isinstance(await till.pay(token, DECLINED), Refused)
+        assert await till.pay(token, DECLINED) != Refused("too_many_attempts")
+        await till.desk.finish()
     assert await till.pay(token, VISA) == Refused("too_many_attempts")
     tokens = [await till.order() for _ in range(3)]
     for _ in range(10):
-        assert isinstance(await till.pay(tokens[0], DECLINED), Refused)
-        assert isinstance(await till.pay(tokens[1], NO_FUNDS), Refused)
+        for one, card in zip(tokens, (DECLINED, NO_FUNDS), strict=False):
+            assert await till.pay(one, card) != Refused("too_many_attempts")
+            # What was no wrong security code is taken back a moment later.
+            await till.desk.finish()
     assert await till.pay(tokens[2], VISA) == Refused("too_many_attempts"), "30 declines in an hour"
     await database.execute(
         "update payment_attempt set finished_at = finished_at - $2::interval where merchant_id = $1",
