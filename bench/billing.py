@@ -187,7 +187,7 @@ async def subscribe(database: Database, vault: Vault, number: int, *, bent: bool
         version = await agree_package(database, shop, TERMS, now=began)
         reduced = await agree_discounted(database, shop, version, REDUCED, now=began) if bent else version
         merchants.append(merchant.id)
-        left = min(share, number - start)
+        left = total = min(share, number - start)
         while left:
             size = min(left, _LOAD)
             first = await database.fetchval("select setval('card_id_seq', nextval('card_id_seq') + $1) - $1", size)
@@ -196,7 +196,8 @@ async def subscribe(database: Database, vault: Vault, number: int, *, bent: bool
                 vault.seal(CARD.encode(), purpose=CARD_NUMBER, merchant_id=merchant.id, row_id=card).blob
                 for card in cards
             ]
-            versions = [reduced if row % 30 == 0 else version for row in range(size)]
+            # By their place among all of the merchant's, as `bend` takes others.
+            versions = [reduced if (total - left + row) % 30 == 0 else version for row in range(size)]
             await database.execute(SUBSCRIBE, merchant.id, versions, cards, sealed, began, vault.current_key_id)
             left -= size
         if bent:

@@ -42,6 +42,7 @@ import queues
 import smoke
 from paydesk.adapters.outbound import OutboundClient
 from paydesk.adapters.vault import Vault, generate_key_setting, generate_secret
+from paydesk.commands import loading
 from paydesk.core.clock import utc_now
 from paydesk.core.money import FeePlan, split_payment
 from paydesk.database.embedded import EmbeddedServer
@@ -368,6 +369,7 @@ def main() -> None:
         uvloop.run(receive())
         return
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
+    loading.stay()  # as in every process of ours; the bare client has it, too
     result = uvloop.run(measure(arguments))
     show(result)
     smoke.keep("pingbacks", result, ratios_of(result), smoke=arguments.smoke)
