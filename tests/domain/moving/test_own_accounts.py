@@ -174,14 +174,19 @@ async def test_a_refund_that_fails_while_it_moves_is_booked_back_there(own: Owni
     assert [await cell.database.fetchval(alarms) for cell in (play.here, play.there)] == [0, 0]
 
 
+async def die_at(own: Owning, step: Step) -> dict[str, int]:
+    """The move dies at a step after its account was read; what was known of that before."""
+    await own.read(own.play.here)
+    before = await own.of_account(own.play.here)
+    with pytest.raises(Killed):
+        await move_merchant(going(own.play), passed=killing(step))
+    await own.look()
+    return before
+
+
 @pytest.mark.parametrize("step", list(Step)[:-1])
 async def test_killed_at_any_step_it_is_read_and_listed_where_it_is(own: Owning, step: Step) -> None:
-    play = own.play
-    await own.read(play.here)
-    before = await own.of_account(play.here)
-    with pytest.raises(Killed):
-        await move_merchant(going(play), passed=killing(step))
-    await own.look()
+    play, before = own.play, await die_at(own, step)
     listed = [THEIRS in [one.name for one in await list_accounts(cell.database)] for cell in (play.here, play.there)]
     ruled = [bool(await list_rules(cell.database)) for cell in (play.here, play.there)]
     assert listed == ruled
@@ -199,12 +204,7 @@ async def test_killed_at_any_step_it_is_read_and_listed_where_it_is(own: Owning,
 
 @pytest.mark.parametrize("step", [Step.copied, Step.fenced, Step.completed])
 async def test_a_cancelled_move_leaves_nothing_there_and_all_here(own: Owning, step: Step) -> None:
-    play = own.play
-    await own.read(play.here)
-    before = await own.of_account(play.here)
-    with pytest.raises(Killed):
-        await move_merchant(going(play), passed=killing(step))
-    await own.look()
+    play, before = own.play, await die_at(own, step)
     await cancel_move(going(play))
     await own.read(play.there)
     assert (await own.of_account(play.here), await own.of_account(play.there)) == (before, {})
