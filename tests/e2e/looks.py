@@ -32,9 +32,10 @@ _AXE = Axe().axe_script
 
 
 async def violations(page: Page, *, colours: bool = True) -> list[str]:
-    """What axe finds on the page as it is, by rule and place; without looking at `colours` it needs
-    a third of the time.
+    """What axe finds on the page once it is read to its end, by rule and place; without looking at
+    `colours` it needs a third of the time.
     """
+    await page.wait_for_load_state()
     if not await page.evaluate("'axe' in window"):
         await page.evaluate(_AXE)
     return [f"{page.url} {one}" for one in await page.evaluate(_FIND, colours)]

@@ -53,6 +53,7 @@ async def test_a_dispute_is_found_understood_and_answered_once(
     await page.get_by_label("What the file shows").select_option("delivery")
     await page.get_by_role("button", name="Save the draft").click()
     file = page.get_by_role("list", name="Files").get_by_role("link", name="note.pdf")
+    await expect(file).to_be_visible()
     wrong += await flaws(page)
     async with page.expect_download() as downloading:
         await file.click()

@@ -92,6 +92,7 @@ async def test_every_page_can_be_used_by_everybody(sign_up: SignUp, desk: Desk, 
     await page.goto(f"{path}/payments/{ids['tale']}")
     await page.get_by_label("Amount in USD").fill("29.90")
     await page.get_by_role("button", name="Refund this part").click()
+    await expect(page.get_by_role("button", name="Refund 29.90 USD")).to_be_visible()
     assert await flaws(page) == []
     await page.get_by_role("button", name="Refund 29.90 USD").click()
     for name in (
