@@ -17,7 +17,10 @@ COMMANDS = {
     "run": ("running", "Example: paydesk run"),
     "serve": ("serving", "Example: paydesk serve --workers 4"),
     "work": ("working", "Example: paydesk work"),
-    "migrate": ("working", "Example: PAYDESK_DATABASE_URL=postgresql://paydesk@db/paydesk paydesk migrate"),
+    "migrate": (
+        "working",
+        "Examples: PAYDESK_DATABASE_URL=postgresql://paydesk@db/paydesk paydesk migrate; paydesk migrate --finish",
+    ),
     "postgres": ("postgres", "Example: paydesk postgres pg_dump --format=custom --file=backup.dump"),
     "settings": ("settings_table", "Example: paydesk settings"),
     "check": ("checking", ""),

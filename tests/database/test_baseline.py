@@ -141,7 +141,7 @@ async def test_code_that_knows_the_steps_runs_on_a_database_that_never_had_them(
 
 
 async def test_what_was_made_step_by_step_is_recognised_once(copy: Copy, monkeypatch: pytest.MonkeyPatch) -> None:
-    later = [step.name for step in known_migrations()[1:]]
+    later = [step.name for step in known_migrations()[1:] if not step.waits]
     async with copy() as database:
         with pytest.raises(SetupError, match="run: paydesk migrate"):
             await require_current_schema(database)

@@ -308,7 +308,31 @@ async def test_nothing_starts_on_a_schema_that_lacks_a_step(empty: Database, kno
         await require_current_schema(empty)
 
 
+async def test_what_only_older_code_needs_stays_until_none_runs_any_more(empty: Database, knows: Knows) -> None:
+    knows((1, "select 1"))
+    await migrate(empty)
+    taken_away = (2, "-- once no older code runs\nselect 2")
+    knows((1, "select 1"), taken_away, (3, "-- oldest code: 1\nselect 3"))
+    assert await migrate(empty) == ["0003_step"]
+    await require_current_schema(empty)
+    knows((1, "select 1"))
+    await require_current_schema(empty)
+
+    knows((1, "select 1"), taken_away, (3, "-- oldest code: 1\nselect 3"))
+    assert await migrate(empty, alone=True) == ["0002_step"]
+    assert await migrating.missing_steps(empty, alone=True) == []
+    await require_current_schema(empty)
+    knows((1, "select 1"))
+    with pytest.raises(SetupError, match="needs code that knows version 2"):
+        await require_current_schema(empty)
+
+
+async def test_a_new_database_has_nothing_that_older_code_needs(empty: Database, knows: Knows) -> None:
+    knows((1, "select 1"), (2, "-- once no older code runs\nselect 2"))
+    assert await migrate(empty) == ["0001_step", "0002_step"]
+
+
 def test_each_step_lets_code_of_before_run_on_and_says_which() -> None:
-    assert [step.name for step in known_migrations() if step.oldest_code >= step.number] == []
+    assert [step.name for step in known_migrations() if (step.oldest_code >= step.number) != step.waits] == []
     for step in known_migrations():
         assert step.is_outside == (" concurrently" in step.sql), step.name

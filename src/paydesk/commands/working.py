@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Annotated
 
 import structlog
 import typer
@@ -59,15 +60,29 @@ async def work() -> None:
 
 
 @command
-async def migrate() -> None:
+async def migrate(
+    finish: Annotated[
+        bool,
+        typer.Option(
+            "--finish",
+            help="Take away, too, what only older code needs: once none runs any more, and you won't go back to it.",
+        ),
+    ] = False,
+) -> None:
     """Bring the database's schema up to date; safe to run again, and from several machines
     at once.
     """
     settings = load_settings()
     async with database_address(settings) as address, connected(address, most=2, name="migrate") as database:
-        with progress("Steps of the schema", len(await missing_steps(database))) as step:
-            applied = await apply_migrations(database, told=step)
+        with progress("Steps of the schema", len(await missing_steps(database, alone=finish))) as step:
+            applied = await apply_migrations(database, alone=finish, told=step)
+        waiting = await missing_steps(database, alone=True)
         await begin_cell(database, settings.cell)
         if settings.cell and settings.secret_key.get_secret_value():
             await note_secret(database, vault_of(settings))
     typer.echo(f"applied {', '.join(applied)}" if applied else "the schema is up to date")
+    if waiting:
+        typer.echo(
+            f"{len(waiting)} more once no older code runs, nor will again: paydesk migrate --finish. "
+            "Until then the database does work that only older code needs"
+        )

@@ -7,6 +7,8 @@ one that does not get its locks gives way and is tried again, once who held them
 may begin with lines that say more of it:
 
     -- oldest code: 105            no code that is older than step 105 runs on this schema
+    -- once no older code runs      takes away what only code of before needs: waits until an
+                                    operator says that none will run; a new database has none of it
     -- outside a transaction       statement by statement, which `create index concurrently` needs
     -- locks: customer, merchant    the tables that it locks, all at once
     -- in batches of 2000: payment (merchant_id, id)
@@ -59,6 +61,7 @@ TRIED_FOR = 4 * 3600.0
 """Seconds for which a step is tried that does not get its locks: longer than a backup takes."""
 
 _OLDEST = re.compile(r"^-- oldest code: ([0-9]+)$", re.MULTILINE)
+_WAITS = re.compile(r"^-- once no older code runs$", re.MULTILINE)
 _OUTSIDE = re.compile(r"^-- outside a transaction$", re.MULTILINE)
 _LOCKS = re.compile(r"^-- locks: (\w+(?:, \w+)*)$", re.MULTILINE)
 _TABLE = (
@@ -107,6 +110,11 @@ class Migration:
         return int(said[1]) if said else self.number
 
     @property
+    def waits(self) -> bool:
+        """Whether it is applied only once nothing older than it runs, nor will again."""
+        return _WAITS.search(self.sql) is not None
+
+    @property
     def is_outside(self) -> bool:
         """Whether its statements run one by one, each by itself."""
         return _OUTSIDE.search(self.sql) is not None
@@ -153,8 +161,11 @@ def _nobody(part: float) -> None:
     """Whom progress is told by default."""
 
 
-async def missing_steps(database: Database, steps: Sequence[Migration] | None = None) -> list[Migration]:
-    """The steps that the schema lacks, in order, of those given, else of all that this code knows.
+async def missing_steps(
+    database: Database, steps: Sequence[Migration] | None = None, *, alone: bool = False
+) -> list[Migration]:
+    """The steps that the schema lacks, in order, of those given, else of all that this code knows;
+    those that wait until no older code runs only if that is said (`alone`) or the database is new.
 
     The baseline is one of them until a schema that was made step by step was recognised.
 
@@ -168,15 +179,23 @@ async def missing_steps(database: Database, steps: Sequence[Migration] | None = 
         with suppress(asyncpg.UniqueViolationError, asyncpg.DuplicateTableError, asyncpg.DuplicateObjectError):
             await database.execute(_TABLE)
         applied = await _applied(database)
-    return _missing(applied, known_migrations() if steps is None else steps)
+    return _missing(applied, known_migrations() if steps is None else steps, alone=alone or not applied)
 
 
-def _missing(applied: dict[int, _Applied], known: Sequence[Migration]) -> list[Migration]:
-    """The known steps that are not applied. Raises: SetupError, as `missing_steps`."""
+def _missing(applied: dict[int, _Applied], known: Sequence[Migration], *, alone: bool) -> list[Migration]:
+    """The known steps that are not applied, with or without those that wait.
+
+    Raises: SetupError, as `missing_steps`.
+    """
     _refuse_newer(applied, known)
     if applied and any(step.is_baseline and step.number not in applied for step in known):
         baseline.refuse_older(max(applied))
-    return [step for step in known if step.number not in applied or not _is_done(step, applied[step.number].name)]
+    return [
+        step
+        for step in known
+        if (step.number not in applied and (alone or not step.waits))
+        or (step.number in applied and not _is_done(step, applied[step.number].name))
+    ]
 
 
 def _is_done(step: Migration, applied_as: str) -> bool:
@@ -187,10 +206,14 @@ def _is_done(step: Migration, applied_as: str) -> bool:
 
 
 async def migrate(
-    database: Database, *, steps: Sequence[Migration] | None = None, told: Callable[[float], None] = _nobody
+    database: Database,
+    *,
+    steps: Sequence[Migration] | None = None,
+    alone: bool = False,
+    told: Callable[[float], None] = _nobody,
 ) -> list[str]:
-    """Apply what is missing of the steps given, else of all that this code knows;
-    returns the names of those applied.
+    """Apply what is missing of the steps given, else of all that this code knows,
+    as `missing_steps` has it; returns the names of those applied.
 
     `told` is called with the part of a step that was done since, 1 for a whole one. `database`
     needs two connections.
@@ -200,7 +223,8 @@ async def migrate(
         if a step never gets its locks; the steps before it stay, and the next call goes on
         from there.
     """
-    return [step.name for step in await missing_steps(database, steps) if await _apply(database, step, told)]
+    missing = await missing_steps(database, steps, alone=alone)
+    return [step.name for step in missing if await _apply(database, step, told)]
 
 
 async def _apply(database: Database, step: Migration, told: Callable[[float], None]) -> bool:
@@ -319,7 +343,7 @@ async def require_current_schema(database: Database) -> None:
         applied = await _applied(database)
     except asyncpg.UndefinedTableError:
         applied = {}
-    if _missing(applied, known_migrations()):
+    if _missing(applied, known_migrations(), alone=False):
         raise SetupError("the database's schema is not up to date; run: paydesk migrate")
 
 

@@ -143,6 +143,15 @@ CORRUPTIONS = (
         )
     ),
     *(
+        Corruption("payments_found", "payment", PAYMENT.format(change), happens)
+        for happens, change in (
+            (captured, "rare_state = 'captured'"),
+            (declined, "rare_state = null"),
+            (captured, "funds_look_at = null"),
+            (captured, "funds_look_at = funds_due_at + interval '1 second'"),
+        )
+    ),
+    *(
         Corruption("payloads_agree", "pingback", PINGBACK.format(f"payload = {payload}", event), happens)
         for happens, event, payload in (
             (captured, "payment", "replace(payload, '\"paid_amount\":10', '\"paid_amount\":9999')"),

@@ -15,6 +15,9 @@ from paydesk.domain.mail.queueing import queue_mail
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.operations.mails import ListedMail, MailState, masked, newest_mails, resend_mail
 
+ALL = 100_000
+"""Mails of a list: more than other tests have left behind."""
+
 
 async def queued(database: Database, shop: Shop, *recipients: str) -> list[ListedMail]:
     """Receipts to some customers, each tried a minute after the one before;
@@ -32,7 +35,7 @@ async def queued(database: Database, shop: Shop, *recipients: str) -> list[Liste
             once=recipient,
             now=utc_now() + timedelta(minutes=place),
         )
-    return [one for one in await newest_mails(database, most=500) if one.merchant_id == shop.merchant_id]
+    return [one for one in await newest_mails(database, most=ALL) if one.merchant_id == shop.merchant_id]
 
 
 async def test_all_mails_are_listed_newest_first_and_those_that_wait_soonest_first(
@@ -42,11 +45,11 @@ async def test_all_mails_are_listed_newest_first_and_those_that_wait_soonest_fir
     assert [newest.recipient, oldest.recipient] == ["bob@people.example", "ada@people.example"]
     due = [
         one
-        for one in await newest_mails(database, state=MailState.DUE, most=500)
+        for one in await newest_mails(database, state=MailState.DUE, most=ALL)
         if one.merchant_id == shop.merchant_id
     ]
     assert due == [oldest, newest]
-    assert newest not in await newest_mails(database, state=MailState.SENT, most=500)
+    assert newest not in await newest_mails(database, state=MailState.SENT, most=ALL)
 
 
 async def test_only_what_was_given_up_is_sent_once_more(database: Database, shop: Shop) -> None:

@@ -25,9 +25,12 @@ from paydesk.domain.payments.movements import finish_movements
 from paydesk.domain.payments.refunding import RefundStatus, refund
 from paydesk.domain.payments.results import Unsettled
 
+ALL = 100_000
+"""Outcomes of a list: more than other tests have left behind."""
+
 
 async def waiting(database: Database, shop: Shop, *, after: Place | None = None) -> list[OpenOutcome]:
-    found = await open_outcomes(database, begun_before=utc_now() + timedelta(minutes=1), most=500, after=after)
+    found = await open_outcomes(database, begun_before=utc_now() + timedelta(minutes=1), most=ALL, after=after)
     return [one for one in found if one.merchant_id == shop.merchant_id]
 
 
@@ -46,7 +49,7 @@ async def test_a_purchase_without_an_answer_is_listed_until_the_bank_was_asked(
     assert (one.merchant_name, one.kind) == ("Corner Shop", OpenKind.PAYMENT)
     assert (one.amount, one.currency) == (Decimal(10), "USD")
     assert (one.live, one.acquirer, one.lookups) == (False, "simulator", 0)
-    assert await open_outcomes(database, begun_before=one.since, most=500, after=Place(one.since, one.id)) == []
+    assert await open_outcomes(database, begun_before=one.since, most=ALL, after=Place(one.since, one.id)) == []
     await settle_due(desk, now=utc_now() + timedelta(minutes=1))
     assert await waiting(database, shop) == []
 

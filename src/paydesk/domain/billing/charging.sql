@@ -51,7 +51,7 @@ select timed.merchant_id, timed.live, timed.shop_now,
 -- session, whenever one of them has been analyzed. Where each row needs one of a table that may be big it is read by a limit
 -- of one, so that the planner looks it up and never reads the table whole.)
 with timed as (
-    select side.*
+    select side.*, m.settlement_days
       from unnest(:merchant_ids::bigint[], :lives::boolean[], :shop_nows::timestamptz[])
         as side (merchant_id, live, shop_now)
       join merchant m on m.id = side.merchant_id and not (side.live and m.suspended_at is not null)
@@ -62,7 +62,7 @@ with timed as (
            s.time_zone, s.anchor, s.next_period, s.date_next, s.date_start, s.created_at, s.failures, s.counter,
            s.paid_number_counter, s.date_active, s.date_paid, s.date_end, s.date_expired, s.date_cancelled,
            s.date_stopped, s.cancelled_by, s.revision, s.skipped, s.balance, s.charge_digits, s.least_charge,
-           timed.shop_now, nextval('payment_attempt_id_seq') as attempt_id
+           timed.shop_now, timed.settlement_days, nextval('payment_attempt_id_seq') as attempt_id
       from timed
      cross join lateral (
          select *
@@ -78,11 +78,12 @@ with timed as (
 ), held as (
     insert into payment as p (merchant_id, live, merchant_order_id, state, amount, currency, attempt_id, customer_id,
                               card_id, sign_version, key_id, pingback_url, created_at, subscription_id, period_number,
-                              renewal, into_balance)
+                              renewal, into_balance, funds_look_at)
     select due.merchant_id, due.live,
            due.init_merchant_order_id || ':' || due.next_period + (v.trial_length > 0)::integer,
            'processing', c.charge, v.currency, due.attempt_id, due.customer_id, due.card_id, due.sign_version,
-           due.key_id, due.pingback_url, due.shop_now, due.id, due.next_period, true, v.price - c.charge
+           due.key_id, due.pingback_url, due.shop_now, due.id, due.next_period, true, v.price - c.charge,
+           case when c.charge > 0 then due.shop_now + make_interval(days => due.settlement_days) end
       from due
       join package_version v
         on v.merchant_id = due.merchant_id and v.live = due.live and v.id = due.package_version_id
@@ -91,7 +92,8 @@ with timed as (
                      else next_charge(v.price, due.balance, due.charge_digits, due.least_charge) end as charge
      ) c
         on conflict (merchant_id, live, subscription_id, period_number) where subscription_id is not null
-        do update set state = 'processing', attempt_id = excluded.attempt_id, card_id = excluded.card_id
+        do update set state = 'processing', rare_state = null, funds_look_at = excluded.funds_look_at,
+                      attempt_id = excluded.attempt_id, card_id = excluded.card_id
      where p.state = 'declined'
  returning p.merchant_id, p.live, p.id, p.attempt_id, p.merchant_order_id, p.amount, p.currency, p.subscription_id,
            p.period_number, p.renewal, p.xmax = 0 as is_first

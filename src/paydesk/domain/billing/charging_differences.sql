@@ -30,7 +30,7 @@ select o.merchant_order_id, p.amount as forgotten, p.id as payment_id, p.attempt
 -- suspended. Its order's one payment row decides, as at a checkout: it is new, or it was declined. The card is a copy with
 -- no number, which whoever records that the charge was declined would erase.
 with was as materialized (
-    select s.*, m.key_tag, m.test_generation, nextval('payment_attempt_id_seq') as attempt_id,
+    select s.*, m.key_tag, m.test_generation, m.settlement_days, nextval('payment_attempt_id_seq') as attempt_id,
            nextval('card_id_seq') as copy_id
       from subscription s
       join merchant m on m.id = s.merchant_id and not (s.live and m.suspended_at is not null)
@@ -40,15 +40,17 @@ with was as materialized (
        for update of s
 ), held as (
     insert into payment as p (merchant_id, live, merchant_order_id, state, amount, currency, attempt_id, customer_id,
-                              card_id, sign_version, key_id, pingback_url, created_at)
+                              card_id, sign_version, key_id, pingback_url, created_at, funds_look_at)
     select was.merchant_id, was.live, :merchant_order_id, 'processing', :amount, v.currency, was.attempt_id,
-           was.customer_id, was.copy_id, was.sign_version, was.key_id, was.pingback_url, :now
+           was.customer_id, was.copy_id, was.sign_version, was.key_id, was.pingback_url, :now,
+           :now::timestamptz + make_interval(days => was.settlement_days)
       from was
       join package_version v
         on v.merchant_id = was.merchant_id and v.live = was.live and v.id = :package_version_id
         on conflict (merchant_id, live, merchant_order_id) where not renewal do update
-       set state = 'processing', amount = excluded.amount, currency = excluded.currency,
-           attempt_id = excluded.attempt_id, customer_id = excluded.customer_id, card_id = excluded.card_id,
+       set state = 'processing', rare_state = null, funds_look_at = excluded.funds_look_at,
+           amount = excluded.amount, currency = excluded.currency, attempt_id = excluded.attempt_id,
+           customer_id = excluded.customer_id, card_id = excluded.card_id,
            sign_version = excluded.sign_version, key_id = excluded.key_id, pingback_url = excluded.pingback_url
      where p.state = 'declined' and is_free_for_difference(p, :subscription_id)
  returning p.*, p.xmax = 0 as is_first

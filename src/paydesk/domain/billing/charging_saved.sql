@@ -76,7 +76,7 @@ select s.id, s.acquirer, s.removed_at, s.charge_wording, s.charge_revoked_at, s.
 -- card was saved, and no number.
 with source as (
     select s.id as instrument_id, s.acquirer, s.card_id, p.customer_id, p.sign_version, p.key_id, p.pingback_url,
-           m.key_tag, m.test_generation, m.id as merchant_id, s.live
+           m.key_tag, m.test_generation, m.id as merchant_id, m.settlement_days, s.live
       from saved_instrument s
       join payment_attempt a on a.merchant_id = s.merchant_id and a.live = s.live and a.id = s.attempt_id
       join payment p on p.merchant_id = a.merchant_id and p.live = a.live and p.id = a.payment_id
@@ -87,12 +87,14 @@ with source as (
            nextval('payment_attempt_id_seq') as attempt_id
 ), held as (
     insert into payment as p (merchant_id, live, merchant_order_id, state, amount, currency, attempt_id, customer_id,
-                              card_id, sign_version, key_id, pingback_url, created_at)
+                              card_id, sign_version, key_id, pingback_url, created_at, funds_look_at)
     select s.merchant_id, s.live, :merchant_order_id, 'processing', :amount, :currency, f.attempt_id, f.customer_id,
-           f.card_id, s.sign_version, s.key_id, s.pingback_url, :now
+           f.card_id, s.sign_version, s.key_id, s.pingback_url, :now,
+           :now::timestamptz + make_interval(days => s.settlement_days)
       from source s cross join fresh f
         on conflict (merchant_id, live, merchant_order_id) where not renewal do update
-       set state = 'processing', amount = excluded.amount, currency = excluded.currency, checkout_id = null,
+       set state = 'processing', rare_state = null, funds_look_at = excluded.funds_look_at,
+           amount = excluded.amount, currency = excluded.currency, checkout_id = null,
            attempt_id = excluded.attempt_id, customer_id = excluded.customer_id, card_id = excluded.card_id,
            sign_version = excluded.sign_version, key_id = excluded.key_id, pingback_url = excluded.pingback_url
      where p.state = 'declined'

@@ -6,7 +6,7 @@ select p.id as payment_id, p.merchant_order_id, p.amount, p.currency, p.ship_by,
   join customer u on u.merchant_id = p.merchant_id and u.live = p.live and u.id = p.customer_id
   left join checkout c on c.merchant_id = p.merchant_id and c.live = p.live and c.id = p.checkout_id
   left join movement m on m.merchant_id = p.merchant_id and m.live = p.live and m.id = p.moving_id
- where p.merchant_id = :merchant_id and p.live = :live and p.state = 'authorized'
+ where p.merchant_id = :merchant_id and p.live = :live and p.state = 'authorized' and p.ship_by is not null
    and (p.ship_by, p.id) > (:after_at, :after_id)
  order by p.ship_by, p.id
  limit :most;

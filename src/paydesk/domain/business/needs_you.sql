@@ -5,7 +5,7 @@ select o.parcels, o.ship_by, d.disputes, d.respond_by, r.renewals
   from (select count(*) as parcels, min(ship_by) as ship_by
           from (select ship_by
                   from payment
-                 where merchant_id = :merchant_id and live = :live and state = 'authorized'
+                 where merchant_id = :merchant_id and live = :live and state = 'authorized' and ship_by is not null
                  order by ship_by, id
                  limit :most) one) o
  cross join (select count(*) as disputes, min(respond_by) as respond_by

@@ -49,8 +49,7 @@ select w.*
            select p.merchant_id, p.live, p.id, p.created_at
              from payment p
              join card c on c.merchant_id = p.merchant_id and c.live = p.live and c.id = p.card_id
-            where p.merchant_id = :merchant_id and p.live = :live and p.state = asked.state
-              and p.state not in ('captured', 'processing')
+            where p.merchant_id = :merchant_id and p.live = :live and p.rare_state = asked.state
               and p.created_at >= :since and p.created_at < :until and (p.created_at, p.id) < (:before_at, :before_id)
               and coalesce(c.last4 = :last4, false)
             order by p.created_at desc, p.id desc

@@ -5,7 +5,7 @@ select name, email, time_zone, shipped_goods, customer_mails, test_mails, app_sc
        charge_notice_days,
        trials_without_card,
        (select count(*) from (
-           select 1 from payment where merchant_id = :merchant_id and live and state = 'authorized' limit 1000) held) as held
+           select 1 from payment where merchant_id = :merchant_id and live and ship_by is not null limit 1000) held) as held
   from merchant
  where id = :merchant_id;
 

@@ -106,7 +106,8 @@ select r.*, a.state as attempt_state, f.chargeback_fee,
 -- changes its payment's revision, so that it is guarded by it too.)
 with moved as (
     update payment
-       set state = coalesce(:payment_state, state), revision = revision + 1,
+       set state = coalesce(:payment_state, state), rare_state = rare_state(coalesce(:payment_state, state)),
+           revision = revision + 1,
            charged_back = charged_back + :charged_back, pending_taken = pending_taken + :pending_taken,
            reserve_taken = reserve_taken + :reserve_taken
      where merchant_id = :merchant_id and live = :live and id = :payment_id and revision = :revision

@@ -24,7 +24,8 @@ select (h.due_at at time zone m.time_zone)::date as day, h.currency, sum(h.amoun
       union all
      select captured_at + make_interval(days => m.reserve_days), currency, reserve - reserve_taken
        from payment
-      where merchant_id = :merchant_id and live = :live and funds_due_at is not null and settled_at is null
+      where merchant_id = :merchant_id and live = :live and money_part(settled_at) = 0::smallint
+        and funds_look_at is not null and funds_due_at is not null
         and reserve > reserve_taken
  ) h
  where m.id = :merchant_id

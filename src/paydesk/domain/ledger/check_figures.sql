@@ -87,6 +87,18 @@ select 'payment' as table_name, merchant_id, id,
             else reserve_released_at is not null and funds_due_at is not null
         end;
 
+-- name: payments_found(merchant_id)
+-- What a payment is looked for by is what it says itself: a list by states would leave it out otherwise, or its money would
+-- never move on.
+select 'payment' as table_name, merchant_id, id,
+       format('is %s and found as %s; its money moves on at %s and is looked for from %s on', state,
+              coalesce(rare_state, 'one of most'), coalesce(funds_due_at::text, 'no time'),
+              coalesce(funds_look_at::text, 'no time')) as detail
+  from payment
+ where (:merchant_id::bigint is null or merchant_id = :merchant_id)
+   and (rare_state is distinct from rare_state(state)
+        or funds_due_at is not null and coalesce(funds_look_at > funds_due_at, true));
+
 -- name: payloads_agree(merchant_id)
 -- What a pingback tells is what the books say: the payment's own figures, and the amount that was given back.
 with told as (

@@ -133,6 +133,7 @@ FIGURE_RULES = (
     Rule("postings_whole", "a ledger posting is of one kind, one payment or payout, and in its currency"),
     Rule("payouts_posted", "a payout has exactly one posting, of its amount, and no other posting is a payout's"),
     Rule("uncaptured_unposted", "of a payment that was not captured nothing is given back or in the ledger"),
+    Rule("payments_found", "each payment is found by its state, and by the time at which its money moves on"),
     Rule("funds_settle", "captured money has a day on which its next part becomes available, until all of it is"),
     Rule("payloads_agree", "a pingback tells the figures of its payment, refund or chargeback"),
     Rule("reserves_add_up", "what is kept of when the reserve is released is what settled payments hold"),

@@ -1,21 +1,27 @@
 -- name: settle(real_now, at, merchant_id, most, only)
 -- Money whose time has come moves on, each by its side's own time: first a payment's net from pending to available, then
 -- what is left of its reserve. The row says which is next and when; several workers never take the same one. Under a
--- test clock that is being moved the posting has the very moment at which it was due.
+-- test clock that is being moved the posting has the very moment at which it was due. Each part is looked for by itself,
+-- as the index has them.
 with due as materialized (
-    select p.merchant_id, p.live, p.id, p.reserve_days,
+    select p.merchant_id, p.live, p.id, p.later_at,
            case when :merchant_id::bigint is null then p.shop_now else p.funds_due_at end as moment
       from merchant m
      cross join (values (true), (false)) side (live)
      cross join lateral (
          select coalesce(:at::timestamptz, :real_now::timestamptz + side_clock(side.live, m.test_clock)) as now
      ) shop
+     cross join (values (0::smallint), (1::smallint)) next (part)
      cross join lateral (
-         select merchant_id, live, id, funds_due_at, shop.now as shop_now, m.reserve_days
+         select merchant_id, live, id, funds_due_at, shop.now as shop_now,
+                case when settled_at is null and reserve > reserve_taken
+                     then captured_at + make_interval(days => m.reserve_days)
+                end as later_at
            from payment
-          where merchant_id = m.id and live = side.live and funds_due_at <= shop.now
+          where merchant_id = m.id and live = side.live and money_part(settled_at) = next.part
+            and funds_look_at <= shop.now and funds_due_at <= shop.now
             and (:only::bigint[] is null or id = any(:only))
-          order by funds_due_at
+          order by funds_look_at
           limit :most
             for update skip locked
      ) p
@@ -27,9 +33,7 @@ with due as materialized (
        set revision = p.revision + 1,
            settled_at = coalesce(p.settled_at, due.moment),
            reserve_released_at = case when p.settled_at is not null then due.moment end,
-           funds_due_at = case when p.settled_at is null and p.reserve > p.reserve_taken
-                               then p.captured_at + make_interval(days => due.reserve_days)
-                          end
+           funds_due_at = due.later_at, funds_look_at = due.later_at
       from due
      where p.merchant_id = due.merchant_id and p.live = due.live and p.id = due.id
  returning p.*, due.moment
@@ -53,12 +57,15 @@ select p.merchant_id, p.live, p.id
   from merchant m
  cross join (values (true), (false)) side (live)
  cross join lateral (
+     select coalesce(:at::timestamptz, :real_now::timestamptz + side_clock(side.live, m.test_clock)) as now
+ ) shop
+ cross join (values (0::smallint), (1::smallint)) next (part)
+ cross join lateral (
      select merchant_id, live, id
        from payment
-      where merchant_id = m.id and live = side.live
-        and funds_due_at <= coalesce(:at::timestamptz,
-                                     :real_now::timestamptz + side_clock(side.live, m.test_clock))
-      order by funds_due_at
+      where merchant_id = m.id and live = side.live and money_part(settled_at) = next.part
+        and funds_look_at <= shop.now and funds_due_at <= shop.now
+      order by funds_look_at
       limit :most
  ) p
  where :merchant_id::bigint is null or (m.id = :merchant_id and not side.live)
@@ -67,9 +74,9 @@ select p.merchant_id, p.live, p.id
 -- name: postpone(merchant_ids, lives, ids, real_now, pause)!
 -- What could not be settled is tried again later, by its side's own time.
 update payment p
-   set funds_due_at = greatest(p.funds_due_at,
-                               :real_now::timestamptz + side_clock(p.live, m.test_clock))
-                    + :pause::interval
-  from unnest(:merchant_ids::bigint[], :lives::boolean[], :ids::bigint[]) as r (merchant_id, live, id)
-  join merchant m on m.id = r.merchant_id
+   set funds_due_at = greatest(p.funds_due_at, r.now) + :pause::interval,
+       funds_look_at = greatest(p.funds_due_at, r.now) + :pause::interval
+  from (select r.merchant_id, r.live, r.id, :real_now::timestamptz + side_clock(r.live, m.test_clock) as now
+          from unnest(:merchant_ids::bigint[], :lives::boolean[], :ids::bigint[]) as r (merchant_id, live, id)
+          join merchant m on m.id = r.merchant_id) r
  where p.merchant_id = r.merchant_id and p.live = r.live and p.id = r.id and p.funds_due_at is not null;

@@ -78,11 +78,12 @@ with hurried as materialized (
      union all
     select 'settlements', coalesce(sum(one.due), 0)::bigint, min(one.due_at - side.clock), 0
       from side
+     cross join (values (0::smallint), (1::smallint)) next (part)
      cross join lateral (
          select count(*) as due, min(p.funds_due_at) as due_at
            from payment p
-          where p.merchant_id = side.merchant_id and p.live = side.live
-            and p.funds_due_at <= :now::timestamptz + side.clock and p.funds_due_at is not null
+          where p.merchant_id = side.merchant_id and p.live = side.live and money_part(p.settled_at) = next.part
+            and p.funds_look_at <= :now::timestamptz + side.clock and p.funds_due_at <= :now::timestamptz + side.clock
      ) one
      union all
     select 'mails', count(*), min(due_at), count(*) filter (where leased_until > clock_timestamp())

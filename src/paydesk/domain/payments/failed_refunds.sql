@@ -68,7 +68,7 @@ with held as materialized (
        for update of m
 ), moved as (
     update payment p
-       set state = :state, revision = p.revision + 1, refunded = p.refunded - open.amount,
+       set state = :state, rare_state = rare_state(:state), revision = p.revision + 1, refunded = p.refunded - open.amount,
            fees_taken = p.fees_taken - :fees::numeric
       from open
      where p.merchant_id = open.merchant_id and p.live = open.live and p.id = open.payment_id

@@ -23,8 +23,7 @@ select w.*
        cross join lateral (
            select merchant_id, live, id, created_at
              from payment
-            where merchant_id = :merchant_id and live = :live and state = asked.state
-              and state not in ('captured', 'processing')
+            where merchant_id = :merchant_id and live = :live and rare_state = asked.state
               and created_at >= :since and created_at < :until and (created_at, id) < (:before_at, :before_id)
             order by created_at desc, id desc
             limit :most

@@ -35,7 +35,7 @@ with told as (
         as o (merchant_id, live, attempt_id, acquirer_reference, until, lookup_at)
 ), paid as (
     update payment p
-       set state = 'pending'
+       set state = 'pending', rare_state = 'pending', funds_look_at = null
       from told o
       join payment_attempt a on a.merchant_id = o.merchant_id and a.live = o.live and a.id = o.attempt_id
       join merchant m on m.id = o.merchant_id

@@ -169,12 +169,13 @@ with outcome as (
        for update of m
 ), moved as (
     update payment p
-       set state = o.state, revision = p.revision + 1,
+       set state = o.state, rare_state = rare_state(o.state), revision = p.revision + 1,
            moving_id = case when m.kind = 'refund' then p.moving_id end,
            ship_by = case when m.kind = 'refund' then p.ship_by end,
            shipping_due_at = case when m.kind = 'refund' then p.shipping_due_at end,
            captured_at = case when m.kind = 'capture' then :now else p.captured_at end,
            funds_due_at = case when m.kind = 'capture' then o.funds_due_at else p.funds_due_at end,
+           funds_look_at = case when m.kind = 'capture' then o.funds_due_at else p.funds_look_at end,
            refunded = p.refunded + o.refunded,
            refunding = p.refunding - case when m.kind = 'refund' then m.amount else 0 end,
            pending_taken = p.pending_taken + o.pending_taken,
@@ -299,12 +300,13 @@ with outcome as (
  returning m.*
 ), taken as (
     update payment p
-       set state = 'captured', revision = p.revision + 1, moving_id = null, ship_by = null, shipping_due_at = null,
-           captured_at = :now, refunding = p.refunding + p.amount - o.amount,
-           funds_due_at = :now::timestamptz + (select make_interval(days => s.settlement_days) from merchant s
-                                                where s.id = p.merchant_id)
+       set state = 'captured', rare_state = null, revision = p.revision + 1, moving_id = null, ship_by = null,
+           shipping_due_at = null, captured_at = :now, refunding = p.refunding + p.amount - o.amount,
+           funds_due_at = :now::timestamptz + make_interval(days => s.settlement_days),
+           funds_look_at = :now::timestamptz + make_interval(days => s.settlement_days)
       from refused r
       join outcome o on o.merchant_id = r.merchant_id and o.live = r.live and o.movement_id = r.id
+      join merchant s on s.id = r.merchant_id
      where p.merchant_id = r.merchant_id and p.live = r.live and p.id = r.payment_id
        and p.moving_id = r.id and p.state = 'authorized' and o.amount > 0 and o.amount <= p.amount
  returning p.*, r.id as movement_id, r.acquirer, r.created_at as begun_at, o.reference, p.amount - o.amount as rest

@@ -9,8 +9,9 @@ with paid as (
            shipping_due_at = case when waits.ship_by + :sooner_by::interval < :now::timestamptz + :time_to_ship::interval
                                   then :now::timestamptz else waits.ship_by - :reminded_before::interval end,
            captured_at = case when a.capture and p.amount > 0 then :now::timestamptz end,
-           funds_due_at = case when a.capture and p.amount > 0
-                               then :now::timestamptz + make_interval(days => m.settlement_days) end
+           funds_due_at = case when a.capture and p.amount > 0 then waits.funds_due_at end,
+           funds_look_at = case when a.capture and p.amount > 0 then least(p.funds_look_at, waits.funds_due_at) end,
+           rare_state = case when not a.capture then 'authorized' end
       from unnest(:merchant_ids::bigint[], :lives::boolean[], :attempt_ids::bigint[], :acquirer_references::text[],
                   :network_references::text[], :nets::numeric[], :reserves::numeric[], :fees::numeric[],
                   :send_to::text[], :pingback_formats::text[], :payloads::text[], :leads_back::boolean[],
@@ -29,7 +30,8 @@ with paid as (
                      when o.hold_until is null then :now::timestamptz + :time_to_ship::interval
                      else least(:now::timestamptz + :time_to_ship::interval,
                                 greatest(:now::timestamptz, o.hold_until + side_clock(a.live, m.test_clock)))
-                end as ship_by) waits
+                end as ship_by,
+                :now::timestamptz + make_interval(days => m.settlement_days) as funds_due_at) waits
      where p.merchant_id = o.merchant_id and p.live = o.live and p.id = a.payment_id
        and p.attempt_id = a.id and coalesce(p.state in ('processing', 'challenged', 'pending'), false)
        and coalesce(a.state in ('processing', 'challenged', 'pending'), false)

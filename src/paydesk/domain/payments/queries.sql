@@ -24,8 +24,13 @@ select id from checkout where merchant_id = :merchant_id and live = :live and to
 -- secrets can be bound.
 with known as materialized (
     select (select count(*)
-              from payment_attempt
-             where merchant_id = :merchant_id and live = :live and checkout_id = :checkout_id) as attempts,
+              from checkout c
+              join payment p
+                on p.merchant_id = c.merchant_id and p.live = c.live and p.merchant_order_id = c.merchant_order_id
+               and not p.renewal
+              join payment_attempt a
+                on a.merchant_id = p.merchant_id and a.live = p.live and a.payment_id = p.id and a.checkout_id = c.id
+             where c.merchant_id = :merchant_id and c.live = :live and c.id = :checkout_id) as attempts,
            (select count(*)
               from (select 1
                       from payment_attempt
@@ -57,7 +62,8 @@ with who as (
     select nextval('customer_id_seq') as customer_id
 ), chosen as (
     select c.merchant_id, c.live, c.id, c.merchant_order_id, coalesce(c.first_amount, c.amount) as amount, c.currency,
-           c.sign_version, c.key_id, c.pingback_url, c.terms_agreed, c.package_version_id, m.key_tag, m.test_generation
+           c.sign_version, c.key_id, c.pingback_url, c.terms_agreed, c.package_version_id, m.key_tag, m.test_generation,
+           m.settlement_days
       from checkout c
       join merchant m on m.id = c.merchant_id and not (c.live and m.suspended_at is not null)
      where c.merchant_id = :merchant_id and c.live = :live and c.id = :checkout_id
@@ -67,12 +73,15 @@ with who as (
             or takes_coupon(c.merchant_id, c.live, c.id, c.coupon_id, c.merchant_order_id, :email, :now))
 ), held as (
     insert into payment as p (merchant_id, live, merchant_order_id, state, amount, currency, checkout_id, attempt_id,
-                              people_of, customer_id, card_id, sign_version, key_id, pingback_url, created_at)
+                              people_of, customer_id, card_id, sign_version, key_id, pingback_url, created_at,
+                              funds_look_at)
     select c.merchant_id, c.live, c.merchant_order_id, 'processing', c.amount, c.currency, c.id, :attempt_id,
-           :attempt_id, who.customer_id, :card_id, c.sign_version, c.key_id, c.pingback_url, :now
+           :attempt_id, who.customer_id, :card_id, c.sign_version, c.key_id, c.pingback_url, :now,
+           case when :capture and c.amount > 0 then :now::timestamptz + make_interval(days => c.settlement_days) end
       from chosen c cross join who
         on conflict (merchant_id, live, merchant_order_id) where not renewal do update
-       set state = 'processing', amount = excluded.amount, currency = excluded.currency,
+       set state = 'processing', rare_state = null, funds_look_at = excluded.funds_look_at,
+           amount = excluded.amount, currency = excluded.currency,
            checkout_id = excluded.checkout_id, attempt_id = excluded.attempt_id, people_of = excluded.people_of,
            customer_id = excluded.customer_id, card_id = excluded.card_id, sign_version = excluded.sign_version,
            key_id = excluded.key_id, pingback_url = excluded.pingback_url
@@ -196,8 +205,9 @@ with outcome as (
            shipping_due_at = case when waits.ship_by + :sooner_by::interval < :now::timestamptz + :time_to_ship::interval
                                   then :now::timestamptz else waits.ship_by - :reminded_before::interval end,
            captured_at = case when a.capture and p.amount > 0 then :now::timestamptz end,
-           funds_due_at = case when a.capture and p.amount > 0
-                               then :now::timestamptz + make_interval(days => m.settlement_days) end,
+           funds_due_at = case when a.capture and p.amount > 0 then waits.funds_due_at end,
+           funds_look_at = case when a.capture and p.amount > 0 then least(p.funds_look_at, waits.funds_due_at) end,
+           rare_state = case when not a.capture then 'authorized' end,
            subscription_id = o.subscription_id, period_number = o.period_number
       from outcome o
       join merchant m on m.id = o.merchant_id
@@ -212,7 +222,8 @@ with outcome as (
                      when o.hold_until is null then :now::timestamptz + :time_to_ship::interval
                      else least(:now::timestamptz + :time_to_ship::interval,
                                 greatest(:now::timestamptz, o.hold_until + side_clock(a.live, m.test_clock)))
-                end as ship_by) waits
+                end as ship_by,
+                :now::timestamptz + make_interval(days => m.settlement_days) as funds_due_at) waits
      where p.merchant_id = o.merchant_id and p.live = o.live and p.id = a.payment_id
        and p.attempt_id = a.id and coalesce(p.state in ('processing', 'challenged', 'pending'), false)
        and coalesce(a.state in ('processing', 'challenged', 'pending'), false)
@@ -316,7 +327,7 @@ with outcome as (
         as o (merchant_id, live, attempt_id, state, reason, lookup_at)
 ), refused as (
     update payment p
-       set state = 'declined'
+       set state = 'declined', rare_state = 'declined', funds_look_at = null
       from outcome o
       join payment_attempt a on a.merchant_id = o.merchant_id and a.live = o.live and a.id = o.attempt_id
      where p.merchant_id = o.merchant_id and p.live = o.live and p.id = a.payment_id
@@ -350,7 +361,7 @@ select merchant_id, live, id as payment_id, attempt_id from refused;
 -- The bank wants to see the customer; the payment waits for the answer.
 with asked as (
     update payment p
-       set state = 'challenged'
+       set state = 'challenged', rare_state = 'challenged', funds_look_at = null
       from payment_attempt a
      where a.merchant_id = :merchant_id and a.live = :live and a.id = :attempt_id and a.state = 'processing'
        and p.merchant_id = a.merchant_id and p.live = a.live and p.id = a.payment_id

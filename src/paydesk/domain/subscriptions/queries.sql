@@ -167,7 +167,7 @@ with fresh as (
        for update of s
 ), refused as (
     update payment p
-       set state = 'declined'
+       set state = 'declined', rare_state = 'declined', funds_look_at = null
       from fresh f
       join locked l on l.merchant_id = f.merchant_id and l.live = f.live and l.id = f.id
       join payment_attempt a on a.merchant_id = f.merchant_id and a.live = f.live and a.id = f.attempt_id
