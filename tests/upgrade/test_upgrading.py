@@ -11,6 +11,7 @@ import asyncio
 import os
 import re
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import asyncpg
@@ -25,7 +26,7 @@ from tests.upgrade.history import write_history
 from tests.upgrade.waits import MIGRATE
 
 from paydesk.adapters.acquirers.simulator import Record
-from paydesk.database.migrating import Migration, migrate, steps_in
+from paydesk.database.migrating import Migration, known_migrations, migrate, steps_in
 from paydesk.database.pool import connected
 
 pytestmark = pytest.mark.faults
@@ -38,7 +39,8 @@ SOME = 40 if MANY_ROWS else at_length(8, 2)
 
 _PAGE = (ROOT / "docs" / "operate.md").read_text()
 _UPGRADES = _PAGE.split("\n## Upgrades\n")[1].split("\n## ")[0]
-MIGRATE_SAID, CHECK_SAID = (words.split() for words in re.findall(r"^ +paydesk (.+)$", _UPGRADES, re.MULTILINE))
+_SAID = [words.split() for words in re.findall(r"^ +paydesk (.+)$", _UPGRADES, re.MULTILINE)]
+MIGRATE_SAID, CHECK_SAID, FINISH_SAID = _SAID
 """What the docs say is to be run."""
 
 NOBODY_WAITS = 2.0
@@ -79,7 +81,14 @@ async def test_an_upgrade_and_the_way_back_stop_nobody_who_pays(tmp_path: Path) 
                 await here.sold(SOME)
         await everything_ends(here)
         await here.end(old, last)
-        await nobody_noticed(here, old)
+        await nobody_noticed(here, (NEW, old) if WHOLE else (old,))
+        last = await here.begin(NEW)
+        async with here.paying():
+            await finished(here, old)
+            await here.sold(SOME)
+        await everything_ends(here)
+        await here.end(NEW, last)
+        await nobody_noticed(here, (NEW,))
         await contracted(here, old)
         print(
             f"\n{rows:,} rows, {len(here.customers)} customers in {time.monotonic() - begun:.0f} s: the longest wait "
@@ -134,8 +143,21 @@ async def apply_all(here: Deployment, steps: tuple[Migration, ...]) -> list[str]
     """What an operator does, and then the steps of each kind, by the same means."""
     said = await here.command(NEW, *MIGRATE_SAID)
     assert said.returncode == 0, said.stderr
+    assert f"paydesk {' '.join(FINISH_SAID)}" in said.stdout
     async with connected(here.postgres.url, most=2, name=MIGRATE.removeprefix("paydesk ")) as database:
         return await migrate(database, steps=steps)
+
+
+async def finished(here: Deployment, old: Code) -> None:
+    """What only old code needs is taken away while customers pay;
+    old code says so at its start from then on.
+    """
+    said = await here.command(NEW, *FINISH_SAID)
+    assert said.returncode == 0, said.stderr
+    assert "once no older code runs" not in said.stdout
+    waited = [step for step in known_migrations() if step.waits]
+    assert [step.name in said.stdout for step in waited] == [True] * len(waited)
+    await refused(here, old, waited[-1].number)
 
 
 async def everything_ends(here: Deployment) -> None:
@@ -155,9 +177,9 @@ async def everything_ends(here: Deployment) -> None:
         await connection.close()
 
 
-async def nobody_noticed(here: Deployment, old: Code) -> None:
+async def nobody_noticed(here: Deployment, releases: Sequence[Code]) -> None:
     """What customers, the shop, the bank, the database, the logs and the books
-    of both releases say.
+    of these releases say.
     """
     assert [wrong for customer in here.customers for wrong in customer.wrong] == []
     assert here.balancer.failures == {}
@@ -172,7 +194,7 @@ async def nobody_noticed(here: Deployment, old: Code) -> None:
     record.close()
     assert len(taken) == len(here.customers), "the bank was asked for each order's money once"
     words = (*CHECK_SAID, "--simulator-record", str(here.record))
-    for said in await asyncio.gather(*(here.command(code, *words) for code in ((NEW, old) if WHOLE else (old,)))):
+    for said in await asyncio.gather(*(here.command(code, *words) for code in releases)):
         assert said.returncode == 0, said.stdout + said.stderr
 
 
@@ -180,9 +202,14 @@ async def contracted(here: Deployment, old: Code) -> None:
     """After a step that old code can't run with, it says so at its start, and what to do."""
     async with connected(here.postgres.url, most=2, name="migrate") as database:
         assert await migrate(database, steps=STEPS) == [step.name for step in CONTRACTING]
+    await refused(here, old, 9010)
+
+
+async def refused(here: Deployment, old: Code, needed: int) -> None:
+    """Old code says at its start that it can't run on this schema, and what to do."""
     commands = ("serve", "work", "migrate") if WHOLE else ("serve",)
     for said in await asyncio.gather(*(here.command(old, command) for command in commands)):
         assert (said.returncode, said.stdout) == (1, "")
-        assert "needs code that knows version 9010 of it" in said.stderr
+        assert f"needs code that knows version {needed} of it" in said.stderr
         assert "install the newer Paydesk" in said.stderr
         assert "Traceback" not in said.stderr
