@@ -87,16 +87,19 @@ with rows as (
 ), payments as (
     insert into payment (merchant_id, live, id, merchant_order_id, state, amount, currency, net, reserve, fees,
                          attempt_id, customer_id, card_id, sign_version, key_id, pingback_url, created_at, paid_at,
-                         captured_at, settled_at, funds_due_at, ship_by, subscription_id, period_number)
+                         captured_at, settled_at, funds_due_at, funds_look_at, rare_state, ship_by, subscription_id,
+                         period_number)
     select $1, true, n, 'order-' || n, state, 10, 'USD', 8.9, 0.5, 0.6, n, n, n, 'v2',
            (select max(id) from merchant_key where merchant_id = $1), 'https://shop.example/pingback', at,
            case when state <> 'declined' then at end, case when state = 'captured' then at end,
            case when state = 'captured' and n > 30000 then at + interval '7 days' end,
-           case when state = 'captured' and n < 30000 then at + interval '7 days'
-                when state = 'captured' and n < 780000 then at + interval '180 days' end,
+           funds_due_at, funds_due_at, rare_state(state),
            case when state = 'authorized' then at + interval '7 days' end,
            case when n % 10 = 0 and n % 20 <> 0 then n end, case when n % 10 = 0 and n % 20 <> 0 then 1 end
       from rows
+     cross join lateral (
+         select case when state = 'captured' and n < 30000 then at + interval '7 days'
+                     when state = 'captured' and n < 780000 then at + interval '180 days' end as funds_due_at) money
 ), attempts as (
     insert into payment_attempt (merchant_id, live, id, payment_id, state, idempotency_key, acquirer, capture, amount,
                                  currency, card_id, client_address, not_after, decline_reason, created_at, finished_at)

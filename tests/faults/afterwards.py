@@ -155,7 +155,9 @@ async def _look_up_change(stage: Stage, order: Order) -> None:
 async def _have_settled(stage: Stage, order: Order) -> None:
     """What the merchant gets for the order is available."""
     await have_paid(stage, order)
-    await ask(stage, "update payment set funds_due_at = now() where merchant_order_id = $1", order)
+    await ask(
+        stage, "update payment set funds_due_at = now(), funds_look_at = now() where merchant_order_id = $1", order
+    )
     async with connected(stage.settings.database_url, most=1) as database:
         await settle_due(database, real_now=utc_now())
 

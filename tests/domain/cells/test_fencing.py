@@ -219,7 +219,7 @@ async def test_its_money_does_not_settle_and_others_does(
 ) -> None:
     for one in (shop, beside):
         await shopfront.buy(desk, one)
-    await times(database, "payment", {}, funds_due_at=utc_now() - HOUR)
+    await times(database, "payment", {}, funds_due_at=utc_now() - HOUR, funds_look_at=utc_now() - HOUR)
     await put_up(database, shop)
     await settle_money(working, real_now=utc_now())
     settled = await database.fetch("select merchant_id from payment where settled_at is not null")

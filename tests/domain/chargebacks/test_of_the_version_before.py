@@ -21,7 +21,7 @@ TEN, NOTHING = Decimal(10), Decimal(0)
 
 OPEN_ONE = """
 with charged_back as (
-    update payment set state = 'charged_back', revision = revision + 1, charged_back = amount
+    update payment set state = 'charged_back', rare_state = 'charged_back', revision = revision + 1, charged_back = amount
      where merchant_id = $1 and id = $2
  returning *
 ), posting as (
@@ -43,7 +43,7 @@ and pays no fee."""
 
 WIN_IT = """
 with won as (
-    update payment set state = 'captured', revision = revision + 1, charged_back = 0
+    update payment set state = 'captured', rare_state = null, revision = revision + 1, charged_back = 0
      where merchant_id = $1 and id = $2
  returning *
 ), posting as (

@@ -371,7 +371,8 @@ async def test_an_approved_attempt_that_the_bank_has_never_seen_is_named(till: A
 async def test_an_attempt_given_up_with_money_at_the_bank_is_named(till: Any, state: str) -> None:
     await till.pay(await till.order(), ANSWER_LOST)
     assert not broken(await checked(till))
-    await breaking.say(till.database, "payment", {"merchant_id": till.shop.merchant_id}, state="declined")
+    given_up = {"state": "declined", "rare_state": "declined"}
+    await breaking.say(till.database, "payment", {"merchant_id": till.shop.merchant_id}, **given_up)
     await breaking.say(till.database, "payment_attempt", {"merchant_id": till.shop.merchant_id}, state=state)
     attempt_id = await till.database.fetchval(
         "select id from payment_attempt where merchant_id = $1", till.shop.merchant_id

@@ -136,7 +136,8 @@ async def test_suspending_amid_payments_loses_none_and_begins_none_afterwards(
 async def test_a_suspended_merchant_is_paid_out_nothing_until_that_is_lifted(live_till: Till) -> None:
     database, shop = live_till.desk.database, live_till.shop
     assert await live_till.pay(await live_till.order(), APPROVED) == Paid()
-    await set_back.times(database, "payment", {"merchant_id": shop.merchant_id}, funds_due_at=utc_now())
+    due = {"funds_due_at": utc_now(), "funds_look_at": utc_now()}
+    await set_back.times(database, "payment", {"merchant_id": shop.merchant_id}, **due)
     await settle_due(database, real_now=utc_now())
 
     async def pay_out() -> Payout:

@@ -140,7 +140,9 @@ async def test_money_becomes_available_beside_a_payment_that_can_not_be_posted(
     database, stuck = bad.database, odd.init_payment_id
     shops = [bad.shop.merchant_id, good.shop.merchant_id]
     await database.execute("update payment set funds_due_at = null where merchant_id <> all($1)", shops)
-    await database.execute("update payment set funds_due_at = now() where merchant_id = any($1)", shops)
+    await database.execute(
+        "update payment set funds_due_at = now(), funds_look_at = now() where merchant_id = any($1)", shops
+    )
     async with refusing(database, "ledger_posting", f"payment_id = {stuck} and kind = 'settlement'"):
         assert await settle_funds(database, real_now=utc_now()) == 5
         assert await settle_funds(database, real_now=utc_now()) == 0, "it is not met again at once"

@@ -1,7 +1,7 @@
 -- oldest code: 150
 -- What a payment is found by does not change when it is paid, so that its row is written anew in place, and no index with
 -- it. Its state stands in `rare_state` where it is one of few payments, and when its money moves on is looked at from a
--- time that is known at its begin. Whoever leaves that to us, as code of before, has it put right after the statement.
+-- time that is known at its begin. For code of before, which knows nothing of it, that is put right after the statement.
 alter table payment add column rare_state text, add column funds_look_at timestamptz;
 comment on column payment.rare_state is
     'the state, unless it is one that most payments have: only what differs is found by an index of few';
@@ -28,7 +28,7 @@ begin
     return null;
 end
 $$;
-comment on function payment_is_found is 'puts right by what a payment is found, for whoever wrote its state or its times alone';
+comment on function payment_is_found is 'puts right by what a payment is found that code of before wrote';
 create trigger payment_is_found after insert on payment for each row
     when (new.rare_state is distinct from rare_state(new.state)
           or new.funds_due_at is not null and coalesce(new.funds_look_at > new.funds_due_at, true))

@@ -99,7 +99,7 @@ with said as (
            attempt_id, customer_id, card_id, sign_version, key_id, pingback_url, :at
       from said
         on conflict (merchant_id, live, merchant_order_id) where not renewal do update
-       set state = 'processing', amount = excluded.amount, currency = excluded.currency,
+       set state = 'processing', rare_state = null, amount = excluded.amount, currency = excluded.currency,
            checkout_id = coalesce(excluded.checkout_id, p.checkout_id), attempt_id = excluded.attempt_id,
            card_id = excluded.card_id
      where p.state = 'declined' and p.attempt_id = :held_by::bigint
@@ -149,7 +149,7 @@ with due as materialized (
       join package_version v
         on v.merchant_id = due.merchant_id and v.live = due.live and v.id = due.package_version_id
         on conflict (merchant_id, live, subscription_id, period_number) where subscription_id is not null
-        do update set state = 'processing', attempt_id = excluded.attempt_id, card_id = excluded.card_id
+        do update set state = 'processing', rare_state = null, attempt_id = excluded.attempt_id, card_id = excluded.card_id
      where p.state = 'declined'
  returning p.*
 ), marked as (
