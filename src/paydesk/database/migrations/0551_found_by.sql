@@ -2,7 +2,8 @@
 -- What a payment is found by does not change when it is paid, so that its row is written anew in place, and no index with
 -- it. Its state stands in `rare_state` where it is one of few payments, and when its money moves on is looked at from a
 -- time that is known at its begin. For code of before, which knows nothing of it, that is put right after the statement.
-alter table payment add column rare_state text, add column funds_look_at timestamptz;
+-- For hundreds that are paid by one statement each page keeps room for a second version of all of its rows.
+alter table payment add column rare_state text, add column funds_look_at timestamptz, set (fillfactor = 50);
 comment on column payment.rare_state is
     'the state, unless it is one that most payments have: only what differs is found by an index of few';
 comment on column payment.funds_look_at is
