@@ -295,7 +295,7 @@ class TestShownAfterwards:
         assert await found(status="reversal_refunded", merchant_order_id="A-1") == [paid]
         assert await found(status="reversal_refunded_partially") == []
         assert await found(status="successful") == [second]
-        await breaking.say(database, "payment", {"id": second}, state="charged_back")
+        await breaking.say(database, "payment", {"id": second}, state="charged_back", rare_state="charged_back")
         assert await found(status="reversal_chargeback") == [second]
 
     async def test_its_pingbacks_are_found_by_the_order(self, server: Any, customers: Any, paid: int) -> None:
