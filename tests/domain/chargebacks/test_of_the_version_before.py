@@ -21,7 +21,8 @@ TEN, NOTHING = Decimal(10), Decimal(0)
 
 OPEN_ONE = """
 with charged_back as (
-    update payment set state = 'charged_back', rare_state = 'charged_back', revision = revision + 1, charged_back = amount
+    update payment
+       set state = 'charged_back', rare_state = 'charged_back', revision = revision + 1, charged_back = amount
      where merchant_id = $1 and id = $2
  returning *
 ), posting as (
