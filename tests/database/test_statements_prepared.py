@@ -148,3 +148,26 @@ def fits(column: asyncpg.Type, hint: Any) -> bool:
 )
 def test_a_field_of_another_type_is_seen(column: str, hint: Any, expected: bool) -> None:
     assert fits(asyncpg.Type(0, column, "scalar", "pg_catalog"), hint) is expected
+
+
+BY_RARE_STATE = {
+    ("for_api.sql", "in_states"), ("search_for_team.sql", "of_common_card_in_states"),
+    ("payments_for_team.sql", "in_each_state"), ("figures.sql", "declines"), ("letting_go.sql", "ask_unneeded"),
+}  # fmt: skip
+"""Statements that look for payments of few states among all."""
+
+
+async def test_payments_of_few_states_are_found_by_their_index(connection: Any) -> None:
+    await connection.execute("set local enable_seqscan = off; set local plan_cache_mode = force_generic_plan")
+    others = {}
+    for (file, name), statement in all_statements().items():
+        if (file.name, name) in BY_RARE_STATE:
+            await connection.execute(f"prepare asked as {statement.sql}")
+            given = ", ".join(["null"] * len(statement.parameters))
+            plan = [row[0] for row in await connection.fetch(f"explain execute asked({given})")]
+            await connection.execute("deallocate asked")
+            others[file.name, name] = [line for line in plan if "payment_of_rare_states" in line]
+    assert others.keys() == BY_RARE_STATE
+    assert [name for name, lines in others.items() if not lines] == []
+    # It is of no use to a statement that names what it leaves out.
+    assert [shown(name) for name, one in all_statements().items() if "('captured', 'processing')" in one.sql] == []

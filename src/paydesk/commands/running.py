@@ -27,7 +27,7 @@ from paydesk.commands.starting import (
     warn_of_open_secrets,
 )
 from paydesk.commands.supervising import GRACE, Process
-from paydesk.database.migrating import migrate
+from paydesk.database.migrating import migrate, missing_steps
 from paydesk.database.pool import connected
 from paydesk.database.standbys import require_synchronous_standby
 from paydesk.domain.cells.numbers import begin_cell
@@ -105,6 +105,8 @@ async def _prepare(settings: Settings, address: str) -> Sample:
     vault = vault_of(settings)
     async with connected(address, most=2) as pool:
         await migrate(pool)
+        if await missing_steps(pool, alone=True):
+            typer.echo("Once you won't go back to the version before, run: paydesk migrate --finish")
         await begin_cell(pool, settings.cell)
         await refuse_live_acquirer(pool, settings.live_acquirer)
         if settings.live_acquirer:

@@ -36,7 +36,7 @@ import structlog
 from paydesk.core.errors import SetupError
 from paydesk.database import baseline
 from paydesk.database.locking import lock_together
-from paydesk.database.piecemeal import PATIENCE, Batches, batches_of, run_in_batches, run_one_by_one
+from paydesk.database.piecemeal import NAMED_SO, PATIENCE, Batches, batches_of, run_in_batches, run_one_by_one
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import Connection, load_statements
@@ -281,7 +281,7 @@ async def _try(database: Database, step: Migration, gives_way: str, told: Callab
     async with database.acquire() as connection, connection.transaction():
         # What waits here for another process's step may wait longer than what is idle in a
         # transaction otherwise may.
-        await connection.execute("set local idle_in_transaction_session_timeout = 0")
+        await connection.execute(f"set local idle_in_transaction_session_timeout = 0; {NAMED_SO}")
         async with asyncio.timeout(PATIENCE):
             while not await _takes_its_turn(connection):  # noqa: ASYNC110 (other processes send no event)
                 await asyncio.sleep(TURN)

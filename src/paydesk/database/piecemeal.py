@@ -27,6 +27,10 @@ LOCKED_FOR = 0.2
 """Seconds until a batch is tried again, some row of which somebody else holds."""
 
 _BATCHES = re.compile(r"^-- in batches of ([0-9]+): (\w+) \((\w+(?:, \w+)*)\)$", re.MULTILINE)
+
+NAMED_SO = "set local application_name = 'paydesk migrate'"
+"""So that a step may also write what is a merchant's who is fenced (`refuse_while_fenced`)."""
+
 _INDEX = re.compile(r"create (unique )?index concurrently if not exists (\w+)\s+on (\w+)")
 _COMMENT = re.compile(r"^\s*--.*$", re.MULTILINE)
 
@@ -170,6 +174,7 @@ async def _one_batch(
     after = f"where ({key}) > ({', '.join(f'${number}' for number in range(1, len(last) + 1))})" if last else ""
     lock = f"select {key} from {batches.table} {after} order by {key} limit {batches.size} for no key update nowait"  # noqa: S608
     async with connection.transaction():
+        await connection.execute(NAMED_SO)
         locking = await connection.prepare(lock)
         rows = [tuple(row.values()) for row in await locking.fetch(*last, timeout=PATIENCE)]
         if not rows:

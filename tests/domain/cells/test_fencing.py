@@ -25,6 +25,7 @@ from paydesk.adapters.mail import SmtpMailer, parse_smtp_url
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict
+from paydesk.database.migrating import Migration, migrate
 from paydesk.database.pool import Database, connected
 from paydesk.domain.billing.charging import BillingRun
 from paydesk.domain.cells import fencing
@@ -154,6 +155,20 @@ async def test_what_is_under_way_is_written_down_until_the_fence_is_closed(
     with pytest.raises(Fenced):
         await database.execute(said, shop.merchant_id)
     assert await working.execute(said, shop.merchant_id) == "UPDATE 0"
+
+
+@pytest.mark.parametrize("how", ["", "-- in batches of 2000: payment (merchant_id, id)\n"])
+async def test_a_step_of_the_schema_changes_its_rows_as_all_others(
+    database: Database, desk: Desk, shop: Shop, how: str
+) -> None:
+    await shopfront.buy(desk, shop)
+    await put_up(database, shop)
+    said = "update payment p set revision = 77 from batch b where p.merchant_id = b.merchant_id and p.id = b.id"
+    whole = "update payment set revision = 77"
+    assert await migrate(database, steps=[Migration(9000, "9000_step", how + (said if how else whole))])
+    assert await database.fetchval("select revision from payment where merchant_id = $1", shop.merchant_id) == 77
+    with pytest.raises(Fenced):
+        await database.execute(whole)
 
 
 async def test_it_is_not_closed_before_everybody_who_writes_is_through(

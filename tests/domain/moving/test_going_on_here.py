@@ -10,10 +10,11 @@ from tests.domain.moving.owning import THEIRS, Owning
 from tests.domain.moving.play import Killed, Play, going, killing
 from tests.till import Till
 
-from paydesk.core.errors import Conflict, Unavailable
+from paydesk.core.errors import Conflict, SetupError, Unavailable
+from paydesk.database.migrating import Migration, known_migrations, migrate
 from paydesk.domain.acquirers.accounts import queries as account_queries
 from paydesk.domain.cells.fencing import close, fence, lift
-from paydesk.domain.moving import accounts, moving
+from paydesk.domain.moving import accounts, moving, requirements
 from paydesk.domain.moving.moving import Move, Step, cancel_move, move_merchant
 from paydesk.domain.moving.passes import CalledBack
 from paydesk.domain.moving.tables import GUARDED
@@ -61,6 +62,33 @@ async def test_the_other_database_goes_away_in_the_last_pass(play: Play) -> None
             await move_merchant(play.move)
     assert await play.is_open(play.here)
     assert await Till(play.here.desk, play.shop).buy("goes-on") == Paid()
+    await move_merchant(play.move)
+    assert await play.is_open(play.there)
+
+
+async def test_a_schema_that_was_brought_up_to_date_meanwhile(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    require, step = moving.require_same_steps, Migration(9000, "9000_step", "select 1")
+
+    async def late(*given: Any) -> None:
+        for cell in (play.here, play.there):
+            await migrate(cell.database, steps=[step])
+        await require(*given)
+
+    monkeypatch.setattr(moving, "require_same_steps", late)
+    with pytest.raises(Conflict, match="brought up to date meanwhile: move the merchant again"):
+        await move_merchant(play.move)
+    assert await play.is_open(play.here)
+    monkeypatch.undo()
+    await move_merchant(play.move)
+    assert await play.is_open(play.there)
+
+
+async def test_what_only_older_code_needs_may_be_in_one_cell_alone(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    step = Migration(9000, "9000_step", "-- once no older code runs\nselect 1")
+    await migrate(play.there.database, steps=[step], alone=True)
+    with pytest.raises(SetupError, match="schemas of both cells are not the same"):
+        await move_merchant(play.move)
+    monkeypatch.setattr(requirements, "known_migrations", lambda: (*known_migrations(), step))
     await move_merchant(play.move)
     assert await play.is_open(play.there)
 

@@ -1,7 +1,8 @@
 -- oldest code: 150
 -- What a payment is found by does not change when it is paid, so that its row is written anew in place, and no index with
 -- it. Its state stands in `rare_state` where it is one of few payments, and when its money moves on is looked at from a
--- time that is known at its begin. For code of before, which knows nothing of it, that is put right after the statement.
+-- time that is known at its begin. Whoever knows nothing of it, as code of before, has it put right after the statement.
+-- (What a trigger asks is read and made ready anew by each statement, so it is said in few words, and by no function.)
 -- For hundreds that are paid by one statement each page keeps room for a second version of all of its rows.
 alter table payment add column rare_state text, add column funds_look_at timestamptz, set (fillfactor = 50);
 comment on column payment.rare_state is
@@ -29,17 +30,16 @@ begin
     return null;
 end
 $$;
-comment on function payment_is_found is 'puts right by what a payment is found that code of before wrote';
+comment on function payment_is_found is 'puts right by what a payment is found, for whoever wrote its state or its times alone';
 create trigger payment_is_found after insert on payment for each row
-    when (new.rare_state is distinct from rare_state(new.state)
+    when (new.rare_state is distinct from case when new.state not in ('captured', 'processing') then new.state end
           or new.funds_due_at is not null and coalesce(new.funds_look_at > new.funds_due_at, true))
     execute function payment_is_found();
 create trigger payment_is_found_again after update of state, funds_due_at on payment for each row
-    when (new.rare_state is distinct from rare_state(new.state)
+    when (new.rare_state is distinct from case when new.state not in ('captured', 'processing') then new.state end
           or new.funds_due_at is not null and coalesce(new.funds_look_at > new.funds_due_at, true)
-          or new.funds_due_at is distinct from old.funds_due_at and old.funds_due_at is not null
-             and new.funds_look_at is distinct from new.funds_due_at
-          or new.funds_due_at is null and new.funds_look_at is not null and rare_state(new.state) is not null)
+          or old.funds_due_at <> new.funds_due_at and new.funds_look_at <> new.funds_due_at
+          or old.funds_due_at is not null and new.funds_due_at is null and new.funds_look_at is not null)
     execute function payment_is_found();
 
 -- The same as before, but after the change: a trigger before it has each update of any payment lock its row first, which is

@@ -37,8 +37,7 @@ select asked.state, count(one.id) as number
   left join lateral (
       select id
         from payment
-       where merchant_id = :merchant_id and live = :live and state = asked.state
-         and state not in ('captured', 'processing')
+       where merchant_id = :merchant_id and live = :live and rare_state = asked.state
        limit :most
   ) one on true
  group by asked.state;

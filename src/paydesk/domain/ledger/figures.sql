@@ -44,8 +44,7 @@ select date_trunc(case when :by_month::boolean then 'month' else 'day' end, at a
 select a.decline_reason as reason, count(*) as payments
   from (select attempt_id
           from payment
-         where merchant_id = :merchant_id and live = :live and state = 'declined'
-           and state not in ('captured', 'processing')
+         where merchant_id = :merchant_id and live = :live and rare_state = 'declined'
            and created_at >= :since and created_at < :until and currency = :currency
          order by created_at desc, id desc
          limit :newest) failed

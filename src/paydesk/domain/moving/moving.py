@@ -46,7 +46,13 @@ from paydesk.domain.moving.accounts import (
 )
 from paydesk.domain.moving.copying import Side, empty, queries, without_triggers
 from paydesk.domain.moving.passes import CalledBack, Copied, Watch, bring, unwatched
-from paydesk.domain.moving.requirements import Cells, require_cells, require_movable, require_not_there
+from paydesk.domain.moving.requirements import (
+    Cells,
+    require_cells,
+    require_movable,
+    require_not_there,
+    require_same_steps,
+)
 from paydesk.domain.moving.tables import GUARDED
 
 CALLS_END = 60.0
@@ -294,6 +300,7 @@ async def _bring_last(move: Move, cells: Cells, passed: Passed, watch: Watch) ->
     # Another merchant's move may have had this cell go on above the other one meanwhile. From here
     # on the merchant draws none.
     ids = await _go_on_above(move, cells)
+    await require_same_steps(move.source, move.target, cells)
     await _decide(move, here.closed_at)
     passed(Step.moved)
     return brought, ids

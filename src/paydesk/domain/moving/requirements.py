@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from paydesk.core.errors import Conflict, NotFound, SetupError
+from paydesk.database.migrating import known_migrations
 from paydesk.database.records import record_of, records_of
 from paydesk.domain.cells.fencing import find_fence
 from paydesk.domain.moving.accounts import own_accounts, reasons_of_accounts
@@ -31,10 +32,13 @@ class _Account:
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """The numbers of the cell that a merchant leaves, and of the one that it goes to."""
+    """The numbers of the cell that a merchant leaves, and of the one that it goes to, and the steps
+    of the schema that both have.
+    """
 
     here: int
     there: int
+    steps: frozenset[int]
 
 
 async def require_cells(source: Side, target: Side, to: int) -> Cells:
@@ -51,12 +55,28 @@ async def require_cells(source: Side, target: Side, to: int) -> Cells:
         raise Conflict("a copy for staging takes part in no move")
     if source.vault.fingerprint(PROBE, purpose=PROBE) != target.vault.fingerprint(PROBE, purpose=PROBE):
         raise SetupError("PAYDESK_SECRET_KEY of both cells is not the same: keys, links and log-ins would not be found")
-    if await queries.steps(source.database) != await queries.steps(target.database):
+    steps = await _steps(source)
+    if steps != await _steps(target):
         raise SetupError("the schemas of both cells are not the same: run `paydesk migrate` in both with one version")
     for one in (source, target):
         async with one.database.acquire() as connection, connection.transaction():
             await without_triggers(connection)
-    return Cells(here.cell, there.cell)
+    return Cells(here.cell, there.cell, steps)
+
+
+async def require_same_steps(source: Side, target: Side, cells: Cells) -> None:
+    """Make sure that no schema has changed since the move began: what a step did to rows that came
+    before is not known there. Raises: Conflict.
+    """
+    for one in (source, target):
+        if await _steps(one) != cells.steps:
+            raise Conflict("the schema of a cell was brought up to date meanwhile: move the merchant again")
+
+
+async def _steps(side: Side) -> frozenset[int]:
+    """Those that a cell's schema has, without what may be there in one cell and gone in another."""
+    waiting = {step.number for step in known_migrations() if step.waits}
+    return frozenset(await queries.steps(side.database)) - waiting
 
 
 async def require_movable(

@@ -41,7 +41,7 @@ with spare as materialized (
                         where (p.state in ('processing', 'challenged', 'pending')
                                or n.date_next is not null or n.change_id is not null))
        and not exists (select from payment p
-                        where p.merchant_id = c.merchant_id and p.live = c.live and p.state = 'pending'
+                        where p.merchant_id = c.merchant_id and p.live = c.live and p.rare_state = 'pending'
                           and p.card_id = c.id)
        and not exists (select from card_change h
                          join subscription n
