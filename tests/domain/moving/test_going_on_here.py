@@ -67,7 +67,7 @@ async def test_the_other_database_goes_away_in_the_last_pass(play: Play) -> None
 
 
 async def test_a_schema_that_was_brought_up_to_date_meanwhile(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
-    require, step = moving.require_same_steps, Migration(9000, "9000_step", "select 1")
+    require, step = requirements.require_same_steps, Migration(9000, "9000_step", "select 1")
 
     async def late(*given: Any) -> None:
         for cell in (play.here, play.there):
