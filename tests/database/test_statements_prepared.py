@@ -150,6 +150,14 @@ def test_a_field_of_another_type_is_seen(column: str, hint: Any, expected: bool)
     assert fits(asyncpg.Type(0, column, "scalar", "pg_catalog"), hint) is expected
 
 
+@pytest.fixture
+async def untouched(own_database_url: str) -> AsyncIterator[asyncpg.Connection]:
+    """A database of which the planner knows nothing that other tests have left."""
+    connection = await asyncpg.connect(own_database_url)
+    yield connection
+    await connection.close()
+
+
 BY_RARE_STATE = {
     ("for_api.sql", "in_states"), ("search_for_team.sql", "of_common_card_in_states"),
     ("payments_for_team.sql", "in_each_state"), ("figures.sql", "declines"), ("letting_go.sql", "ask_unneeded"),
@@ -157,8 +165,9 @@ BY_RARE_STATE = {
 """Statements that look for payments of few states among all."""
 
 
-async def test_payments_of_few_states_are_found_by_their_index(connection: Any) -> None:
-    await connection.execute("set local enable_seqscan = off; set local plan_cache_mode = force_generic_plan")
+async def test_payments_of_few_states_are_found_by_their_index(untouched: asyncpg.Connection) -> None:
+    connection = untouched
+    await connection.execute("set enable_seqscan = off; set plan_cache_mode = force_generic_plan")
     others = {}
     for (file, name), statement in all_statements().items():
         if (file.name, name) in BY_RARE_STATE:
