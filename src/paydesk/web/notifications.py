@@ -9,6 +9,7 @@ or too large changes nothing, and costs the acquirer no call.
 from __future__ import annotations
 
 from datetime import datetime
+from functools import partial
 
 import structlog
 from prometheus_client import Counter
@@ -23,7 +24,7 @@ from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.hurrying import hurry_named, hurry_noticed, named
 from paydesk.web.checkout.services import CheckoutServices
 from paydesk.web.minute_budgets import MinuteBudget
-from paydesk.web.visits import NOTHING_HERE, Network, client_address, read_body
+from paydesk.web.visits import NOTHING_HERE, PASSED_ON, TAKEN_ELSEWHERE, Network, client_address, read_body
 
 log = structlog.get_logger()
 
@@ -51,14 +52,18 @@ def notification_routes(trusted_proxies: tuple[Network, ...]) -> list[Route]:
     async def notify(request: Request) -> Response:
         address, now = client_address(request.scope, trusted_proxies), utc_now()
         try:
-            if not budget.take(address, now=now):
+            # What another cell passes on it has counted itself.
+            if not request.scope.get(PASSED_ON) and not budget.take(address, now=now):
                 raise _Refused(429, "too many notifications; try again in a minute", "rate")
             hurried = await _take(CheckoutServices.of(request).desk, request, now=now)
         except _Refused as refused:
             NOTIFICATIONS.labels(refused.outcome).inc()
+            if refused.status != 429:
+                request.scope[TAKEN_ELSEWHERE] = partial(budget.give_back, address)
             headers = {"Retry-After": "60"} if refused.status == 429 else {}
             return PlainTextResponse(refused.why, refused.status, headers=headers)
-        budget.give_back(address)
+        if not request.scope.get(PASSED_ON):
+            budget.give_back(address)
         NOTIFICATIONS.labels("hurried" if hurried else "nothing").inc()
         if not hurried:
             request.scope[NOTHING_HERE] = True
@@ -70,13 +75,14 @@ def notification_routes(trusted_proxies: tuple[Network, ...]) -> list[Route]:
 async def _take(desk: Desk, request: Request, *, now: datetime) -> bool:
     """Hurry what a notification is about; whether anybody waits for that. Raises: _Refused."""
     account, asked = str(request.path_params.get("account")), request.query_params
-    acquirer = desk.acquirers.get(account)
-    if acquirer is None:
-        raise _Refused(404, "no acquirer of this name is configured here", "unknown")
     try:
+        # Also for an account that is another cell's: what it says may lead it there.
         body = await read_body(request, LARGEST_BODY)
     except TooLarge as error:
         raise _Refused(413, error.message, "size") from None
+    acquirer = desk.acquirers.get(account)
+    if acquirer is None:
+        raise _Refused(404, "no acquirer of this name is configured here", "unknown")
     if (token := asked.get("token")) is not None:
         about = named(desk.vault, account, asked.get("of", ""), token)
         if about is None:

@@ -27,6 +27,10 @@ NOTHING_HERE = "paydesk.nothing_here"
 """Key of the ASGI scope: present if a door has answered what it answers to all, though what the
 request is about is not in this cell."""
 
+TAKEN_ELSEWHERE = "paydesk.taken_elsewhere"
+"""Key of the ASGI scope: what a door wants called if it has refused a request and another cell,
+which it was passed on to, has taken it."""
+
 _HOP = re.compile(r"(?:\[(?P<bracketed>[0-9A-Fa-f:.]+)\]|(?P<plain>[0-9.]+))(?::[0-9]{1,5})?")
 
 FORM_TYPE = "application/x-www-form-urlencoded"

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 from starlette.datastructures import Headers, QueryParams
 from starlette.types import Scope
 
+from paydesk.adapters.acquirers.notices import said_way_back
 from paydesk.adapters.vault import Vault
 from paydesk.core.errors import PaydeskError
 from paydesk.domain.cells.directory import Kind
@@ -42,6 +43,9 @@ def may_be_elsewhere(scope: Scope, status: int) -> bool:
     path: str = scope["path"]
     if status == 401:
         return path.startswith(("/api/", "/payment/"))
+    if status == 400:
+        # Another cell may have an account of that name, and the secret by which it is signed.
+        return _NOTIFICATION.fullmatch(path) is not None
     return status == 404 and (path == FORM or _path_names(path))
 
 
@@ -70,13 +74,23 @@ def named_by_address(scope: Scope, vault: Vault) -> Named | None:
 
 
 def named_by_body(scope: Scope, body: bytes) -> Named | None:
-    """What its body names: the key that has signed it."""
+    """What its body names: the key that has signed it, or the link that an acquirer's page leads
+    back to, which is believed in nothing else.
+    """
     path = scope["path"]
+    if _NOTIFICATION.fullmatch(path):
+        return None if "token" in QueryParams(scope["query_string"]) else _in_link(said_way_back(body))
     if path == FORM:
         return _public_key(_form(body).get("api_key"))
     if path == SIGNED_CALL:
         return _public_key((_json(body) or _form(body)).get("public_key"))
     return None
+
+
+def _in_link(url: str) -> Named | None:
+    """The merchant of a customer's link, whatever stands before its path."""
+    link = _LINK.search(url)
+    return _merchant(merchant_in(link[1])) if link else None
 
 
 def _merchant(merchant_id: int | None) -> Named | None:

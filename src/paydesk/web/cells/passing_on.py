@@ -32,7 +32,7 @@ from paydesk.web.cells.naming import has_long_body, may_be_elsewhere, named_by_a
 from paydesk.web.cells.watching import Watch
 from paydesk.web.connections.limits import LARGEST_BODY
 from paydesk.web.minute_budgets import MinuteBudget
-from paydesk.web.visits import PASSED_ON, SANDBOX, Network, client_address
+from paydesk.web.visits import PASSED_ON, SANDBOX, TAKEN_ELSEWHERE, Network, client_address
 
 PASSED = Counter(
     "paydesk_passed_on_total",
@@ -44,8 +44,12 @@ HOME_A_MINUTE, HOME_ADDRESS_A_MINUTE = 600, 60
 """Times that one process asks the home cell in a minute for what strangers name, and for those of
 one address."""
 
-LARGEST_PLAIN: Final = 64 * 1024
-"""Bytes of a body that is passed on without a private key."""
+LARGEST_PLAIN: Final = 128 * 1024
+"""Bytes of a body that is passed on without a private key: as many as a door reads of a stranger's.
+"""
+
+_REFUSES: Final = (400, 403, 404)
+"""What another cell says of what is none of its own; whoever has verified it here is told that."""
 
 _NOT_SENT: Final = frozenset((*OF_ONE_HOP, b"content-length", b"expect", b"x-forwarded-for", HEADER.encode()))
 _NOT_GIVEN: Final = frozenset((*OF_ONE_HOP, b"date", b"x-request-id"))
@@ -111,12 +115,11 @@ class PassingOn:
                 return
         try:
             cell = await self._other_cell(between.finder, scope, body)
-            if cell is not None:
-                await self._pass_on(between.others, cell, scope, body, send)
-            elif is_gone:
+            if cell is not None and await self._pass_on(between.others, cell, scope, body, answer):
+                return
+            if is_gone:
                 raise NotKnownYet
-            else:
-                await answer.let_go()
+            await answer.let_go()
         except PaydeskError as error:
             await (await self._refusal(Request(scope, receive), error))(scope, receive, send)
         except ClientDisconnect:
@@ -148,8 +151,11 @@ class PassingOn:
             log.warning("the directory can't be read", why=f"{type(error).__name__}: {error}")
             raise NotKnownYet from error
 
-    async def _pass_on(self, others: OtherCells, cell: Cell, scope: Scope, body: _Body, send: Send) -> None:
-        """Have another cell answer. Raises: Unavailable, Unsure, TooLarge, ClientDisconnect."""
+    async def _pass_on(self, others: OtherCells, cell: Cell, scope: Scope, body: _Body, own: _HeldBack) -> bool:
+        """Have another cell answer; false if it refuses what was good here, whose answer stands.
+
+        Raises: Unavailable, Unsure, TooLarge, ClientDisconnect.
+        """
         if PASSED_ON in scope:
             log.warning("another cell has passed on what is not here", cell=cell.number)
             PASSED.labels(str(cell.number), "not_again").inc()
@@ -163,7 +169,12 @@ class PassingOn:
             async with others.asked(cell, method, target, headers, whole) as response:
                 log.info("passed on", cell=cell.number, their_id=response.headers.get("x-request-id", ""))
                 PASSED.labels(str(cell.number), "answered").inc()
-                await _give_back(response, send)
+                if response.ok and TAKEN_ELSEWHERE in scope:
+                    scope[TAKEN_ELSEWHERE]()
+                if own.is_good and response.status in _REFUSES:
+                    return False
+                await _give_back(response, own.send_through)
+                return True
         except PaydeskError as error:
             log.warning("another cell does not answer", cell=cell.number, why=repr(error.__cause__ or error.message))
             PASSED.labels(str(cell.number), "away").inc()
@@ -206,23 +217,25 @@ class _HeldBack:
 
     def __init__(self, scope: Scope, send: Send) -> None:
         self.held = False
+        self.is_good = False
+        self.send_through = send
         self._scope = scope
-        self._send = send
         self._messages: list[Message] = []
 
     async def send(self, message: Message) -> None:
         """For the door."""
         if message["type"] == "http.response.start":
+            self.is_good = message["status"] < 300
             self.held = may_be_elsewhere(self._scope, message["status"])
         if self.held:
             self._messages.append(message)
         else:
-            await self._send(message)
+            await self.send_through(message)
 
     async def let_go(self) -> None:
         """Send what was held back."""
         for message in self._messages:
-            await self._send(message)
+            await self.send_through(message)
 
 
 async def _give_back(response: ClientResponse, send: Send) -> None:
