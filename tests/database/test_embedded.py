@@ -18,6 +18,8 @@ from tests.lengths import long
 
 from paydesk.database import cluster, embedded
 from paydesk.database.embedded import EmbeddedServer, EmbeddedServerError, binary, server_for
+from paydesk.database.embedded_settings import buffers_of
+from paydesk.database.machine_memory import usable_memory
 
 AS_ROOT = os.geteuid() == 0
 OWNER = """
@@ -138,6 +140,11 @@ async def test_the_server_is_private_and_durable(shared: EmbeddedServer) -> None
     assert not [name for name in process.environ() if name.startswith("PAYDESK")]
     for setting in ("fsync", "synchronous_commit", "full_page_writes"):
         assert await ask(shared.url, f"show {setting}") == "on"
+
+
+async def test_a_part_of_the_machines_memory_is_for_pages(shared: EmbeddedServer) -> None:
+    buffers = "select pg_size_bytes(current_setting('shared_buffers')) / (1024 * 1024)"
+    assert await ask(shared.url, buffers) == buffers_of(usable_memory())
 
 
 async def test_the_role_owns_its_database_and_is_no_superuser(shared: EmbeddedServer) -> None:

@@ -6,8 +6,17 @@ import os
 from pathlib import Path
 
 from paydesk.database.cluster import PORT
+from paydesk.database.machine_memory import usable_memory
 
 SMALLEST_SHARED_MEMORY = 256 * 2**20  # bytes; containers often have 64 MiB, too few for a parallel query
+
+
+_MEBIBYTE = 2**20
+LEAST_BUFFERS, MOST_BUFFERS = 128, 2048
+"""MiB of pages that the server keeps in memory."""
+
+_BUFFERS_OF_MEMORY = 16
+"""One part in so many: web processes, workers and the system's own cache of files need theirs."""
 
 
 def embedded_settings(sockets: Path) -> dict[str, str]:
@@ -23,8 +32,8 @@ def embedded_settings(sockets: Path) -> dict[str, str]:
         "fsync": "on",
         "synchronous_commit": "on",
         "full_page_writes": "on",
-        # A small machine, short statements.
-        "shared_buffers": "128MB",
+        # Short statements, and what is changed again and again stays in memory.
+        "shared_buffers": f"{buffers_of(usable_memory())}MB",
         "max_connections": "200",
         "max_wal_size": "2GB",  # fewer checkpoints under load, still seconds to recover
         # A young database must learn soon that one merchant has many rows, or plans pick the
@@ -44,6 +53,11 @@ def embedded_settings(sockets: Path) -> dict[str, str]:
         "log_checkpoints": "off",
         "logging_collector": "off",
     }
+
+
+def buffers_of(memory: int) -> int:
+    """MiB of pages that a server keeps in memory, on a machine with so many bytes."""
+    return min(max(memory // _BUFFERS_OF_MEMORY // _MEBIBYTE, LEAST_BUFFERS), MOST_BUFFERS)
 
 
 def roomy_shared_memory() -> bool:
