@@ -36,6 +36,7 @@ def embedded_settings(sockets: Path) -> dict[str, str]:
         "shared_buffers": f"{buffers_of(usable_memory())}MB",
         "max_connections": "200",
         "max_wal_size": "2GB",  # fewer checkpoints under load, still seconds to recover
+        "checkpoint_timeout": "15min",  # after each one, the first change of a page logs all of it
         # A young database must learn soon that one merchant has many rows, or plans pick the
         # wrong index.
         "autovacuum_naptime": "5s",
