@@ -38,7 +38,7 @@ ACROSS = {
         *("accounts_apart", "accounts_elsewhere", "coming_back", "fencing_amid_writers", "going_on_here"),
         *("own_accounts", "reading_just_before", "reading_meanwhile", "refused_accounts", "stragglers"),
     ),
-    "domain/operations": ("posted_again",),
+    "domain/operations": ("comparing_under_a_lease", "posted_again"),
     "domain/payments": (
         *("after_machine", "card_secrecy", "contradictions", "documented_bank", "no_longer_kept", "races"),
         *("refund_limits", "refund_races", "slow_methods", "suspension"),

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -316,12 +316,16 @@ async def test_whoever_asks_for_many_disputes_stays_the_one_who_reads(desk: Desk
     assert held == sorted(set(held))
 
 
+async def leased(database: Database, until: datetime) -> None:
+    await breaking.say(database, "dispute_reading", {"acquirer": "simulator"}, leased_until=until)
+
+
 async def test_whoever_was_too_slow_lets_nothing_wait(desk: Desk, database: Database, buy: Buy) -> None:
     await buy(CHARGED_BACK)
     honest, theirs = desk.acquirers["simulator"], utc_now() + timedelta(minutes=5)
 
     async def late(place: str) -> DisputePage:
-        await breaking.say(database, "dispute_reading", {"acquirer": "simulator"}, leased_until=theirs)
+        await leased(database, theirs)
         return await honest.disputes(place)
 
     assert (
@@ -330,3 +334,47 @@ async def test_whoever_was_too_slow_lets_nothing_wait(desk: Desk, database: Data
     )
     (stands,) = await database.fetch("select place, leased_until from dispute_reading where acquirer = 'simulator'")
     assert tuple(stands) == ("", theirs)
+
+
+async def test_whoever_was_too_slow_does_not_say_that_a_dispute_was_asked_for(
+    desk: Desk, database: Database, shop: Shop, buy: Buy
+) -> None:
+    await buy(CHARGED_BACK)
+    await read_disputes(desk, now=utc_now())
+    asked = "select asked_at from chargeback where merchant_id = $1"
+    asked_at = await database.fetchval(asked, shop.merchant_id)
+
+    async def late(_reference: str) -> None:
+        await leased(database, utc_now() + timedelta(minutes=5))
+        raise AcquirerRefused("not now")
+
+    asking = answering(desk.acquirers["simulator"], find_dispute=late)
+    await read_disputes(replace(desk, acquirers={"simulator": asking}), now=utc_now() + timedelta(days=2))
+    assert await database.fetchval(asked, shop.merchant_id) == asked_at
+
+
+async def test_whoever_dies_between_two_pages_is_taken_over_after_their_lease(
+    desk: Desk, database: Database, shop: Shop, buy: Buy
+) -> None:
+    await buy(CHARGED_BACK)
+    honest, reached = desk.acquirers["simulator"], asyncio.Event()
+
+    async def disputes(place: str) -> DisputePage:
+        if place:
+            reached.set()
+            await asyncio.Event().wait()
+        return await honest.disputes(place)
+
+    slow = replace(desk, acquirers={"simulator": answering(honest, disputes=disputes)})
+    dying = asyncio.ensure_future(read_disputes(slow, now=utc_now()))
+    await asyncio.wait_for(reached.wait(), 30)
+    await buy(CHARGED_BACK, "A-2")
+    assert await read_disputes(desk, now=utc_now()) == 0, "its lease is not over"
+    await leased(database, utc_now() - timedelta(minutes=5))
+    assert sorted(await asyncio.gather(*(read_disputes(desk, now=utc_now()) for _ in range(2)))) == [0, 1]
+    stands = "select * from dispute_reading where acquirer = 'simulator'"
+    before = dict(await database.fetchrow(stands))
+    dying.cancel()
+    await asyncio.wait([dying])
+    assert dict(await database.fetchrow(stands)) == before
+    assert len(await list_chargebacks(database, shop, None, Page(10))) == 2

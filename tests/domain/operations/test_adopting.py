@@ -26,6 +26,7 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, NotFound, Unavailable
 from paydesk.core.paging import Page
 from paydesk.domain.accounts.audit import COMMAND_LINE, Action, list_entries
+from paydesk.domain.acquirers.leases import Unleased
 from paydesk.domain.operations import reasons_not_to_adopt as why_not
 from paydesk.domain.operations.giving_back import finish_given_back, give_back
 from paydesk.domain.operations.history import hold, read
@@ -301,7 +302,7 @@ async def test_what_is_being_given_back_is_not_adopted(after: After) -> None:
         with pytest.raises(Unavailable, match="does not say yet that it has given it back"):
             await give_back(deaf.desk, "simulator", forgotten, actor=COMMAND_LINE, now=utc_now())
         assert (await till.compare(fix=True)).adopted == []
-        await finish_given_back(till.desk, "simulator", now=utc_now())
+        await finish_given_back(till.desk, "simulator", Unleased(till.desk.database), now=utc_now())
         assert till.taken() == []
         assert (await till.compare(fix=True)).differences == []
 

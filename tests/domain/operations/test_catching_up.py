@@ -14,6 +14,7 @@ from tests.shopfront import ships
 from tests.sweeping import database, database_url
 
 from paydesk.core.clock import utc_now
+from paydesk.domain.acquirers.leases import Unleased
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.operations import catching_up
 from paydesk.domain.operations.catching_up import catch_up
@@ -45,7 +46,8 @@ async def held(books: Books) -> Books:
 
 
 async def test_nothing_that_differs_is_nothing_to_record(books: Books) -> None:
-    assert [one async for one in catch_up(books.desk, "simulator", [], now=utc_now())] == []
+    within = Unleased(books.database).holding
+    assert [one async for one in catch_up(books.desk, "simulator", [], within=within, now=utc_now())] == []
     assert await caught_up(books) == []
 
 
@@ -197,9 +199,9 @@ def breaks_for(monkeypatch: pytest.MonkeyPatch, books: Books, error: Exception) 
     """Recording anything of this payment ends in an error."""
     record: Callable[..., Awaitable[bool]] = record_refund
 
-    async def breaks(database: Any, held: Any, listed: Any, **named: Any) -> bool:
+    async def breaks(within: Any, held: Any, listed: Any, **named: Any) -> bool:
         if held.payment_id == books.payment_id:
             raise error
-        return await record(database, held, listed, **named)
+        return await record(within, held, listed, **named)
 
     monkeypatch.setattr(catching_up, "record_refund", breaks)

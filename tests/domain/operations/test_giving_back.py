@@ -25,6 +25,7 @@ from paydesk.adapters.acquirers.simulator.own_pages import Way
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Malformed, NotFound, Unavailable
 from paydesk.domain.accounts.audit import COMMAND_LINE
+from paydesk.domain.acquirers.leases import Unleased
 from paydesk.domain.operations.giving_back import (
     GivenBack,
     find_stray,
@@ -182,10 +183,10 @@ async def test_a_lost_answer_is_finished_by_the_workers_and_gives_back_once(book
         await given(books.at(answering(honest, undo=answer_is_lost)), key)
     assert (await begun(books), kept(books)) == ([("processing", "")], [])
     mute = books.at(answering(honest, undo=ending_in(OutcomeUnknown("still nobody"))))
-    await finish_given_back(mute.desk, "simulator", now=utc_now() + timedelta(minutes=1))
+    await finish_given_back(mute.desk, "simulator", Unleased(books.database), now=utc_now() + timedelta(minutes=1))
     assert await begun(books) == [("processing", "")]
     for _ in range(2):
-        await finish_given_back(books.desk, "simulator", now=utc_now() + timedelta(hours=1))
+        await finish_given_back(books.desk, "simulator", Unleased(books.database), now=utc_now() + timedelta(hours=1))
     assert (await begun(books), kept(books)) == ([("done", "")], [])
 
 
@@ -209,7 +210,7 @@ async def test_a_refusal_is_told_and_may_be_tried_again_later(books: Books, refu
     with pytest.raises(Conflict, match=f"simulator refused to give it back: {why}"):
         await given(unwilling, key)
     assert await begun(books) == [("refused", why)]
-    await finish_given_back(books.desk, "simulator", now=utc_now())
+    await finish_given_back(books.desk, "simulator", Unleased(books.database), now=utc_now())
     assert kept(books) == [TEN], "what was refused is not tried by itself"
     await given(books, key)
     assert (await begun(books), kept(books)) == ([("done", "")], [])
@@ -231,9 +232,9 @@ async def test_another_acquirers_are_not_finished_by_this_one(books: Books) -> N
     with pytest.raises(Unavailable):
         await given(books.at(mute), key)
     both = replace(books.desk, acquirers={"simulator": honest, "live bank": honest})
-    await finish_given_back(both, "live bank", now=utc_now())
+    await finish_given_back(both, "live bank", Unleased(both.database), now=utc_now())
     assert await begun(books) == [("processing", "")]
-    await finish_given_back(both, "simulator", now=utc_now())
+    await finish_given_back(both, "simulator", Unleased(both.database), now=utc_now())
     assert kept(books) == []
 
 

@@ -22,6 +22,7 @@ from paydesk.core.errors import Conflict, Malformed
 from paydesk.database.pool import Database, connected
 from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.acquirers.accounts import account_named, queries
+from paydesk.domain.acquirers.leases import Unleased
 from paydesk.domain.acquirers.opening import AccountToOpen, OpenAcquirers
 from paydesk.domain.operations.acquirer_accounts import NewAccount, add_account, set_key, set_webhook_secrets
 from paydesk.domain.operations.copying import make_harmless
@@ -117,7 +118,7 @@ async def test_a_key_that_does_not_say_whose_it_is_is_refused(wide: Desk) -> Non
 
 
 async def test_who_adds_one_account_twice_at_once_has_it_once(wide: Desk) -> None:
-    await learn(wide, "stripe", now=utc_now())
+    await learn(wide, "stripe", within=Unleased(wide.database).holding, now=utc_now())
     await queries.keep_own_id(wide.database, account="faster", own_id="acct_b live")
     with pytest.raises(Conflict):
         await add(wide, "second", "1b")
@@ -133,20 +134,20 @@ async def test_an_account_that_stands_here_twice_from_before_is_an_alarm_until_i
     assert isinstance(wide.acquirers, OpenAcquirers)
     await wide.acquirers.look(wide.database)
     for name in ("stripe", "second"):
-        await learn(wide, name, now=utc_now())
+        await learn(wide, name, within=Unleased(wide.database).holding, now=utc_now())
     alarm = "select subject, reason from alarm where kind = 'one_account_twice' and settled_at is null"
     ((subject, reason),) = await wide.database.fetch(alarm)
     assert subject == "second"
     assert "acct_a live" in reason
     stripe.accounts["sk_live_1b"] = "acct_b"
-    await learn(wide, "second", now=utc_now())
+    await learn(wide, "second", within=Unleased(wide.database).holding, now=utc_now())
     assert await wide.database.fetch(alarm) == []
 
 
 async def test_the_settings_may_name_another_account_any_time(wide: Desk, stripe: StripeCheckout) -> None:
-    await learn(wide, "stripe", now=utc_now())
+    await learn(wide, "stripe", within=Unleased(wide.database).holding, now=utc_now())
     stripe.accounts["sk_live_1a"] = "acct_c"
-    await learn(wide, "stripe", now=utc_now())
+    await learn(wide, "stripe", within=Unleased(wide.database).holding, now=utc_now())
     assert await names(wide) == [("stripe", "acct_c live")]
 
 

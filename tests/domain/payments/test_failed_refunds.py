@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -254,3 +255,28 @@ async def test_whoever_was_too_slow_stops_and_leaves_it_to_the_next(order: Till)
     assert (await standing(order))[0] == "partially_refunded"
     assert await order.database.fetchval(LEASED) == theirs
     assert await order.alarms() == []
+
+
+async def test_whoever_dies_between_two_pages_is_taken_over_after_their_lease(order: Till) -> None:
+    await send_back(order, await order.give(FOUR))
+    honest, reached = order.desk.acquirers["simulator"], asyncio.Event()
+
+    async def page(after: str) -> FailedRefundPage:
+        if after:
+            reached.set()
+            await asyncio.Event().wait()
+        return await honest.failed_refunds(after)
+
+    dying = asyncio.ensure_future(read(order.at(answering(honest, failed_refunds=page))))
+    await asyncio.wait_for(reached.wait(), 30)
+    await send_back(order, await order.give(Decimal(3)))
+    assert await read(order) == 0, "its lease is not over"
+    over = utc_now() - timedelta(minutes=5)
+    await breaking.say(order.database, "failed_refund_reading", {"acquirer": "simulator"}, leased_until=over)
+    assert sorted(await asyncio.gather(read(order), read(order))) == [0, 1], "the first page is booked once"
+    stands = "select * from failed_refund_reading where acquirer = 'simulator'"
+    before = dict(await order.database.fetchrow(stands))
+    dying.cancel()
+    await asyncio.wait([dying])
+    assert dict(await order.database.fetchrow(stands)) == before
+    assert await standing(order) == ("captured", ZERO, ZERO)

@@ -174,3 +174,39 @@ async def test_a_worker_that_was_killed_holds_the_balance_no_longer_than_its_lea
     assert not await proceeds.read()
     await breaking.say(proceeds.database, "balance_reading", held, leased_until=utc_now() - timedelta(minutes=5))
     assert await proceeds.read()
+
+
+@pytest.mark.parametrize("finishes", [False, True], ids=["has begun", "has ended"])
+@pytest.mark.parametrize("point", [one for one in POINTS if not one.startswith("enter")])
+async def test_whoever_was_taken_over_enters_nothing_more_and_says_so(
+    proceeds: Proceeds, monkeypatch: pytest.MonkeyPatch, point: str, finishes: bool
+) -> None:
+    """Whoever enters holds the lease until that is done: nobody takes it meanwhile."""
+    proceeds.pays_out(await proceeds.capture(), amount=Decimal("9.60"))
+    honest, then = getattr(reading, point), list[Any]()
+
+    async def late(*given: Any, **named: Any) -> Any:
+        monkeypatch.setattr(reading, point, honest)
+        held = {"acquirer": "simulator"}
+        await breaking.say(proceeds.database, "balance_reading", held, leased_until=utc_now() - timedelta(minutes=5))
+        if finishes:
+            await asyncio.gather(proceeds.read(), proceeds.read())
+        else:
+            theirs = utc_now() + timedelta(minutes=5)
+            await breaking.say(proceeds.database, "balance_reading", held, leased_until=theirs)
+        then.append(await entered(proceeds))
+        return await honest(*given, **named)
+
+    monkeypatch.setattr(reading, point, late)
+    with pytest.raises(Unavailable, match="simulator is read by another worker"):
+        await proceeds.read()
+    assert [await entered(proceeds)] == then
+    if finishes:
+        assert (await proceeds.entries())["bank", "USD"] == Decimal("9.60")
+        assert [kind for kind, _ in await proceeds.findings()] == ["sum_differs"]
+
+
+async def entered(proceeds: Proceeds) -> dict[str, list[dict[str, Any]]]:
+    """All that a reading may have written."""
+    tables = ("balance_reading", "balance_line", "bank_payout", "operator_entry", "proceeds_finding", "alarm")
+    return {name: [dict(row) for row in await proceeds.database.fetch(f"select * from {name}")] for name in tables}

@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Final
 
 from paydesk.adapters.vault import Vault
-from paydesk.core.errors import Unavailable
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import Connection, load_statements
@@ -28,16 +27,6 @@ _PRINT: Final = "account at an acquirer"
 
 NAME: Final = re.compile(r"[a-z][a-z0-9-]{1,30}[a-z0-9]")
 """Names of accounts; that of a kind is the one of the settings."""
-
-
-class ReadByAnother(Unavailable):
-    """Whoever read what an account tells took longer than their lease: another worker reads it by
-    now, or another cell, to which it went; nothing more is written.
-    """
-
-    def __init__(self, acquirer: str) -> None:
-        """Of which account."""
-        super().__init__(f"{acquirer} is read by another worker, or another cell, by now")
 
 
 @dataclass(frozen=True, slots=True)

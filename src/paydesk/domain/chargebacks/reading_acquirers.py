@@ -24,7 +24,7 @@ from paydesk.core.wording import noted
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import load_statements
-from paydesk.domain.acquirers.accounts import ReadByAnother
+from paydesk.domain.acquirers.leases import Lease, ReadByAnother
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms, settle_alarms
 from paydesk.domain.alarms.setting_aside import ASIDE, one_by_one, reason_of, set_aside
@@ -79,7 +79,8 @@ async def read_disputes(desk: Desk, *, now: datetime) -> int:
     for name in desk.acquirers:
         claimed = record_if_any(_Place, await queries.claim_reading(desk.database, acquirer=name, lease=LEASE, now=now))
         if claimed is not None:
-            changed += await _Reading(desk, name, now, claimed.leased_until).whole(claimed.place)
+            lease = Lease(desk.database, name, queries.hold, LEASE, claimed.leased_until)
+            changed += await _Reading(desk, name, now, lease).whole(claimed.place)
     await _end_subscriptions(desk.database, now=now)
     return changed
 
@@ -163,12 +164,12 @@ class _ToEnd:
 
 @dataclass(slots=True)
 class _Reading:
-    """One reading of an acquirer's disputes by the worker whose lease is `held` until then."""
+    """One reading of an acquirer's disputes, by the worker who has the lease on them."""
 
     desk: Desk
     acquirer: str
     now: datetime
-    held: datetime
+    lease: Lease
     changed: int = field(default=0, init=False)
 
     @property
@@ -194,15 +195,8 @@ class _Reading:
             # raise the alarm.
             log.warning("an acquirer's disputes can't be read", acquirer=self.acquirer, exc_info=error)
         finally:
-            await queries.end_reading(self.database, acquirer=self.acquirer, held=self.held, read_at=read_at)
+            await queries.end_reading(self.database, acquirer=self.acquirer, held=self.lease.held, read_at=read_at)
         return self.changed
-
-    async def _hold(self) -> None:
-        """Stay the one who reads this, for a while more. Raises: ReadByAnother."""
-        until = await queries.hold(self.database, acquirer=self.acquirer, held=self.held, lease=LEASE)
-        if until is None:
-            raise ReadByAnother(self.acquirer)
-        self.held = until
 
     async def _pages(self, place: str) -> None:
         is_complete = False
@@ -210,8 +204,8 @@ class _Reading:
             page = await self.desk.acquirers[self.acquirer].disputes(place)
             await self._record(page.disputes)
             if page.next != place:
-                await self._hold()
-                await queries.move_on(self.database, acquirer=self.acquirer, held=self.held, place=page.next)
+                await self.lease.keep()
+                await queries.move_on(self.database, acquirer=self.acquirer, held=self.lease.held, place=page.next)
             is_complete = not page.disputes or page.next == place
             place = page.next
 
@@ -229,7 +223,7 @@ class _Reading:
         rows = queries.to_ask(self.database, acquirer=self.acquirer, before=self.now - ASK_EVERY, most=_MOST)
         for row in await records_of(_ToAsk, rows):
             asked_at = self.now
-            await self._hold()
+            await self.lease.keep()
             try:
                 told = await self.desk.acquirers[self.acquirer].find_dispute(row.acquirer_reference)
             except AWAY:
@@ -239,6 +233,7 @@ class _Reading:
                 asked_at = self.now - ASK_EVERY + ASK_AGAIN
             else:
                 await self._answered(row.id, Shop(row.merchant_id, row.live), told)
+            await self.lease.keep()
             asked = {"merchant_ids": [row.merchant_id], "ids": [row.id], "at": asked_at}
             await queries.asked(self.database, **asked)
 
@@ -248,7 +243,7 @@ class _Reading:
             await self._record([told], confirmed=True)
             return
         reason = noted("%(acquirer)s does not know it, and it is not over as far as we know", acquirer=self.acquirer)
-        await self._hold()
+        await self.lease.keep()
         alarm = Alarm(AlarmKind.dispute_unknown, f"chargeback {chargeback_id}", reason, shop)
         await raise_alarms(self.database, [alarm], now=self.now)
 
@@ -259,7 +254,7 @@ class _Reading:
         waiting: dict[str, tuple[Dispute, Waits]] = {}
         done: list[str] = []
         for dispute in disputes:
-            await self._hold()
+            await self.lease.keep()
             booked = await self._one(dispute, confirmed=confirmed)
             self.changed += booked.changed
             if booked.waits is None:
@@ -268,7 +263,7 @@ class _Reading:
             else:
                 waiting[dispute.reference] = (dispute, booked.waits)
         if disputes:
-            await self._hold()
+            await self.lease.keep()
         await self._wait_no_more([reference for reference in done if reference not in waiting])
         await self._keep_waiting(waiting, tries or {})
 
@@ -280,7 +275,7 @@ class _Reading:
             booked = await record_dispute(self.database, self.acquirer, dispute, now=self.now, confirmed=confirmed)
             if booked.doubtful:
                 return await self._asked_again(dispute, booked)
-        except AWAY:
+        except (*AWAY, ReadByAnother):
             raise
         except Exception as error:
             about = {"acquirer": self.acquirer, "reference": dispute.reference}
@@ -299,6 +294,7 @@ class _Reading:
             return Booked(booked.changed, waits=Waits(why, soon=True))
         if told is None:
             return Booked(booked.changed, waits=Waits(noted("it was told otherwise before, and is not known any more")))
+        await self.lease.keep()
         return await record_dispute(self.database, self.acquirer, told, now=self.now, confirmed=True)
 
     async def _wait_no_more(self, references: list[str]) -> None:

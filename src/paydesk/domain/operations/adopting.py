@@ -25,6 +25,7 @@ from paydesk.core.wording import noted
 from paydesk.database.pool import AWAY
 from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import Connection, load_statements
+from paydesk.domain.acquirers.leases import ReadByAnother, Within
 from paydesk.domain.alarms.setting_aside import reason_of
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.operations.differences import Adopted
@@ -138,20 +139,23 @@ class _Begun:
 _Item = TypeVar("_Item")
 
 
-async def adopt(desk: Desk, acquirer: str, forgotten: Sequence[ListedPurchase]) -> AsyncIterator[Adopted | Left]:
+async def adopt(
+    desk: Desk, acquirer: str, forgotten: Sequence[ListedPurchase], *, within: Within
+) -> AsyncIterator[Adopted | Left]:
     """Adopt forgotten purchases that took or hold money, first orders and then renewals;
     what came of each.
 
     What another worker records at the same moment comes back neither way. Moves no money. Raises:
-    one of AWAY.
+    ReadByAnother, one of AWAY.
     """
     ours = sorted((one for one in forgotten if one.mark is not None), key=lambda one: one.at)
+    await _pass_ids([_mark(one) for one in ours], within)
     for kind, work in ((PurchaseKind.ORDER, _orders), (PurchaseKind.RENEWAL, _renewals)):
         named = [one for one in ours if _mark(one).kind is kind]
         for wave in _waves(named, lambda one: (_mark(one).merchant, _mark(one).live, _mark(one).order)):
             for start in range(0, len(wave), BATCH):
                 for each in await work(desk, acquirer, wave[start : start + BATCH]):
-                    came_of_it = each if isinstance(each, Left) else await _adopted(desk, acquirer, kind, each)
+                    came_of_it = each if isinstance(each, Left) else await _adopted(within, acquirer, kind, each)
                     if came_of_it is not None:
                         yield came_of_it
 
@@ -334,26 +338,26 @@ async def _taken(desk: Desk, listed: Sequence[ListedPurchase]) -> _Taken:
     )
 
 
-async def _adopted(desk: Desk, acquirer: str, kind: PurchaseKind, plan: _Plan) -> Adopted | Left | None:
-    """Write what was planned; None if somebody else was faster. Raises: one of AWAY."""
+async def _adopted(within: Within, acquirer: str, kind: PurchaseKind, plan: _Plan) -> Adopted | Left | None:
+    """Write what was planned; None if somebody else was faster. Raises: as `adopt`."""
     begin = queries.begin_order if kind is PurchaseKind.ORDER else queries.begin_renewal
     listed = plan.listed
     try:
-        async with desk.database.acquire() as connection, connection.transaction():
+        async with within() as connection:
             await queries.keep_from_giving_back(connection)
             begun = record_if_any(_Begun, await begin(connection, **plan.values))
             if begun is None:
                 return None
             if not await _recorded(connection, plan, begun.attempt_id):
                 raise _Overtaken
+            await name_forgotten_plan(connection, plan.shop, listed, begun.payment_id)
     except (_Overtaken, asyncpg.UniqueViolationError):
         return None
-    except AWAY:
+    except (*AWAY, ReadByAnother):
         raise
     except Exception as error:
         log.warning("a forgotten purchase can't be adopted", key=listed.key, exc_info=error)
         return Left(listed, noted("it can't be adopted: %(error)s", error=reason_of(error)))
-    await name_forgotten_plan(desk.database, plan.shop, listed, begun.payment_id)
     what = "the renewal" if kind is PurchaseKind.RENEWAL else "the payment"
     amount = f"{written(listed.amount, listed.currency)} {listed.currency}"
     log.warning("a forgotten purchase is adopted", key=listed.key, payment_id=begun.payment_id)
@@ -388,13 +392,9 @@ class _Overtaken(Exception):
     """What was to be written has changed meanwhile."""
 
 
-async def pass_ids(desk: Desk, marks: Sequence[Mark]) -> None:
-    """Let ids that were given out before, as marks tell, be given to nobody else.
-    Moves no money.
-    """
+async def _pass_ids(marks: Sequence[Mark], within: Within) -> None:
+    """Let ids that were given out before, as marks tell, be given to nobody else."""
     if marks:
-        await queries.pass_ids(
-            desk.database,
-            payment_id=max(one.payment_id for one in marks),
-            subscription_id=max(one.subscription_id for one in marks),
-        )
+        payments, subscriptions = [one.payment_id for one in marks], [one.subscription_id for one in marks]
+        async with within() as connection:
+            await queries.pass_ids(connection, payment_id=max(payments), subscription_id=max(subscriptions))

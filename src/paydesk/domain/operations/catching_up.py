@@ -12,6 +12,7 @@ import structlog
 from paydesk.adapters.acquirers.listing import ListedPurchase, ListedRefund, PurchaseState
 from paydesk.core.money import written
 from paydesk.database.pool import AWAY
+from paydesk.domain.acquirers.leases import ReadByAnother, Within
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.operations.differences import Adopted, BookedAttempt, Differing
 from paydesk.domain.payments.desk import Desk
@@ -24,13 +25,13 @@ _ENDINGS = {PurchaseState.CAPTURED: MovementKind.CAPTURE, PurchaseState.ENDED: M
 
 
 async def catch_up(
-    desk: Desk, acquirer: str, differing: Sequence[Differing], *, now: datetime
+    desk: Desk, acquirer: str, differing: Sequence[Differing], *, within: Within, now: datetime
 ) -> AsyncIterator[Adopted]:
     """Record what was captured, let go of and given back at an acquirer, oldest first;
     what was written.
 
     What does not fit its payment is left as it is. Moves no money; `now` is real time, UTC. Raises:
-    one of AWAY.
+    ReadByAnother, one of AWAY.
     """
     endings = [one for one in differing if isinstance(one.listed, ListedPurchase)]
     refunds = [one for one in differing if isinstance(one.listed, ListedRefund)]
@@ -48,8 +49,8 @@ async def catch_up(
             clock=attempt.clock,
         )
         try:
-            reason = await _recorded(desk, held, one, attempt, now=now)
-        except AWAY:
+            reason = await _recorded(desk.pads, held, one, attempt, within=within, now=now)
+        except (*AWAY, ReadByAnother):
             raise
         except Exception as error:
             log.warning("what an acquirer has made can't be recorded", key=one.listed.key, exc_info=error)
@@ -62,13 +63,15 @@ async def catch_up(
             )
 
 
-async def _recorded(desk: Desk, held: Held, one: Differing, attempt: BookedAttempt, *, now: datetime) -> str:
+async def _recorded(
+    pads: bytes, held: Held, one: Differing, attempt: BookedAttempt, *, within: Within, now: datetime
+) -> str:
     """What was recorded, in words; empty if nothing was."""
     listed = one.listed
     amount = f"{written(listed.amount, listed.currency)} {listed.currency}"
     if isinstance(listed, ListedRefund):
         fits = listed.made and listed.currency == attempt.currency and attempt.state == AttemptState.APPROVED
-        if not fits or not await record_refund(desk.database, held, listed, now=now):
+        if not fits or not await record_refund(within, held, listed, now=now):
             return ""
         where = "" if listed.key else ", in the acquirer's own pages"
         return f"a refund of {amount} of payment {held.payment_id}{where}"
@@ -76,6 +79,6 @@ async def _recorded(desk: Desk, held: Held, one: Differing, attempt: BookedAttem
     is_whole = listed.state is not PurchaseState.CAPTURED or listed.captured == attempt.amount
     if kind is None or not is_whole or attempt.payment_state != PaymentState.AUTHORIZED:
         return ""
-    if not await record_ending(desk.database, held, kind, desk.pads, at=listed.at, now=now):
+    if not await record_ending(within, held, kind, pads, at=listed.at, now=now):
         return ""
     return f"the {kind} of {amount} of payment {held.payment_id}"

@@ -72,7 +72,8 @@ class Pages:
         """What was ended, with `fix`, and what may still be paid and is not in our books.
         Moves no money.
 
-        Raises: AcquirerRefused, OutcomeUnknown.
+        `told` comes before each page is ended, and raises if it may not be. Raises:
+        AcquirerRefused, OutcomeUnknown.
         """
         forgotten = dict[str, ListedPage]()
         after, is_over = "", False

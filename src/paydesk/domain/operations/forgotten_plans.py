@@ -9,13 +9,13 @@ from paydesk.adapters.acquirers.marks import PurchaseKind
 from paydesk.core.clock import utc_now
 from paydesk.core.money import written
 from paydesk.core.wording import noted
-from paydesk.database.pool import Database
+from paydesk.database.statements import Connection
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms
 from paydesk.domain.merchants.shop import Shop
 
 
-async def name_forgotten_plan(database: Database, shop: Shop, listed: ListedPurchase, payment_id: int) -> None:
+async def name_forgotten_plan(connection: Connection, shop: Shop, listed: ListedPurchase, payment_id: int) -> None:
     """Raise an alarm for an adopted purchase that was for another plan of a subscription.
     Moves no money.
 
@@ -35,4 +35,4 @@ async def name_forgotten_plan(database: Database, shop: Shop, listed: ListedPurc
     )
     details = {"subscription": mark.subscription_id, "order": mark.order}
     alarm = Alarm(AlarmKind.plan_forgotten, f"payment {payment_id}", why, shop, details)
-    await raise_alarms(database, [alarm], now=utc_now())
+    await raise_alarms(connection, [alarm], now=utc_now())

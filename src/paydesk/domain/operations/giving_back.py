@@ -21,6 +21,7 @@ from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.accounts.audit import Action, Actor, record
 from paydesk.domain.acquirers.accounts import tags_of
+from paydesk.domain.acquirers.leases import Reader, Unleased
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import settle_alarms
 from paydesk.domain.merchants.shop import Shop
@@ -77,20 +78,24 @@ async def _look_back(desk: Desk, acquirer: str, key: str) -> tuple[GivenBack, Ma
     return GivenBack(acquirer, key, reference, mark.order, found.amount, found.currency), mark
 
 
-async def give_back(desk: Desk, acquirer: str, key: str, *, actor: Actor | None, now: datetime) -> GivenBack:
+async def give_back(
+    desk: Desk, acquirer: str, key: str, *, actor: Actor | None, now: datetime, reader: Reader | None = None
+) -> GivenBack:
     """Give all of a purchase back that is not in our books, or let go of what it holds.
     Moves money.
 
     Asked again it changes nothing more. `actor` is who wants it, which the audit log says; None: a
-    setting does. `now` is real time, UTC.
+    setting does, and `reader`, who found it, only while they read that acquirer's list. `now` is
+    real time, UTC.
 
     Raises: as `find_stray`; Conflict if our books have it (refund its payment), or the acquirer
         refuses; Unavailable if nobody knows what came of it: it is finished by the workers, or by
-        asking again.
+        asking again; ReadByAnother.
     """
     stray, mark = await _look_back(desk, acquirer, key)
     requested_by = actor.client_address if actor is not None else "setting"
-    async with desk.database.acquire() as connection, connection.transaction():
+    reader = reader or Unleased(desk.database)
+    async with reader.holding() as connection:
         await queries.keep_from_adopting(connection)
         begun = await queries.begin(
             connection,
@@ -107,7 +112,7 @@ async def give_back(desk: Desk, acquirer: str, key: str, *, actor: Actor | None,
             await _write_down(connection, actor, stray, mark, now=now)
     if begun is None:
         raise Conflict(f"the purchase under {key[:80]} is in our books, or was given back: refund its payment instead")
-    refusal = await _carry_out(desk, acquirer, key, now=now)
+    refusal = await _carry_out(desk, acquirer, key, reader, now=now)
     if refusal is None:
         raise Unavailable(f"{acquirer} does not say yet that it has given it back; the workers find out, or ask again")
     if refusal:
@@ -214,18 +219,22 @@ class _Unfinished:
     idempotency_key: str
 
 
-async def finish_given_back(desk: Desk, acquirer: str, *, now: datetime) -> None:
+async def finish_given_back(desk: Desk, acquirer: str, reader: Reader, *, now: datetime) -> None:
     """Finish what was begun and whose answer was lost; the same key gives back once.
-    Moves money.
+    Moves money. Raises: ReadByAnother.
     """
     unfinished = queries.unfinished(desk.database, acquirer=acquirer, most=MOST)
     for one in await records_of(_Unfinished, unfinished):
-        await _carry_out(desk, acquirer, one.idempotency_key, now=now)
+        await reader.keep()
+        await _carry_out(desk, acquirer, one.idempotency_key, reader, now=now)
 
 
-async def _carry_out(desk: Desk, acquirer: str, key: str, *, now: datetime) -> str | None:
+async def _carry_out(desk: Desk, acquirer: str, key: str, reader: Reader, *, now: datetime) -> str | None:
     """Ask the acquirer and write down its answer: why it refused, empty if it was done,
-    None if nobody knows.
+    None if nobody knows. Raises: ReadByAnother.
+
+    Who took too long for that leaves it as begun: whoever reads by then asks again, by the same
+    key.
     """
     try:
         finding = await desk.acquirers[acquirer].undo(f"{key}:void", key)
@@ -240,5 +249,6 @@ async def _carry_out(desk: Desk, acquirer: str, key: str, *, now: datetime) -> s
         refusal = "" if isinstance(finding, Voided) else f"it says {type(finding).__name__}"
     state = "refused" if refusal else "done"
     names = {"acquirer": acquirer, "idempotency_key": key}
-    await queries.finish(desk.database, **names, state=state, refusal=refusal, now=now)
+    async with reader.holding() as connection:
+        await queries.finish(connection, **names, state=state, refusal=refusal, now=now)
     return refusal

@@ -19,6 +19,7 @@ from paydesk.core.wording import noted
 from paydesk.database.records import record_if_any
 from paydesk.database.statements import Connection
 from paydesk.domain.acquirers.accounts import queries
+from paydesk.domain.acquirers.leases import Within
 from paydesk.domain.acquirers.opening import AccountToOpen, OpenAcquirers
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms, settle_alarms
@@ -142,9 +143,9 @@ async def _settled(desk: Desk, kind: str) -> str | None:
         return known
 
 
-async def learn(desk: Desk, name: str, *, now: datetime) -> None:
+async def learn(desk: Desk, name: str, *, within: Within, now: datetime) -> None:
     """Write down whose account is asked under a name, where that is not known or may change; raise
-    an alarm if another name has it, too. Moves no money.
+    an alarm if another name has it, too. Moves no money. Raises: ReadByAnother.
     """
     is_settled = name in (desk.live_acquirer, desk.test_acquirer)
     if not is_settled and await queries.own_id(desk.database, account=name) is not None:
@@ -157,15 +158,17 @@ async def learn(desk: Desk, name: str, *, now: datetime) -> None:
     if own_id == UNTOLD:
         return
     try:
-        if await queries.change_own_id(desk.database, account=name, own_id=own_id) is not None:
+        async with within() as connection:
+            learnt = await queries.change_own_id(connection, account=name, own_id=own_id)
+        if learnt is not None:
             log.info("learnt whose account is asked", acquirer=name, own_id=own_id)
     except asyncpg.UniqueViolationError:
         pass  # Another name was faster: the next statement finds it.
-    of = await queries.account_of(desk.database, own_id=own_id)
-    if of == name:
-        await settle_alarms(
-            desk.database, AlarmKind.one_account_twice, [name], shop=None, by=noted("it is one account"), now=now
-        )
-        return
-    why = noted("it is %(own_id)s at the acquirer, as %(of)s is: two keys of one account", own_id=own_id, of=of)
-    await raise_alarms(desk.database, [Alarm(AlarmKind.one_account_twice, name, why)], now=now)
+    kind = AlarmKind.one_account_twice
+    async with within() as connection:
+        of = await queries.account_of(connection, own_id=own_id)
+        if of == name:
+            await settle_alarms(connection, kind, [name], shop=None, by=noted("it is one account"), now=now)
+            return
+        why = noted("it is %(own_id)s at the acquirer, as %(of)s is: two keys of one account", own_id=own_id, of=of)
+        await raise_alarms(connection, [Alarm(kind, name, why)], now=now)

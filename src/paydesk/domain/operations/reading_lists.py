@@ -17,10 +17,9 @@ from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.acquirers.accounts import tags_of
-from paydesk.domain.alarms.kinds import AlarmKind
-from paydesk.domain.alarms.raising import raise_alarms, settle_alarms
+from paydesk.domain.acquirers.leases import Reader
 from paydesk.domain.operations.accepting import those_accepted
-from paydesk.domain.operations.adopting import adopt, pass_ids
+from paydesk.domain.operations.adopting import adopt
 from paydesk.domain.operations.catching_up import catch_up
 from paydesk.domain.operations.comparing import UNKNOWN_HERE, difference, had_money, has_money, refund_difference
 from paydesk.domain.operations.differences import (
@@ -36,12 +35,11 @@ from paydesk.domain.operations.differences import (
     subject_of,
 )
 from paydesk.domain.operations.forgotten_pages import LIVES, Pages
+from paydesk.domain.operations.telling_differences import AGREED, ENDED, Telling
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.found_movements import key_of
 
 queries = load_statements(__package__ or "", "reconciling.sql")
-
-LEASE = timedelta(minutes=10)
 
 _UNDONE = ":void"
 """What a key of a purchase ends with that was undone, since it must not have been."""
@@ -77,16 +75,17 @@ class ListReading:
     """One reading of an acquirer's list; what is younger than `settled` is still being written
     down, here or there.
 
-    `tells` if what differs goes into the operator's list, and what agrees out of it.
+    `reader` proves before each write, and within it, that it is theirs to read still.
     """
 
     desk: Desk
     bank: Acquirer
+    reader: Reader
     since: datetime
     now: datetime
     settled: timedelta
     found: Reconciled
-    tells: bool = True
+    telling: Telling
     tags: frozenset[str] = frozenset()
     listed: set[str] = field(default_factory=set)
     undone: set[str] = field(default_factory=set)
@@ -101,7 +100,7 @@ class ListReading:
 
     async def whole(self, told: Callable[[], None], *, fix: bool, both_ways: bool = True) -> None:
         """Pages, purchases, then refunds, then, `both_ways`, what the list lacks;
-        with `fix` what was forgotten is adopted, and its pages are ended.
+        with `fix` what was forgotten is adopted, and its pages are ended. Raises: ReadByAnother.
         """
         self.tags = await tags_of(self.database, self.bank.name)
         # Before the purchases: what is paid on a page until it is ended is one of them.
@@ -131,8 +130,7 @@ class ListReading:
         if both_ways:
             await self._look_for_missing()
         await self._leave_accepted()
-        if self.tells:
-            await raise_alarms(self.database, [one.alarm for one in self.found.differences], now=self.now)
+        self.found.differences = await self.telling.differing(self.found.differences)
 
     async def _leave_accepted(self) -> None:
         """What an operator took as it is, and is so still, is no difference, nor given back."""
@@ -153,14 +151,12 @@ class ListReading:
         )
         self.found.ended += ended
         self.found.differences += differences
-        if self.tells and (mended := await pages.mended(differences)):
-            by = noted("nobody pays on the page any more")
-            await settle_alarms(self.database, AlarmKind.not_reconciled, mended, shop=None, by=by, now=self.now)
+        if self.telling.tells:
+            await self.telling.over(await pages.mended(differences), ENDED)
 
     async def _hold(self, told: Callable[[], None]) -> None:
         """Stay the one who reads this list, for one page more."""
-        if self.tells:
-            await queries.renew(self.database, acquirer=self.bank.name, lease=LEASE)
+        await self.reader.keep()
         told()
 
     async def _page(
@@ -205,9 +201,7 @@ class ListReading:
 
     async def _settle(self, agreeing: Sequence[Listed]) -> None:
         subjects = sorted(subject_of(_what(one), _key(one), self.bank.name) for one in agreeing)
-        if subjects and self.tells:
-            by = noted("the acquirer's list and our books agree")
-            await settle_alarms(self.database, AlarmKind.not_reconciled, subjects, shop=None, by=by, now=self.now)
+        await self.telling.over(subjects, AGREED)
 
     def _is_settled(self, one: Listed) -> bool:
         return one.at < self.now - self.settled
@@ -311,8 +305,8 @@ class ListReading:
         forgotten = [
             one.listed for one in self.differing if isinstance(one.listed, ListedPurchase) and one.booked is None
         ]
-        await pass_ids(self.desk, [one.mark for one in forgotten if one.mark is not None])
-        async for each in adopt(self.desk, self.bank.name, forgotten):
+        within = self.reader.holding
+        async for each in adopt(self.desk, self.bank.name, forgotten, within=within):
             if isinstance(each, Adopted):
                 self.found.adopted.append(each)
             else:
@@ -321,7 +315,8 @@ class ListReading:
             told()
         known = {one.key for one in self.found.adopted}
         more = [one for one in self.strays if one.of_key in known]
-        async for adopted in catch_up(self.desk, self.bank.name, await self._again(more), now=self.now):
+        differing = await self._again(more)
+        async for adopted in catch_up(self.desk, self.bank.name, differing, within=within, now=self.now):
             self.found.adopted.append(adopted)
             told()
         left = await self._again(more)
@@ -363,6 +358,7 @@ class ListReading:
             some = unlisted[start : start + _AT_ONCE]
             known = await asyncio.gather(*(self._is_known_there(one) for one in some))
             missing += [self._missing(one) for one, is_known in zip(some, known, strict=True) if not is_known]
+            await self.reader.keep()
         self.found.differences += missing
 
     async def _is_known_there(self, one: _Approved) -> bool:

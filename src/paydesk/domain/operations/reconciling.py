@@ -21,13 +21,15 @@ from paydesk.core.wording import noted
 from paydesk.database.pool import AWAY
 from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import load_statements
+from paydesk.domain.acquirers.leases import Lease, ReadByAnother, Reader, Unleased
 from paydesk.domain.alarms.setting_aside import reason_of
 from paydesk.domain.operations import metrics
 from paydesk.domain.operations.differences import Reconciled
 from paydesk.domain.operations.giving_back import finish_given_back, give_back
 from paydesk.domain.operations.history import read
 from paydesk.domain.operations.own_accounts import learn
-from paydesk.domain.operations.reading_lists import LEASE, ListReading
+from paydesk.domain.operations.reading_lists import ListReading
+from paydesk.domain.operations.telling_differences import Telling
 from paydesk.domain.payments.desk import Desk
 from paydesk.loops.hanging import LONG_READING
 from paydesk.loops.repeating import repeat
@@ -35,6 +37,7 @@ from paydesk.loops.repeating import repeat
 queries = load_statements(__package__ or "", "reconciling.sql")
 log = structlog.get_logger()
 
+LEASE = timedelta(minutes=10)
 EVERY = timedelta(hours=1)
 PAUSE = 60.0
 """Seconds between two looks whether it is time to compare."""
@@ -49,9 +52,10 @@ SETTLED = timedelta(minutes=5)
 
 @dataclass(frozen=True, slots=True)
 class _Claimed:
-    """A list that is this worker's to read; up to `read_to` it was compared before."""
+    """A list that is this worker's to read until then; up to `read_to` it was compared before."""
 
     read_to: datetime | None
+    leased_until: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +82,13 @@ async def run_reconciliation(desk: Desk, stop: asyncio.Event) -> None:
 
 async def _give_back(desk: Desk, reading: ListReading, *, now: datetime) -> None:
     """Give back what was paid twice, where a setting wants that; what can't be stays an alarm.
-    Moves money.
+    Moves money. Raises: ReadByAnother.
     """
     for key in reading.paid_twice:
         try:
-            await give_back(desk, reading.bank.name, key, actor=None, now=now)
+            await give_back(desk, reading.bank.name, key, actor=None, now=now, reader=reading.reader)
+        except ReadByAnother:
+            raise
         except (Conflict, NotFound, Unavailable) as error:
             log.warning("what was paid twice can't be given back", key=key, why=str(error))
 
@@ -92,19 +98,23 @@ async def _reconcile_when_due(desk: Desk, name: str, *, now: datetime) -> None:
     claimed = record_if_any(_Claimed, row)
     if claimed is None:
         return
-    read_to, differences = None, None
+    lease = Lease(desk.database, name, queries.hold, LEASE, claimed.leased_until)
+    since, read_to, differences = (claimed.read_to or now) - BACK, None, None
     try:
-        await learn(desk, name, now=now)
-        await finish_given_back(desk, name, now=now)
-        found = await reconcile(desk, name, since=(claimed.read_to or now) - BACK, now=now, fix=desk.adopts)
+        await learn(desk, name, within=lease.holding, now=now)
+        await finish_given_back(desk, name, lease, now=now)
+        found = await reconcile(desk, name, since=since, now=now, fix=desk.adopts, lease=lease)
+        await lease.keep()
         read_to, differences = now - SETTLED, len(found.differences)
     except AWAY:
         raise
+    except ReadByAnother as error:
+        log.warning("a comparison with an acquirer's list was too slow", acquirer=name, why=str(error))
     except Exception as error:
         # An acquirer that can't be read keeps nobody from the others; its age will raise the alarm.
         log.warning("an acquirer's list can't be compared", acquirer=name, why=reason_of(error))
     finally:
-        await queries.end(desk.database, acquirer=name, read_to=read_to, differences=differences)
+        await queries.end(desk.database, acquirer=name, held=lease.held, read_to=read_to, differences=differences)
 
 
 async def watch(desk: Desk, *, now: datetime) -> None:
@@ -128,6 +138,7 @@ async def reconcile(
     told: Callable[[], None] = lambda: None,
     fix: bool = False,
     tells: bool = True,
+    lease: Lease | None = None,
 ) -> Reconciled:
     """Compare what was made at an acquirer since a time with our books, both ways.
 
@@ -136,12 +147,15 @@ async def reconcile(
     `tells` what differs becomes an alarm, and the alarm of what agrees is settled. Not `both_ways`:
     only what the acquirer knows and we don't. `since` and `now` are real times, UTC; what is
     younger than `settled` (None: SETTLED) is still being written down; `told` is called after each
-    page, and for each thing that was adopted.
+    page, and for each thing that was adopted. `lease` is that of the worker who reads the list;
+    None: it is read beside any worker, for a person.
 
-    Raises: Unavailable if the acquirer's list can't be read, one of AWAY.
+    Raises: Unavailable if the acquirer's list can't be read, ReadByAnother, one of AWAY.
     """
     young = SETTLED if settled is None else settled
-    reading = ListReading(desk, desk.acquirers[acquirer], since, now, young, Reconciled(acquirer), tells)
+    reader: Reader = lease or Unleased(desk.database)
+    found, telling = Reconciled(acquirer), Telling(reader, acquirer, now, tells)
+    reading = ListReading(desk, desk.acquirers[acquirer], reader, since, now, young, found, telling)
     try:
         await reading.whole(told, fix=fix, both_ways=both_ways)
         if fix and desk.gives_back_paid_twice and desk.gate.is_open and not (await read(desk.database)).held_because:
@@ -150,8 +164,9 @@ async def reconcile(
         raise Unavailable(
             noted("the list of %(acquirer)s can't be read: %(error)s", acquirer=acquirer, error=error)
         ) from error
-    if tells and both_ways:
-        differences = len(reading.found.differences)
-        await queries.note(desk.database, acquirer=acquirer, since=since, back=BACK, differences=differences)
-    metrics.ADOPTED.labels(acquirer).inc(len(reading.found.adopted))
-    return reading.found
+    finally:
+        metrics.ADOPTED.labels(acquirer).inc(len(found.adopted))
+    if tells and both_ways and lease is None:
+        noting = {"since": since, "back": BACK, "read_to": now - young, "differences": len(found.differences)}
+        await queries.note(desk.database, acquirer=acquirer, **noting)
+    return found

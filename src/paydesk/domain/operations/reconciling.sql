@@ -48,23 +48,29 @@ select :acquirer::text, clock_timestamp() + :lease::interval
        set leased_until = excluded.leased_until
      where (r.leased_until is null or r.leased_until < clock_timestamp())
        and (r.ended_at is null or r.ended_at < clock_timestamp() - :every::interval)
-returning read_to;
+returning read_to, leased_until;
 
--- name: renew(acquirer, lease)!
-update reconciliation set leased_until = clock_timestamp() + :lease::interval where acquirer = :acquirer;
+-- name: hold(acquirer, held, lease)$
+-- Whoever has the lease that it was given (until `held`) has it for longer, and nobody else gets it, or takes the account
+-- elsewhere, before the transaction that this is in has ended. No row: it is another's, or the account is not here any more.
+update reconciliation
+   set leased_until = clock_timestamp() + :lease::interval
+ where acquirer = :acquirer and leased_until = :held
+returning leased_until;
 
--- name: end(acquirer, read_to, differences)!
+-- name: end(acquirer, held, read_to, differences)!
 -- A reading is over; a null read_to says that it did not come to its end, and is tried at its next time.
 update reconciliation
    set leased_until = null, ended_at = clock_timestamp(), read_to = coalesce(:read_to, read_to),
        differences = coalesce(:differences, differences)
- where acquirer = :acquirer;
+ where acquirer = :acquirer and leased_until = :held;
 
--- name: note(acquirer, since, back, differences)!
--- A reading that goes as far back as the hourly one does, whoever asked for it: what it found is how it stands now.
+-- name: note(acquirer, since, back, read_to, differences)!
+-- A reading that goes as far back as the hourly one does, and that somebody asked for: what it found is how it stands now,
+-- unless a worker began after it, and has ended before.
 update reconciliation
    set differences = :differences
- where acquirer = :acquirer and :since::timestamptz <= read_to - :back::interval;
+ where acquirer = :acquirer and :since::timestamptz <= read_to - :back::interval and read_to <= :read_to::timestamptz;
 
 -- name: stands(acquirers, now)
 -- To what time each acquirer's list was compared, in seconds ago, and how much differed.

@@ -23,7 +23,7 @@ from paydesk.core.wording import noted
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import load_statements
-from paydesk.domain.acquirers.accounts import ReadByAnother
+from paydesk.domain.acquirers.leases import Lease, ReadByAnother
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms, settle_alarms
 from paydesk.domain.alarms.setting_aside import Worked, one_by_one, reason_of, set_aside
@@ -103,7 +103,8 @@ async def read_failed_refunds(desk: Desk, *, now: datetime) -> int:
     for name in desk.acquirers:
         claimed = record_if_any(_Place, await queries.claim_reading(desk.database, acquirer=name, lease=LEASE))
         if claimed is not None:
-            changed += await _Reading(desk, name, now, claimed.leased_until).whole(claimed.place)
+            lease = Lease(desk.database, name, queries.hold, LEASE, claimed.leased_until)
+            changed += await _Reading(desk, name, now, lease).whole(claimed.place)
     return changed
 
 
@@ -116,12 +117,12 @@ async def watch_readings(desk: Desk, *, now: datetime) -> None:
 
 @dataclass(slots=True)
 class _Reading:
-    """One reading of an acquirer's failed refunds, by the worker whose lease is `held`."""
+    """One reading of an acquirer's failed refunds, by the worker who has the lease on them."""
 
     desk: Desk
     acquirer: str
     now: datetime
-    held: datetime
+    lease: Lease
 
     async def whole(self, place: str) -> int:
         """Read on from a place, page by page. What can't be recorded waits in the operator's list
@@ -149,7 +150,7 @@ class _Reading:
             log.warning("an acquirer's failed refunds can't be read", acquirer=acquirer, why=reason_of(error))
             await _report_unread(database, acquirer, reason_of(error), now=self.now)
         finally:
-            await queries.end_reading(database, acquirer=acquirer, held=self.held, place=whole, read_at=read_at)
+            await queries.end_reading(database, acquirer=acquirer, held=self.lease.held, place=whole, read_at=read_at)
         if read_at is not None:
             by = noted("its failed refunds were read")
             await settle_alarms(database, AlarmKind.refunds_unread, [acquirer], shop=None, by=by, now=self.now)
@@ -157,21 +158,14 @@ class _Reading:
 
     async def _record(self, refunds: Sequence[FailedRefund]) -> Worked[FailedRefund, bool]:
         """Record a page, as long as it is this worker's to read. Raises: ReadByAnother."""
-        await self.hold()
-        record = partial(record_failed, self.desk.database, self.acquirer, hold=self.hold, now=self.now)
+        await self.lease.keep()
+        record = partial(record_failed, self.desk.database, self.acquirer, hold=self.lease.keep, now=self.now)
         worked = await one_by_one(refunds, record)
         if worked.failed:
-            await self.hold()
+            await self.lease.keep()
             doing = noted("it failed, unrecorded")
             await set_aside(self.desk.database, worked, lambda one: (None, one.reference), doing=doing)
         return worked
-
-    async def hold(self) -> None:
-        """Stay the one who reads this, for a while more. Raises: ReadByAnother."""
-        until = await queries.hold(self.desk.database, acquirer=self.acquirer, held=self.held, lease=LEASE)
-        if until is None:
-            raise ReadByAnother(self.acquirer)
-        self.held = until
 
 
 async def _report_unread(database: Database, acquirer: str, why: str, *, now: datetime) -> None:

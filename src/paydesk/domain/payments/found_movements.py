@@ -12,8 +12,8 @@ from decimal import Decimal
 import asyncpg
 
 from paydesk.adapters.acquirers.listing import ListedRefund
-from paydesk.database.pool import Database
 from paydesk.database.statements import Connection, load_statements
+from paydesk.domain.acquirers.leases import Within
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.intents import Movement
 from paydesk.domain.payments.movement_outcomes import record_done_within
@@ -54,14 +54,16 @@ def key_of(refund: ListedRefund) -> str:
     return refund.key or f"{refund.reference}-given-back-at-the-bank"
 
 
-async def record_refund(database: Database, held: Held, refund: ListedRefund, *, now: datetime) -> bool:
+async def record_refund(within: Within, held: Held, refund: ListedRefund, *, now: datetime) -> bool:
     """Record a refund that was made, with its posting and pingback; false if it does not fit.
     Moves no money.
 
-    `now` is real time, UTC. One that somebody else records at the same moment is theirs.
+    `now` is real time, UTC. One that somebody else records at the same moment is theirs; its number
+    is given to nobody, whoever records it.
     """
     number = refund.number if refund.key else 0
-    await queries.pass_number(database, number=number)
+    async with within() as connection:
+        await queries.pass_number(connection, number=number)
     asked = {
         "amount": refund.amount,
         "idempotency_key": key_of(refund),
@@ -69,21 +71,21 @@ async def record_refund(database: Database, held: Held, refund: ListedRefund, *,
         "by_us": bool(refund.key),
     }
     made = _Made(MovementKind.REFUND, refund.at, refund.amount, refund.reference)
-    return await _record(database, held, made, asked, now=now)
+    return await _record(within, held, made, asked, now=now)
 
 
 async def record_ending(
-    database: Database, held: Held, kind: MovementKind, pads: bytes, *, at: datetime, now: datetime
+    within: Within, held: Held, kind: MovementKind, pads: bytes, *, at: datetime, now: datetime
 ) -> bool:
     """Record that an authorization was captured or let go of; false if it is none any more.
     Moves no money.
 
     `at` and `now` are real times, UTC.
     """
-    return await _record(database, held, _Made(kind, at), {"kind": str(kind), "pads": pads}, now=now)
+    return await _record(within, held, _Made(kind, at), {"kind": str(kind), "pads": pads}, now=now)
 
 
-async def _record(database: Database, held: Held, made: _Made, asked: Mapping[str, object], *, now: datetime) -> bool:
+async def _record(within: Within, held: Held, made: _Made, asked: Mapping[str, object], *, now: datetime) -> bool:
     begin = queries.begin_found_refund if made.kind is MovementKind.REFUND else queries.begin_found_ending
     names = {
         "merchant_id": held.shop.merchant_id,
@@ -95,7 +97,7 @@ async def _record(database: Database, held: Held, made: _Made, asked: Mapping[st
         "now": now,
     }
     try:
-        async with database.acquire() as connection, connection.transaction():
+        async with within() as connection:
             movement_id = await begin(connection, **names, **asked)
             if movement_id is None:
                 return False

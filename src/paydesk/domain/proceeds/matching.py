@@ -4,18 +4,17 @@ until both agree or an operator takes it as it is. Moves no money.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import TypeAlias
 
 from paydesk.core.money import written
 from paydesk.core.wording import noted
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import Connection, load_statements
+from paydesk.domain.acquirers.leases import Within
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms, settle_alarms
 from paydesk.domain.proceeds.findings import ADVICE, Finding, FindingKind, subject_of
@@ -46,9 +45,6 @@ _MOST_MISSING = 1000
 """How many of them are named at a time: if there are more, one cause has them all."""
 _MISSING = frozenset({FindingKind.NOT_TOLD, FindingKind.NOT_PAID_OUT})
 _BY = "the acquirer's balance and our books agree"
-
-Within: TypeAlias = Callable[[], AbstractAsyncContextManager[Connection]]
-"""What opens a transaction in which it may be kept what differs; it raises if it may not."""
 
 
 @dataclass(frozen=True, slots=True)

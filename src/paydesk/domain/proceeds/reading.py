@@ -10,8 +10,6 @@ Moves no money.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -23,8 +21,9 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import Unavailable
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.records import record_if_any, records_of
-from paydesk.database.statements import Connection, load_statements
-from paydesk.domain.acquirers.accounts import ReadByAnother, tags_of
+from paydesk.database.statements import load_statements
+from paydesk.domain.acquirers.accounts import tags_of
+from paydesk.domain.acquirers.leases import Lease
 from paydesk.domain.alarms.setting_aside import reason_of
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.proceeds import entering, metrics
@@ -125,25 +124,26 @@ async def read_proceeds(
     claimed = record_if_any(_Claimed, row)
     if claimed is None:
         return False
-    one = _Reading(desk.database, acquirer, balance, now, claimed.leased_until)
+    lease = Lease(desk.database, acquirer, queries.hold, LEASE, claimed.leased_until)
+    one = _Reading(desk.database, acquirer, balance, now, lease)
     try:
         await one.whole(claimed, patience)
     except (AcquirerRefused, OutcomeUnknown) as error:
         raise Unavailable(f"the balance of {acquirer} can't be read: {error}") from error
     finally:
-        await queries.end(desk.database, acquirer=acquirer, held=one.held)
+        await queries.end(desk.database, acquirer=acquirer, held=lease.held)
     return True
 
 
 @dataclass(slots=True)
 class _Reading:
-    """One reading of a balance, by the worker whose lease on it is `held` until then."""
+    """One reading of a balance, by the worker who has the lease on it."""
 
     database: Database
     acquirer: str
     balance: Balance
     now: datetime
-    held: datetime
+    lease: Lease
 
     async def whole(self, claimed: _Claimed, patience: timedelta) -> None:
         """Lines, payouts and the lines of each payout, then what differs."""
@@ -153,12 +153,12 @@ class _Reading:
         await self._payouts(begun - PAYOUTS_BACK)
         for one in await records_of(_Named, entering.queries.to_trace(self.database, acquirer=self.acquirer)):
             await self._lines_of(one.reference, tags)
-        await examine_lines(self.database, self.acquirer, within=self._holding, now=self.now)
-        await examine_payouts(self.database, self.acquirer, within=self._holding, now=self.now)
+        await examine_lines(self.database, self.acquirer, within=self.lease.holding, now=self.now)
+        await examine_payouts(self.database, self.acquirer, within=self.lease.holding, now=self.now)
         await look_for_missing(
             self.database,
             self.acquirer,
-            within=self._holding,
+            within=self.lease.holding,
             began_at=claimed.began_at,
             read_to=claimed.read_to or claimed.began_at,
             patience=patience,
@@ -177,7 +177,7 @@ class _Reading:
         after, is_over = "", False
         while not is_over:
             page = await self.balance.payouts(since, after)
-            async with self._holding() as connection:
+            async with self.lease.holding() as connection:
                 corrected = await enter_payouts(connection, self.acquirer, page.payouts)
             await self._told(corrected)
             after, is_over = page.next, not page.next
@@ -202,7 +202,7 @@ class _Reading:
         """Enter a page, and what is known by it, in one transaction."""
         news, corrected = await new_lines(self.database, self.acquirer, page.lines, self.balance, tags=tags)
         named = {"acquirer": self.acquirer}
-        async with self._holding() as connection:
+        async with self.lease.holding() as connection:
             metrics.ENTERED.labels(self.acquirer).inc(await enter_lines(connection, self.acquirer, news))
             if payout is not None:
                 lines = [one.id for one in page.lines]
@@ -214,18 +214,4 @@ class _Reading:
         await self._told(corrected)
 
     async def _told(self, corrected: list[Finding]) -> None:
-        await keep_findings(self._holding, self.acquirer, corrected, [], frozenset(), now=self.now)
-
-    @asynccontextmanager
-    async def _holding(self) -> AsyncIterator[Connection]:
-        """A transaction of the one who reads this balance, and stays it for one page more.
-
-        Raises: ReadByAnother.
-        """
-        async with self.database.acquire() as connection:
-            async with connection.transaction():
-                until = await queries.hold(connection, acquirer=self.acquirer, held=self.held, lease=LEASE)
-                if until is None:
-                    raise ReadByAnother(self.acquirer)
-                yield connection
-            self.held = until
+        await keep_findings(self.lease.holding, self.acquirer, corrected, [], frozenset(), now=self.now)
