@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import os
+import pty
+import sys
 from collections.abc import AsyncIterator
+from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
+from tests.breaking import say
 from tests.commands.conftest import Paydesk
 from tests.conftest import migrated_database
 
 from paydesk.adapters.vault import generate_key_setting
+from paydesk.commands import moving_merchants
+from paydesk.commands.printing import waiting
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database, connected
 from paydesk.domain.cells.adding import add_cell, follow
 from paydesk.domain.cells.directory import Cell
 from paydesk.domain.cells.ranges import Ranges, go_on_above, ranges_of
+from paydesk.domain.moving.moving import move_merchant
 
 HERE, THERE = 1, 2
 
@@ -99,3 +108,31 @@ async def test_what_can_not_be_is_refused_with_a_reason(
 ) -> None:
     refused = await paydesk("merchant", "move", "5", *asked, "--to-env", other[1])
     assert (refused.status, why in refused.err) == (1, True), refused.err
+
+
+async def test_who_looks_at_no_terminal_is_told_once_what_is_waited_for(
+    paydesk: Paydesk, database: Database, other: tuple[Database, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(moving_merchants, "move_merchant", partial(move_merchant, patience=2))
+    made = (await paydesk("merchant", "create", "--name", "Shop", "--email", "o@shop.example", "--json")).result
+    await say(database, "merchant", {"id": made["id"]}, clock_held_until=utc_now() + timedelta(hours=1))
+    asked = ("merchant", "move", str(made["id"]), "--to", str(THERE), "--to-env", other[1], "--json")
+    moved = await paydesk(*asked)
+    assert (moved.status, moved.result["cell"]) == (0, THERE), moved.err
+    told = [line for line in moved.err.splitlines() if "waiting" in line]
+    assert told == ["paydesk: fenced, waiting for calls in the air, for 2 s at most"]
+
+
+def test_at_a_terminal_what_is_waited_for_is_shown_for_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs = pty.openpty()
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "120")
+    with os.fdopen(theirs, "w") as terminal:
+        monkeypatch.setattr(sys, "stderr", terminal)
+        with waiting("Waiting for calls", 59.2):
+            pass
+        terminal.flush()
+        shown = os.read(ours, 65536).decode()
+    os.close(ours)
+    assert "Waiting for calls, for 60 s at most" in shown
+    assert "paydesk:" not in shown

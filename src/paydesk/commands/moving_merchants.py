@@ -12,11 +12,12 @@ from pydantic_settings import DotEnvSettingsSource
 
 from paydesk.commands.connecting import Deployment, command, deployment
 from paydesk.commands.options import MerchantId
-from paydesk.commands.printing import AsJson, counted, note, progress, show_json
+from paydesk.commands.printing import AsJson, counted, note, progress, show_json, waiting
 from paydesk.core.errors import SetupError
 from paydesk.database.migrating import require_current_schema
 from paydesk.database.pool import Database, connected
 from paydesk.domain.cells.directory import this_cell
+from paydesk.domain.cells.waits import Wait
 from paydesk.domain.moving.copying import PATIENCE, Side
 from paydesk.domain.moving.moving import Move, Moved, Step, cancel_move, move_merchant
 from paydesk.domain.moving.passes import Pass
@@ -42,6 +43,13 @@ DOING = {
     Pass.whole: "Copying",
     Pass.changes: "Following",
     Pass.last: "Closed, bringing what is left",
+}
+
+AWAITED = {
+    Wait.opened: "Waiting until every process of the other cell has opened its accounts",
+    Wait.readings: "Waiting for a reading of its accounts that is on its way",
+    Wait.writers: "Waiting for transactions that write",
+    Wait.calls: "Fenced, waiting for calls in the air",
 }
 
 EXAMPLES = (
@@ -85,7 +93,10 @@ async def move(
 
 async def _moved(asked: Move) -> Moved:
     return await move_merchant(
-        asked, passed=lambda one: note(SAID[one]), watch=lambda one: progress(DOING[one], len(COPIED))
+        asked,
+        passed=lambda one: note(SAID[one]),
+        watch=lambda one: progress(DOING[one], len(COPIED)),
+        waits=lambda one, seconds: waiting(AWAITED[one], seconds),
     )
 
 

@@ -4,6 +4,7 @@ notes on stderr.
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -88,3 +89,20 @@ def progress(description: str, total: int | None) -> Iterator[Advance]:
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(description, total=total)
         yield partial(bar.advance, task)
+
+
+@contextmanager
+def waiting(what: str, seconds: float) -> Iterator[None]:
+    """Say on stderr for the length of a block what is waited for, and for how long at most.
+
+    Where stderr is no terminal that is one line, and no bar.
+    """
+    console, words = Console(stderr=True), f"{what}, for {math.ceil(seconds)} s at most"
+    if not console.is_terminal:
+        note(f"{words[0].lower()}{words[1:]}")
+        yield
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        bar.add_task(words, total=None)
+        yield

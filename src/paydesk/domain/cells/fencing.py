@@ -13,6 +13,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, fields
 from datetime import datetime
+from functools import partial
 
 import asyncpg
 
@@ -20,6 +21,7 @@ from paydesk.core.errors import Conflict, Unavailable
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any, record_of, records_of
 from paydesk.database.statements import Connection, load_statements
+from paydesk.domain.cells.waits import Wait, Waits, unheard, wait_out
 
 queries = load_statements(__package__ or "", "fencing.sql")
 
@@ -111,22 +113,30 @@ async def fences(database: Database) -> list[Fence]:
     return await records_of(Fence, queries.every(database))
 
 
-async def prepare(database: Database, tables: Sequence[str]) -> None:
+async def prepare(database: Database, tables: Sequence[str], waits: Waits = unheard) -> None:
     """Have all ready for a fence, so that nothing is waited for under it: the triggers are on, and
     nobody has been writing for more than a moment. Everybody goes on meanwhile.
 
     Who fences nobody after all is to let the triggers rest.
     Raises: Unavailable if a table is locked, or somebody writes, all the time.
     """
-    await _put_on_guard(database, tables, _PATIENCE)
-    end = time.monotonic() + _PATIENCE
-    while not await _outlived_writers(database, tables, _MOMENT):
-        if time.monotonic() > end:
-            raise Unavailable("somebody writes in one transaction for long; nobody was fenced: run the same again")
+    await _put_on_guard(database, tables, _PATIENCE, waits)
+
+    async def somebody_writes() -> bool:
+        return not await _outlived_writers(database, tables, _MOMENT)
+
+    if await wait_out(somebody_writes, Wait.writers, seconds=_PATIENCE, pause=0, waits=waits):
+        raise Unavailable("somebody writes in one transaction for long; nobody was fenced: run the same again")
 
 
 async def fence(
-    database: Database, merchant_id: int, *, arrives: bool = False, other_cell: int, tables: Sequence[str]
+    database: Database,
+    merchant_id: int,
+    *,
+    arrives: bool = False,
+    other_cell: int,
+    tables: Sequence[str],
+    waits: Waits = unheard,
 ) -> Fence:
     """Put the fence up, or go on with one that stands. From then on nothing is begun, and what was
     begun may end; of who `arrives` nothing is written at all.
@@ -137,9 +147,9 @@ async def fence(
         has put up is gone then, the triggers are on); Conflict if who arrives is here already.
     """
     if arrives or await find_fence(database, merchant_id) is not None:
-        await _put_on_guard(database, tables, _PATIENCE)
+        await _put_on_guard(database, tables, _PATIENCE, waits)
     else:
-        await prepare(database, tables)
+        await prepare(database, tables, waits)
     put_up = await queries.begin(database, merchant_id=merchant_id, arrives=arrives, other_cell=other_cell)
     try:
         await _have_everybody_see(database, tables, arrives=arrives)
@@ -182,7 +192,7 @@ async def write_of_closed_alone(connection: Connection) -> None:
     await queries.write_of_closed_alone(connection)
 
 
-async def _put_on_guard(database: Database, tables: Sequence[str], patience: float) -> None:
+async def _put_on_guard(database: Database, tables: Sequence[str], patience: float, waits: Waits = unheard) -> None:
     """Switch on the triggers that are not on; each table is waited for so many seconds."""
     guards = await records_of(_Guard, queries.guards(database, tables=list(tables)))
     on = {guard.table for guard in guards if guard.is_on}
@@ -194,6 +204,7 @@ async def _put_on_guard(database: Database, tables: Sequence[str], patience: flo
                 f"create or replace trigger {_TRIGGER} before insert or update or delete "
                 f"on {table} for each row execute function refuse_while_fenced()",
                 patience,
+                waits=waits,
             )
 
 
@@ -202,15 +213,14 @@ async def in_flight(database: Database, merchant_id: int) -> InFlight:
     return record_of(InFlight, await queries.in_flight(database, merchant_id=merchant_id))
 
 
-async def close(database: Database, merchant_id: int, *, patience: float) -> InFlight:
+async def close(database: Database, merchant_id: int, *, patience: float, waits: Waits = unheard) -> InFlight:
     """Wait until no call is in flight, or for so many seconds, then let nobody write any more.
 
     Returns what was in flight still: its outcome is unknown, and is looked for where the merchant
     goes. Who is writing at that moment is waited for.
     """
-    end = time.monotonic() + patience
-    while (left := await in_flight(database, merchant_id)) and time.monotonic() < end:  # noqa: ASYNC110
-        await asyncio.sleep(_PAUSE)
+    look = partial(in_flight, database, merchant_id)
+    left = await wait_out(look, Wait.calls, seconds=patience, pause=_PAUSE, waits=waits)
     await queries.close(database, merchant_id=merchant_id)
     return left
 
@@ -267,16 +277,23 @@ async def let_rest(database: Database, tables: Sequence[str]) -> None:
 
 
 async def _lock_and(
-    database: Database, table: str, change: str, patience: float = _PATIENCE, *, unless: bool = False
+    database: Database,
+    table: str,
+    change: str,
+    patience: float = _PATIENCE,
+    *,
+    unless: bool = False,
+    waits: Waits = unheard,
 ) -> None:
     """Change a table's trigger in a transaction of its own, so that this holds one table at a time;
     `unless` somebody is fenced meanwhile.
     """
-    end = time.monotonic() + patience
-    while not await _locked_and(database, table, change, unless=unless):
-        if time.monotonic() > end:
-            raise Unavailable(f"somebody holds the table {table} for long; run the same again")
-        await asyncio.sleep(_PAUSE)
+
+    async def somebody_holds_it() -> bool:
+        return not await _locked_and(database, table, change, unless=unless)
+
+    if await wait_out(somebody_holds_it, Wait.writers, seconds=patience, pause=_PAUSE, waits=waits):
+        raise Unavailable(f"somebody holds the table {table} for long; run the same again")
 
 
 async def _locked_and(database: Database, table: str, change: str, *, unless: bool) -> bool:

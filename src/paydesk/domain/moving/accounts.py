@@ -5,7 +5,6 @@ has opened them when the merchant opens there, and until then nobody there reads
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -18,6 +17,7 @@ from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.acquirers.accounts import PURPOSE, WEBHOOK_PURPOSE
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.cells.fencing import in_flight
+from paydesk.domain.cells.waits import Wait, Waits, unheard, wait_out
 from paydesk.domain.moving.copying import Pair, Side
 
 queries = load_statements(__package__ or "", "accounts.sql")
@@ -145,22 +145,27 @@ async def _put(pair: Pair, opens: Vault, seals: Vault, account: OwnAccount) -> i
     return sum(one is not None for one in (of_key, of_secrets))
 
 
-async def wait_until_they_may_go(source: Side, target: Side, merchant_id: int) -> None:
+async def wait_until_they_may_go(source: Side, target: Side, merchant_id: int, waits: Waits = unheard) -> None:
     """Wait until the merchant's accounts may serve in the other cell, and nobody reads them here;
     the merchant goes on meanwhile. Raises: Conflict if they are read for very long.
     """
-    while (left := await _seconds_left(source, target, merchant_id)) is not None and left > 0:  # noqa: ASYNC110
-        await asyncio.sleep(min(left, 1.0))
-    if not await nobody_reads(source, merchant_id, within=READ_FOR):
+    left = await _seconds_left(source, target, merchant_id)
+    if left is not None and left > 0:
+        with waits(Wait.opened, left):
+            while left is not None and left > 0:
+                await asyncio.sleep(min(left, 1.0))
+                left = await _seconds_left(source, target, merchant_id)
+    if not await nobody_reads(source, merchant_id, within=READ_FOR, waits=waits):
         raise Conflict(IS_READ)
 
 
-async def nobody_reads(source: Side, merchant_id: int, *, within: float) -> bool:
+async def nobody_reads(source: Side, merchant_id: int, *, within: float, waits: Waits = unheard) -> bool:
     """Whether readings of the merchant's accounts have come to their end within so many seconds."""
-    end = time.monotonic() + within
-    while (left := (await in_flight(source.database, merchant_id)).readings) and time.monotonic() < end:  # noqa: ASYNC110
-        await asyncio.sleep(_PAUSE)
-    return not left
+
+    async def are_read() -> int:
+        return (await in_flight(source.database, merchant_id)).readings
+
+    return not await wait_out(are_read, Wait.readings, seconds=within, pause=_PAUSE, waits=waits)
 
 
 async def require_that_they_serve(source: Side, target: Side, merchant_id: int) -> None:

@@ -35,6 +35,7 @@ from paydesk.domain.cells.fencing import (
     write_of_closed_alone,
 )
 from paydesk.domain.cells.ranges import go_on_above, ranges_of
+from paydesk.domain.cells.waits import Waits, unheard
 from paydesk.domain.moving.accounts import (
     CLOSED_FOR_READINGS,
     IS_READ,
@@ -119,12 +120,18 @@ Passed: TypeAlias = Callable[[Step], None]
 
 
 async def move_merchant(
-    move: Move, *, passed: Passed = lambda _: None, watch: Watch = unwatched, patience: float = CALLS_END
+    move: Move,
+    *,
+    passed: Passed = lambda _: None,
+    watch: Watch = unwatched,
+    waits: Waits = unheard,
+    patience: float = CALLS_END,
 ) -> Moved:
     """Bring a merchant with everything that is theirs to another cell, or go on with that.
 
-    `passed` hears of each step that was done, `watch` of each pass over the rows. Moves no money:
-    what was begun at a bank is finished by whoever has the merchant then.
+    `passed` hears of each step that was done, `watch` of each pass over the rows, and `waits` of
+    each wait in between. Moves no money: what was begun at a bank is finished by whoever has the
+    merchant then.
     Raises: Conflict, SetupError, NotFound with why it can't go, Unavailable. It goes on here then,
         or has moved; a fence stays of an earlier call for another cell, or if the other one has it.
     """
@@ -135,11 +142,11 @@ async def move_merchant(
         if here is None:
             await _require(move)
             ids = await _go_on_above(move, cells)
-            sealed = await _bring_before(move, cells, passed, watch)
+            sealed = await _bring_before(move, cells, passed, watch, waits)
         await require_not_there(move.target, move.merchant_id)
         async with _or_it_goes_on(move):
             await _require(move)
-            left = await _fence_here(move, cells, passed, patience)
+            left = await _fence_here(move, cells, passed, patience, waits)
             last, ids_anew = await _bring_last(move, cells, passed, watch)
         ids = ids_anew or ids
     led, opened = await _open_there(move, passed)
@@ -220,34 +227,34 @@ async def _or_it_goes_on(move: Move) -> AsyncIterator[None]:
         raise
 
 
-async def _bring_before(move: Move, cells: Cells, passed: Passed, watch: Watch) -> int:
+async def _bring_before(move: Move, cells: Cells, passed: Passed, watch: Watch, waits: Waits) -> int:
     """Copy the merchant while it goes on here, again and again until little has changed; how many
     values were sealed.
     """
     target, sealed = move.target.database, 0
-    await fence(target, move.merchant_id, arrives=True, other_cell=cells.here, tables=GUARDED)
+    await fence(target, move.merchant_id, arrives=True, other_cell=cells.here, tables=GUARDED, waits=waits)
     for number in range(MOST_PASSES):
         brought = await bring(move.source, move.target, move.merchant_id, watch=watch)
         sealed += brought.sealed
         passed(Step.followed if number else Step.copied)
         if not number:
             # What changes meanwhile follows, too.
-            await wait_until_they_may_go(move.source, move.target, move.merchant_id)
+            await wait_until_they_may_go(move.source, move.target, move.merchant_id, waits)
         if number and brought.changed <= FEW:
             break
     return sealed
 
 
-async def _fence_here(move: Move, cells: Cells, passed: Passed, patience: float) -> InFlight:
+async def _fence_here(move: Move, cells: Cells, passed: Passed, patience: float, waits: Waits) -> InFlight:
     """Nothing begins any more, and what was begun ends.
 
     Raises: Conflict if the merchant would be served by other accounts there than here, or one is
         being read whenever it is fenced; Unavailable.
     """
     for _ in range(MOST_FENCES):
-        if await _is_fenced(move, cells):
+        if await _is_fenced(move, cells, waits):
             passed(Step.fenced)
-            left = await close(move.source.database, move.merchant_id, patience=patience)
+            left = await close(move.source.database, move.merchant_id, patience=patience, waits=waits)
             passed(Step.closed)
             return left
         # No reading is cut off, and the merchant is not closed for as long as one takes.
@@ -255,18 +262,18 @@ async def _fence_here(move: Move, cells: Cells, passed: Passed, patience: float)
     raise Conflict(IS_READ)
 
 
-async def _is_fenced(move: Move, cells: Cells) -> bool:
+async def _is_fenced(move: Move, cells: Cells, waits: Waits) -> bool:
     """Fence the merchant as soon as nobody reads its accounts; whether nobody does then.
 
     All else that takes time comes before, for between both somebody may begin to.
     """
     source = move.source.database
     if await find_fence(source, move.merchant_id) is None:
-        await prepare(source, GUARDED)
-        await wait_until_they_may_go(move.source, move.target, move.merchant_id)
-    await fence(source, move.merchant_id, other_cell=cells.there, tables=GUARDED)
+        await prepare(source, GUARDED, waits)
+        await wait_until_they_may_go(move.source, move.target, move.merchant_id, waits)
+    await fence(source, move.merchant_id, other_cell=cells.there, tables=GUARDED, waits=waits)
     await require_that_they_serve(move.source, move.target, move.merchant_id)
-    return await nobody_reads(move.source, move.merchant_id, within=CLOSED_FOR_READINGS)
+    return await nobody_reads(move.source, move.merchant_id, within=CLOSED_FOR_READINGS, waits=waits)
 
 
 async def _go_on_above(move: Move, cells: Cells) -> int | None:
