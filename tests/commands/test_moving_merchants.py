@@ -21,7 +21,7 @@ from paydesk.commands.printing import waiting
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database, connected
 from paydesk.domain.cells.adding import add_cell, follow
-from paydesk.domain.cells.directory import Cell
+from paydesk.domain.cells.directory import Cell, Entry, Kind, enter
 from paydesk.domain.cells.ranges import Ranges, go_on_above, ranges_of
 from paydesk.domain.moving.moving import move_merchant
 
@@ -84,6 +84,7 @@ async def test_it_goes_to_lower_ids_once_it_is_said_which_come_then(
     for number in (HERE, THERE):
         cell = Cell(number, f"https://pay{number}.test", "http://inside")
         await add_cell(database, cell, database_id=str(number), now=utc_now())
+    await enter(database, [Entry(Kind.merchant, str(made["id"]), made["id"])], HERE, now=utc_now())
     for one in (database, there):
         await follow(one, HERE)
     higher = await go_on_above(database, database, HERE, THERE, now=utc_now())

@@ -18,8 +18,9 @@ from paydesk.database.migrating import require_current_schema
 from paydesk.database.pool import Database, connected
 from paydesk.domain.cells.directory import this_cell
 from paydesk.domain.cells.waits import Wait
+from paydesk.domain.moving.cancelling import cancel_move
 from paydesk.domain.moving.copying import PATIENCE, Side
-from paydesk.domain.moving.moving import Move, Moved, Step, cancel_move, move_merchant
+from paydesk.domain.moving.moving import Move, Moved, Step, move_merchant
 from paydesk.domain.moving.passes import Pass
 from paydesk.domain.moving.tables import COPIED
 from paydesk.equipment import vault_of

@@ -27,12 +27,13 @@ async def play(server_url: str, usual_settings: Settings, tmp_path: Path) -> Asy
 
 @pytest.fixture
 async def joined(play: Play) -> Play:
-    """Both cells stand in the directory, which the first one keeps, and the merchant, too."""
+    """Both cells stand in the directory, which the first one keeps, and the merchants, too."""
     home = play.here.database
     for number in (HERE, THERE):
         cell = directory.Cell(number, f"https://pay{number}.test", "http://inside")
         await add_cell(home, cell, database_id=str(number), now=utc_now())
-    await enter(home, [Entry(Kind.merchant, str(play.merchant.id), play.merchant.id)], HERE, now=utc_now())
+    ids = (play.merchant.id, play.beside.merchant_id)
+    await enter(home, [Entry(Kind.merchant, str(one), one) for one in ids], HERE, now=utc_now())
     await shopfront.choose_mails(home, play.shop, customer_mails=True, test_mails=True)
     return play
 

@@ -15,7 +15,8 @@ from paydesk.database.migrating import Migration, known_migrations, migrate
 from paydesk.domain.acquirers.accounts import queries as account_queries
 from paydesk.domain.cells.fencing import close, fence, lift
 from paydesk.domain.moving import accounts, moving, requirements
-from paydesk.domain.moving.moving import Move, Step, cancel_move, move_merchant
+from paydesk.domain.moving.cancelling import cancel_move
+from paydesk.domain.moving.moving import Move, Step, move_merchant
 from paydesk.domain.moving.passes import CalledBack
 from paydesk.domain.moving.tables import GUARDED
 from paydesk.domain.payments.results import Paid
@@ -98,7 +99,7 @@ async def test_who_is_open_in_the_other_cell_stays_closed_here(play: Play) -> No
     with pytest.raises(Killed):
         await move_merchant(play.move, passed=killing(Step.opened))
     await say(play.here.database, "merchant_fence", {}, moved_at=None)
-    with pytest.raises(Conflict, match="has a merchant of that id"):
+    with pytest.raises(Conflict, match=r"is in both cells.*stays closed here"):
         await move_merchant(play.move)
     assert (await play.is_open(play.here), await play.is_open(play.there)) == (False, True)
 

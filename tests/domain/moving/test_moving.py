@@ -31,7 +31,8 @@ from paydesk.domain.ledger.closing import close_ledger
 from paydesk.domain.ledger.summing_sales import sum_sales
 from paydesk.domain.merchants.keys import pairs_of
 from paydesk.domain.moving import copying
-from paydesk.domain.moving.moving import Step, cancel_move, move_merchant
+from paydesk.domain.moving.cancelling import cancel_move
+from paydesk.domain.moving.moving import Step, move_merchant
 from paydesk.domain.moving.passes import Pass
 from paydesk.domain.moving.tables import THEIRS
 from paydesk.domain.payments.results import Paid

@@ -26,7 +26,8 @@ from paydesk.domain.acquirers.opening import what_opens
 from paydesk.domain.acquirers.routing import list_rules
 from paydesk.domain.cells.fencing import Fenced, fence
 from paydesk.domain.moving import accounts, moving
-from paydesk.domain.moving.moving import Step, cancel_move, move_merchant
+from paydesk.domain.moving.cancelling import cancel_move
+from paydesk.domain.moving.moving import Step, move_merchant
 from paydesk.domain.moving.tables import GUARDED
 from paydesk.domain.operations.acquirer_accounts import set_enabled
 from paydesk.domain.operations.history import read as read_history

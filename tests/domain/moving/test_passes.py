@@ -23,8 +23,9 @@ from paydesk.database.pool import Database
 from paydesk.domain.cells.fencing import arrival, fence, find_fence, lift
 from paydesk.domain.merchants.keys import pairs_of
 from paydesk.domain.merchants.merchant import find_merchant
-from paydesk.domain.moving import moving
-from paydesk.domain.moving.moving import MOST_PASSES, Move, Step, cancel_move, move_merchant
+from paydesk.domain.moving import cancelling, moving
+from paydesk.domain.moving.cancelling import cancel_move
+from paydesk.domain.moving.moving import MOST_PASSES, Move, Step, move_merchant
 from paydesk.domain.moving.passes import CalledBack, Pass
 from paydesk.domain.moving.tables import GUARDED, NAMES
 
@@ -201,22 +202,23 @@ async def test_who_cancels_while_another_moves_has_it_stay(
     play: Play, step: Step, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever the one who moves is just about to do, unless that is decided first."""
-    cancelling: list[asyncio.Task[None]] = []
+    calls: list[asyncio.Task[None]] = []
     before, decide = await play.rows(play.here, play.merchant.id), moving._decide
 
     async def decide_late(move: Move, closed_at: datetime) -> None:
-        await asyncio.wait(cancelling)
+        await asyncio.wait(calls)
         await decide(move, closed_at)
 
     monkeypatch.setattr(moving, "_decide", decide_late)
 
     def passed(done: Step) -> None:
         if done is step:
-            cancelling.append(asyncio.create_task(cancel_move(play.move)))
+            calls.append(asyncio.create_task(cancel_move(play.move)))
 
     with pytest.raises(CalledBack):
         await move_merchant(play.move, passed=passed)
-    await cancelling[0]
+    await asyncio.wait(calls)
+    calls[0].result()
     await nothing_came(play, before)
 
 
@@ -241,11 +243,11 @@ async def test_who_cancels_while_another_fences_it_has_it_stay(play: Play, monke
 
     async def fence_after(database: Database, merchant_id: int, *, tables: Sequence[str]) -> bool:
         was_there = await lift(database, merchant_id, tables=tables)
-        monkeypatch.setattr(moving, "lift", lift)
+        monkeypatch.setattr(cancelling, "lift", lift)
         await fence(database, merchant_id, other_cell=THERE, tables=tables)
         return was_there
 
-    monkeypatch.setattr(moving, "lift", fence_after)
+    monkeypatch.setattr(cancelling, "lift", fence_after)
     await cancel_move(play.move)
     await nothing_came(play, before)
 

@@ -16,7 +16,8 @@ from paydesk.domain.accounts import second_factor
 from paydesk.domain.accounts.access_needs import Client, Gate
 from paydesk.domain.accounts.passwords import Passwords
 from paydesk.domain.accounts.sessions import begin_session
-from paydesk.domain.moving.moving import Step, cancel_move, move_merchant
+from paydesk.domain.moving.cancelling import cancel_move
+from paydesk.domain.moving.moving import Step, move_merchant
 
 
 async def person(cell: Cell, made: int) -> Any:

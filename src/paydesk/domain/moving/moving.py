@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TypeAlias
@@ -20,7 +20,6 @@ from paydesk.database.pool import AWAY, Database
 from paydesk.domain.cells.directory import Kind, enter, name_of, switch_merchant, switch_people, this_cell
 from paydesk.domain.cells.entering import account_to_enter
 from paydesk.domain.cells.fencing import (
-    Fence,
     InFlight,
     arrival,
     close,
@@ -55,6 +54,7 @@ from paydesk.domain.moving.requirements import (
     require_same_steps,
 )
 from paydesk.domain.moving.tables import GUARDED
+from paydesk.domain.moving.witnesses import look, require_may_go
 
 CALLS_END = 60.0
 """Seconds for which calls that are in the air are waited for."""
@@ -136,10 +136,14 @@ async def move_merchant(
         or has moved; a fence stays of an earlier call for another cell, or if the other one has it.
     """
     cells = await require_cells(move.source, move.target, move.to)
-    here = await _standing(move, cells)
+    seen = await look(move.source, move.target, move.home, move.merchant_id, cells)
+    require_may_go(seen)
     last, sealed, left, ids = None, 0, None, None
-    if here is None or here.moved_at is None:
-        if here is None:
+    if seen.is_to_come_again:
+        ids = await _go_on_above(move, cells)
+        last = await _bring_again(move, cells, passed, watch, waits)
+    elif seen.is_here and not seen.has_moved:
+        if seen.here is None:
             await _require(move)
             ids = await _go_on_above(move, cells)
             sealed = await _bring_before(move, cells, passed, watch, waits)
@@ -150,63 +154,12 @@ async def move_merchant(
             last, ids_anew = await _bring_last(move, cells, passed, watch)
         ids = ids_anew or ids
     led, opened = await _open_there(move, passed)
-    here = await _standing(move, cells)
-    assert here is not None, "the fence of who has moved stays until the end"
-    await _forget_here(move)
+    here = await find_fence(move.source.database, move.merchant_id)
+    if here is not None:
+        await _forget_here(move)
     passed(Step.forgotten)
-    return Moved(last, sealed + (last.sealed if last else 0), left, led, (opened - here.since).total_seconds(), ids)
-
-
-async def cancel_move(move: Move) -> None:
-    """Let a merchant go on where it is, and leave nothing of it in the other cell.
-
-    It goes on first; whoever moves it at the same moment is told.
-    Raises: Conflict if it has moved already, or is on no way there; SetupError.
-    """
-    cells = await require_cells(move.source, move.target, move.to)
-    here = await _standing(move, cells)
-    there = await find_fence(move.target.database, move.merchant_id)
-    arrives = there is not None and there.arrives and there.other_cell == cells.here
-    if here is None and not arrives:
-        raise Conflict(f"merchant {move.merchant_id} is not being moved")
-    await _let_go_on(move)
-    if arrives:
-        await _empty_there(move)
-
-
-async def _let_go_on(move: Move) -> None:
-    """Open the merchant here. Raises: Conflict if it has moved.
-
-    Who moves it may fence it once more after that, and is told then before it is decided.
-    """
-    await lift(move.source.database, move.merchant_id, tables=GUARDED)
-    here = await find_fence(move.source.database, move.merchant_id)
-    if here is not None and here.moved_at is not None:
-        raise Conflict(f"merchant {move.merchant_id} is in cell {here.other_cell} already: the move again ends it")
-
-
-async def _empty_there(move: Move) -> None:
-    """Nobody decides that it has moved while this deletes what came (see `_decide`)."""
-    async with move.target.database.acquire() as there, there.transaction():
-        await write_of_closed_alone(there)
-        came = await arrival(there, move.merchant_id)
-        if came is not None:
-            await _let_go_on(move)
-            await empty(there, move.merchant_id, keeping=OWN_IDS)
-            await leave_accounts(there, move.merchant_id, moved_to=None)
-            await queries.drop_people(there, ids=list(came.people), merchant_id=move.merchant_id)
-            await open_up(there, move.merchant_id)
-    await let_rest(move.target.database, GUARDED)
-
-
-async def _standing(move: Move, cells: Cells) -> Fence | None:
-    """The fence here, which must be of this very move. Raises: Conflict."""
-    here = await find_fence(move.source.database, move.merchant_id)
-    if here is not None and here.arrives:
-        raise Conflict(f"merchant {move.merchant_id} is coming here from cell {here.other_cell}: end that move first")
-    if here is not None and here.other_cell != cells.there:
-        raise Conflict(f"merchant {move.merchant_id} is on the way to cell {here.other_cell}, or there already")
-    return here
+    closed = (opened - here.since).total_seconds() if here else 0.0
+    return Moved(last, sealed + (last.sealed if last else 0), left, led, closed, ids)
 
 
 async def _require(move: Move) -> None:
@@ -243,6 +196,20 @@ async def _bring_before(move: Move, cells: Cells, passed: Passed, watch: Watch, 
         if number and brought.changed <= FEW:
             break
     return sealed
+
+
+async def _bring_again(move: Move, cells: Cells, passed: Passed, watch: Watch, waits: Waits) -> Copied:
+    """Bring who has moved once more: the other cell's database came back from before, and nobody
+    has written anything here since.
+    """
+    target = move.target.database
+    await fence(target, move.merchant_id, arrives=True, other_cell=cells.here, tables=GUARDED, waits=waits)
+    brought = await bring(move.source, move.target, move.merchant_id, watch=watch)
+    passed(Step.copied)
+    await wait_until_they_may_go(move.source, move.target, move.merchant_id, waits)
+    last = await bring(move.source, move.target, move.merchant_id, last=True, watch=watch)
+    passed(Step.completed)
+    return replace(last, sealed=last.sealed + brought.sealed)
 
 
 async def _fence_here(move: Move, cells: Cells, passed: Passed, patience: float, waits: Waits) -> InFlight:
@@ -301,7 +268,7 @@ async def _bring_last(move: Move, cells: Cells, passed: Passed, watch: Watch) ->
     """
     here = await find_fence(move.source.database, move.merchant_id)
     if here is None or here.closed_at is None:
-        raise _called_back(move)
+        raise CalledBack(move.merchant_id)
     brought = await bring(move.source, move.target, move.merchant_id, last=True, watch=watch)
     passed(Step.completed)
     # Another merchant's move may have had this cell go on above the other one meanwhile. From here
@@ -320,11 +287,7 @@ async def _decide(move: Move, closed_at: datetime) -> None:
     async with move.target.database.acquire() as there, there.transaction():
         came = await arrival(there, move.merchant_id)
         if came is None or not await say_moved(move.source.database, move.merchant_id, closed_at=closed_at):
-            raise _called_back(move)
-
-
-def _called_back(move: Move) -> CalledBack:
-    return CalledBack(f"the move of merchant {move.merchant_id} was cancelled")
+            raise CalledBack(move.merchant_id)
 
 
 async def _open_there(move: Move, passed: Passed) -> tuple[int, datetime]:

@@ -64,7 +64,15 @@ def unwatched(_: Pass) -> AbstractContextManager[Callable[[], None]]:
 
 
 class CalledBack(Conflict):
-    """Somebody has cancelled the move meanwhile; the merchant is where it was."""
+    """Somebody has cancelled the move meanwhile, or what had come is not there any more; the
+    merchant is where it was.
+    """
+
+    def __init__(self, merchant_id: int) -> None:
+        super().__init__(
+            f"the move of merchant {merchant_id} was cancelled, or the other cell came back from before it began: the "
+            "merchant goes on here; the same command begins anew"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +155,7 @@ async def _bring(source: Side, target: Side, merchant_id: int, last: bool, watch
         await write_of_closed_alone(there)
         came = await arrival(there, merchant_id)
         if came is None:
-            raise CalledBack(f"the move of merchant {merchant_id} was cancelled")
+            raise CalledBack(merchant_id)
         snapshot = await _snapshot(source, here, came)
         named = {name for each in (here, there) for name in await names_of_accounts(each, merchant_id)}
         pair = Pair(here, there, merchant_id, sorted(named))
