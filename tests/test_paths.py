@@ -36,7 +36,7 @@ ACROSS = {
     "domain/mail": ("caps", "every_kind", "reach", "telling_afterwards"),
     "domain/moving": (
         *("accounts_apart", "accounts_elsewhere", "coming_back", "fencing_amid_writers", "going_on_here"),
-        *("own_accounts", "reading_just_before", "reading_meanwhile", "refused_accounts", "stragglers"),
+        *("own_accounts", "reading_just_before", "reading_meanwhile", "refused_accounts", "stragglers", "waits"),
     ),
     "domain/operations": ("comparing_under_a_lease", "posted_again"),
     "domain/payments": (

@@ -14,6 +14,8 @@ may begin with lines that say more of it:
     -- in batches of 2000: payment (merchant_id, id)
                                    its statement runs over all rows of a table, which it finds under
                                    the name `batch`
+
+A new database is marked until its last step is done (marking.py).
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ import structlog
 from paydesk.core.errors import SetupError
 from paydesk.database import baseline
 from paydesk.database.locking import lock_together
+from paydesk.database.marking import MARK, code_needed, keep_mark, take_mark_away
 from paydesk.database.piecemeal import NAMED_SO, PATIENCE, Batches, batches_of, run_in_batches, run_one_by_one
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
@@ -167,7 +170,8 @@ async def missing_steps(
     """The steps that the schema lacks, in order, of those given, else of all that this code knows;
     those that wait until no older code runs only if that is said (`alone`) or the database is new.
 
-    The baseline is one of them until a schema that was made step by step was recognised.
+    It is new if it has no step, or whoever began with it did not come to the end. The baseline is
+    one of them until a schema that was made step by step was recognised.
 
     Raises: SetupError if the database was made by newer code that this code can't run beside, or by
         code that is older than the baseline.
@@ -179,7 +183,7 @@ async def missing_steps(
         with suppress(asyncpg.UniqueViolationError, asyncpg.DuplicateTableError, asyncpg.DuplicateObjectError):
             await database.execute(_TABLE)
         applied = await _applied(database)
-    return _missing(applied, known_migrations() if steps is None else steps, alone=alone or not applied)
+    return _missing(applied, known_migrations() if steps is None else steps, alone=alone)
 
 
 def _missing(applied: dict[int, _Applied], known: Sequence[Migration], *, alone: bool) -> list[Migration]:
@@ -188,6 +192,7 @@ def _missing(applied: dict[int, _Applied], known: Sequence[Migration], *, alone:
     Raises: SetupError, as `missing_steps`.
     """
     _refuse_newer(applied, known)
+    alone = alone or not applied or MARK in applied
     if applied and any(step.is_baseline and step.number not in applied for step in known):
         baseline.refuse_older(max(applied))
     return [
@@ -223,13 +228,16 @@ async def migrate(
         if a step never gets its locks; the steps before it stay, and the next call goes on
         from there.
     """
-    missing = await missing_steps(database, steps, alone=alone)
-    return [step.name for step in missing if await _apply(database, step, told)]
+    known = known_migrations() if steps is None else steps
+    missing = await missing_steps(database, known, alone=alone)
+    return [step.name for step in missing if await _apply(database, step, known, alone, told)]
 
 
-async def _apply(database: Database, step: Migration, told: Callable[[float], None]) -> bool:
+async def _apply(
+    database: Database, step: Migration, known: Sequence[Migration], alone: bool, told: Callable[[float], None]
+) -> bool:
     """Apply one step, however often it has to give way;
-    false if another process has done so meanwhile.
+    false if another process has done so meanwhile, or a step that waits is to wait after all.
 
     Raises: SetupError.
     """
@@ -237,7 +245,7 @@ async def _apply(database: Database, step: Migration, told: Callable[[float], No
     while True:
         before = set(await _running(database))
         try:
-            return await _try(database, step, next(seconds), told)
+            return await _try(database, step, known, alone, next(seconds), told)
         except (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError) as error:
             in_the_way = {each: words for each, words in (await _running(database)).items() if each in before}
             who = list(in_the_way.values())[:_NAMED]
@@ -276,7 +284,14 @@ async def _rest(database: Database, in_the_way: set[_Transaction]) -> None:
         await asyncio.sleep(PAUSE)
 
 
-async def _try(database: Database, step: Migration, gives_way: str, told: Callable[[float], None]) -> bool:
+async def _try(
+    database: Database,
+    step: Migration,
+    known: Sequence[Migration],
+    alone: bool,
+    gives_way: str,
+    told: Callable[[float], None],
+) -> bool:
     """Try one step once."""
     async with database.acquire() as connection, connection.transaction():
         # What waits here for another process's step may wait longer than what is idle in a
@@ -286,13 +301,18 @@ async def _try(database: Database, step: Migration, gives_way: str, told: Callab
             while not await _takes_its_turn(connection):  # noqa: ASYNC110 (other processes send no event)
                 await asyncio.sleep(TURN)
         applied_as = await connection.fetchval(_NAME, step.number)
+        is_new = applied_as is None and await keep_mark(connection, max(one.number for one in known))
         # This also lets go of the question's snapshot, for whose end an index that is built beside
         # would wait.
         await connection.execute(f"set local lock_timeout = '{gives_way}'")
         if applied_as is None:
+            if step.waits and not alone and not is_new:
+                return False
             await _run(database, connection, step, gives_way, told)
             record = _RECORD_BASELINE if step.is_baseline else _RECORD
             await connection.execute(record, step.number, step.name, step.oldest_code)
+            if is_new and not _missing(await _applied(connection), known, alone=True):
+                await take_mark_away(connection)
         elif not _is_done(step, applied_as):
             await baseline.require_same(connection)
             await connection.execute(_RECOGNISE, step.number, step.name)
@@ -347,7 +367,7 @@ async def require_current_schema(database: Database) -> None:
         raise SetupError("the database's schema is not up to date; run: paydesk migrate")
 
 
-async def _applied(database: Database) -> dict[int, _Applied]:
+async def _applied(database: Database | Connection) -> dict[int, _Applied]:
     """The steps that the schema has, by number."""
     return {step.number: step for step in await records_of(_Applied, _queries.applied(database))}
 
@@ -355,7 +375,7 @@ async def _applied(database: Database) -> dict[int, _Applied]:
 def _refuse_newer(applied: dict[int, _Applied], known: Sequence[Migration]) -> None:
     """Raise SetupError if the schema has a step with which only newer code runs."""
     newest = max((step.number for step in known), default=0)
-    needed = max((step.oldest_code for step in applied.values()), default=0)
+    needed = max((code_needed(step.number, step.oldest_code) for step in applied.values()), default=0)
     if needed > newest:
         raise SetupError(
             f"the database's schema needs code that knows version {needed} of it, this code knows versions up to "
