@@ -11,11 +11,16 @@ from dataclasses import dataclass, replace
 import pytest
 from tests.domain.moving.play import HERE, SEALED, THERE, Play
 from tests.domain.moving.putting_back import HOME, Past, with_a_past
+from tests.till import Till
 
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, NotFound
-from paydesk.domain.cells.directory import switch_merchant
-from paydesk.domain.cells.fencing import fence, find_fence
+from paydesk.database.pool import Database
+from paydesk.domain.cells import directory
+from paydesk.domain.cells.adding import add_cell
+from paydesk.domain.cells.directory import Entry, Kind, enter, switch_merchant
+from paydesk.domain.cells.fencing import Fence, fence, find_fence, lift
+from paydesk.domain.moving import witnesses
 from paydesk.domain.moving.cancelling import cancel_move
 from paydesk.domain.moving.moving import Step, move_merchant
 from paydesk.domain.moving.passes import CalledBack
@@ -175,3 +180,55 @@ async def test_whom_the_directory_does_not_know_is_entered_first(past: Past) -> 
     with pytest.raises(Conflict, match=r"directory does not know merchant .* cell check --mend"):
         await move_merchant(unknown)
     assert await past.open_in() == [HERE]
+
+
+async def test_who_looks_in_the_wrong_cell_is_told_which_it_is(past: Past) -> None:
+    """Nothing is here, so nothing came back from before."""
+    await past.until(None)
+    await move_merchant(past.going_home)
+    with pytest.raises(NotFound, match=f"no merchant .* here: the directory leads to it in cell {HOME}$"):
+        await move_merchant(past.going)
+
+
+async def test_a_move_again_while_the_merchant_goes_on_to_a_third_cell(
+    past: Past, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has begun to look, and the other cell has handed over the merchant before it has seen
+    that.
+    """
+    await past.until(Step.opened)
+
+    async def find_late(database: Database, merchant_id: int) -> Fence | None:
+        monkeypatch.undo()
+        await move_merchant(past.going_home)
+        return await find_fence(database, merchant_id)
+
+    monkeypatch.setattr(witnesses, "find_fence", find_late)
+    with pytest.raises(Conflict, match=f"goes by: paydesk merchant move .* --to {HOME}"):
+        await move_merchant(past.going)
+    assert (await past.open_in(), await past.led_to()) == ([], HOME)
+
+
+async def test_nobody_goes_to_a_cell_that_the_directory_can_not_lead_to(play: Play) -> None:
+    home = play.here.database
+    cell = directory.Cell(HERE, "https://pay1.test", "http://inside")
+    await add_cell(home, cell, database_id=str(HERE), now=utc_now())
+    await enter(home, [Entry(Kind.merchant, str(play.merchant.id), play.merchant.id)], HERE, now=utc_now())
+    with pytest.raises(Conflict, match=f"cell {THERE} is not in the directory.*paydesk cell add {THERE}"):
+        await move_merchant(replace(play.move, home=home))
+    assert await play.is_open(play.here)
+
+
+async def test_what_came_before_an_earlier_try_failed_is_not_all(past: Past) -> None:
+    """The other cell came back from before the merchant went on here, and was fenced anew."""
+    await past.until(Step.completed)
+    copy = await past.copy("there")
+    await lift(past.play.here.database, past.play.merchant.id, tables=GUARDED)
+    assert await Till(past.play.here.desk, past.play.shop).sell("meanwhile")
+    rows = await past.play.rows(past.play.here, past.play.merchant.id)
+    await past.until(Step.switched)
+    past.put_back("there", copy)
+    await move_merchant(past.going)
+    assert (await past.open_in(), await past.led_to()) == ([THERE], THERE)
+    there = await past.play.rows(past.play.there, past.play.merchant.id)
+    assert [name for name in rows if name not in SEALED and rows[name] != there[name]] == []

@@ -199,13 +199,12 @@ async def _bring_before(move: Move, cells: Cells, passed: Passed, watch: Watch, 
 
 
 async def _bring_again(move: Move, cells: Cells, passed: Passed, watch: Watch, waits: Waits) -> Copied:
-    """Bring who has moved once more: the other cell's database came back from before, and nobody
-    has written anything here since.
+    """Bring who has moved once more: the other cell's database may have come back from before, and
+    nobody has written anything here since.
     """
     target = move.target.database
     await fence(target, move.merchant_id, arrives=True, other_cell=cells.here, tables=GUARDED, waits=waits)
     brought = await bring(move.source, move.target, move.merchant_id, watch=watch)
-    passed(Step.copied)
     await wait_until_they_may_go(move.source, move.target, move.merchant_id, waits)
     last = await bring(move.source, move.target, move.merchant_id, last=True, watch=watch)
     passed(Step.completed)

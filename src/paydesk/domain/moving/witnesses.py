@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from paydesk.core.errors import Conflict, NotFound
 from paydesk.database.pool import Database
-from paydesk.domain.cells.directory import Kind, find_cell
+from paydesk.domain.cells.directory import Kind, cell_by_number, find_cell
 from paydesk.domain.cells.fencing import Fence, find_fence
 from paydesk.domain.moving.copying import Side, queries
 from paydesk.domain.moving.requirements import Cells
@@ -24,7 +24,7 @@ class Witnesses:
 
     The fences in both; whether the merchant itself is in the one (`is_here`), and in the other
     (`is_there`), where it comes with the last pass; and the cell that the directory leads to, if
-    there is a directory, and it knows the merchant.
+    there is a directory, and it knows the merchant. It leads only to cells that were added.
     """
 
     merchant_id: int
@@ -34,6 +34,7 @@ class Witnesses:
     is_here: bool
     is_there: bool
     has_directory: bool
+    was_added: bool
     led_to: int | None
 
     @property
@@ -61,11 +62,12 @@ class Witnesses:
 
     @property
     def is_to_come_again(self) -> bool:
-        """Whether it was decided that the merchant is the other cell's, which has it no more, while
-        all of it is here still, fenced, and the directory knows of no third cell that has it.
+        """Whether it was decided that the merchant is the other cell's, which does not work with it
+        yet, while all of it is here still, fenced: what is there may be an earlier copy, or be gone
+        though the directory knows of no third cell that has it.
         """
         led = self.led_to in (self.cells.here, self.cells.there)
-        return self.has_moved and self.is_here and not self.is_there and led
+        return self.has_moved and self.is_here and (self.arrives if self.is_there else led)
 
 
 async def look(source: Side, target: Side, home: Database | None, merchant_id: int, cells: Cells) -> Witnesses:
@@ -73,17 +75,14 @@ async def look(source: Side, target: Side, home: Database | None, merchant_id: i
 
     Raises: Conflict if the fence here is another move's.
     """
+    here, there = await find_fence(source.database, merchant_id), await find_fence(target.database, merchant_id)
+    is_here = await queries.is_there(source.database, merchant_id=merchant_id)
+    is_there = await queries.is_there(target.database, merchant_id=merchant_id)
+    # The directory comes last: whom the other cell has handed over meanwhile it leads on by then.
     led = None if home is None else await find_cell(home, Kind.merchant, str(merchant_id))
-    seen = Witnesses(
-        merchant_id,
-        cells,
-        await find_fence(source.database, merchant_id),
-        await find_fence(target.database, merchant_id),
-        await queries.is_there(source.database, merchant_id=merchant_id),
-        await queries.is_there(target.database, merchant_id=merchant_id),
-        home is not None,
-        None if led is None else led.number,
-    )
+    was_added = home is None or await cell_by_number(home, cells.there) is not None
+    led_to = None if led is None else led.number
+    seen = Witnesses(merchant_id, cells, here, there, is_here, is_there, home is not None, was_added, led_to)
     _refuse_other_moves(seen)
     return seen
 
@@ -98,6 +97,11 @@ def require_may_go(seen: Witnesses) -> None:
         raise _not_here(seen)
     if seen.has_directory and seen.led_to is None:
         raise Conflict(f"the directory does not know merchant {seen.merchant_id}: {MEND} enters it, then move it")
+    if not seen.was_added:
+        raise Conflict(
+            f"cell {seen.cells.there} is not in the directory, which could not lead to merchant {seen.merchant_id} "
+            f"there: add it first, in the home cell, by: paydesk cell add {seen.cells.there}"
+        )
     if not seen.has_moved and seen.is_here and seen.is_open_there:
         raise _in_both(seen)
     if seen.has_moved and not seen.is_there and not seen.is_to_come_again:
@@ -150,9 +154,14 @@ def _has_gone_on(seen: Witnesses) -> bool:
 
 
 def _refuse_third_cell(seen: Witnesses) -> None:
-    """Refuse whoever is in another cell than both, or on the way to one, or from one."""
+    """Refuse whoever is in another cell than both, or on the way to one, or from one.
+
+    Raises: Conflict, NotFound.
+    """
     merchant, there = f"merchant {seen.merchant_id}", seen.there
     if seen.led_to not in (None, seen.cells.here, seen.cells.there):
+        if not seen.is_here and seen.here is None:
+            raise NotFound(f"there is no {merchant} here: the directory leads to it in cell {seen.led_to}")
         end = f"what is left here goes by: paydesk merchant move {seen.merchant_id} --to {seen.led_to}"
         came_back = f"what is here came back from before it went there; if that cell does not have it, run {MEND}"
         raise Conflict(
