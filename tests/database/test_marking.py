@@ -172,3 +172,23 @@ async def test_who_was_slower_takes_nothing_away_once_the_database_was_finished(
     monkeypatch.setattr(migrating, "missing_steps", looks_early)
     assert await migrate(new, steps=newer) == []
     assert [step.name for step in await missing_steps(new, newer, alone=True)] == ["0003_step"]
+
+
+async def test_a_mark_goes_that_code_which_knows_of_none_has_left(
+    new: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That had begun with the new database, too, and has applied the last step."""
+    known = steps("select 1", LETS_OLD)
+    newer = (*known, *steps(LETS_OLD, WAITS, first=3))
+    await killed_after(new, 1, known=known)
+
+    async def nothing(*_: object) -> bool:
+        return False
+
+    for name in ("keep_mark", "take_mark_away"):
+        monkeypatch.setattr(migrating, name, nothing)
+    assert await migrate(new, steps=known) == ["0002_step"]
+    monkeypatch.undo()
+    assert await migrate(new, steps=known) == []
+    assert await migrate(new, steps=newer) == ["0003_step"]
+    assert [step.name for step in await missing_steps(new, newer, alone=True)] == ["0004_step"]

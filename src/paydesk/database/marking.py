@@ -8,6 +8,7 @@ before, and code that knows of no marks, find that it needs newer one.
 
 from __future__ import annotations
 
+from paydesk.database.pool import Database
 from paydesk.database.statements import Connection
 
 MARK = 0
@@ -23,7 +24,7 @@ with kept as (
 )
 select number from kept union all select number from put
 """
-_TAKE_AWAY = "delete from schema_migration where number = $1"
+_TAKE_AWAY = "delete from schema_migration where number = $1 and oldest_code <= $2"
 
 
 async def keep_mark(connection: Connection, newest: int) -> bool:
@@ -33,9 +34,11 @@ async def keep_mark(connection: Connection, newest: int) -> bool:
     return await connection.fetchval(_KEEP, MARK, _NAME, newest + 1) is not None
 
 
-async def take_mark_away(connection: Connection) -> None:
-    """All that is known is applied: from here on it is a database as any other."""
-    await connection.execute(_TAKE_AWAY, MARK)
+async def take_mark_away(database: Database | Connection, newest: int) -> None:
+    """All steps are applied up to `newest`: from here on it is a database as any other, unless
+    newer code has begun to go on with it.
+    """
+    await database.execute(_TAKE_AWAY, MARK, newest + 1)
 
 
 def code_needed(number: int, oldest_code: int) -> int:

@@ -230,7 +230,12 @@ async def migrate(
     """
     known = known_migrations() if steps is None else steps
     missing = await missing_steps(database, known, alone=alone)
-    return [step.name for step in missing if await _apply(database, step, known, alone, told)]
+    names = [step.name for step in missing if await _apply(database, step, known, alone, told)]
+    applied = await _applied(database)
+    if MARK in applied and not _missing(applied, known, alone=True):
+        # Code that knows of no marks has applied the last step.
+        await take_mark_away(database, max(step.number for step in known))
+    return names
 
 
 async def _apply(
@@ -312,7 +317,7 @@ async def _try(
             record = _RECORD_BASELINE if step.is_baseline else _RECORD
             await connection.execute(record, step.number, step.name, step.oldest_code)
             if is_new and not _missing(await _applied(connection), known, alone=True):
-                await take_mark_away(connection)
+                await take_mark_away(connection, max(one.number for one in known))
         elif not _is_done(step, applied_as):
             await baseline.require_same(connection)
             await connection.execute(_RECOGNISE, step.number, step.name)
