@@ -19,7 +19,8 @@ from tests.domain.operations.books import FOUR, TEN, Books
 from tests.shopfront import GOOD, go_on
 from tests.sweeping import database, database_url
 
-from paydesk.adapters.acquirers.interface import OutcomeUnknown
+from paydesk.adapters.acquirers.hosted_pages import Page
+from paydesk.adapters.acquirers.interface import NoSuchPage, OutcomeUnknown
 from paydesk.adapters.acquirers.listing import PurchasePage
 from paydesk.adapters.acquirers.simulator.record import Kind
 from paydesk.core.clock import utc_now
@@ -193,6 +194,23 @@ async def test_whoever_dies_between_two_pages_is_taken_over_after_their_lease(to
     dying.cancel()
     await asyncio.wait([dying])
     assert await all_of(torn) == after
+
+
+async def test_however_many_pages_are_asked_for_nobody_takes_it_over_amid_them(torn: Books) -> None:
+    """Each takes as long as the bank lets it; all together may take far longer than a lease."""
+    about = [f"page gone-{number} at simulator" for number in range(3)]
+    told = [Alarm(AlarmKind.not_reconciled, one, "it can be paid still") for one in about]
+    await raise_alarms(torn.database, told, now=utc_now() - SOME)
+    until = list[datetime]()
+
+    async def find_page(key: str, reference: str) -> Page:
+        until.append(await torn.database.fetchval("select leased_until from reconciliation"))
+        raise NoSuchPage
+
+    await compare(torn.at(answering(torn.desk.acquirers["simulator"], find_page=find_page)))
+    assert len(set(until)) == len(about), "it is leased anew after each"
+    assert not set(about) & set(await torn.listed())
+    await mended(torn)
 
 
 async def test_workers_and_operators_at_once_mend_and_tell_each_thing_once(torn: Books) -> None:

@@ -134,12 +134,21 @@ class Pages:
         kind = DifferenceKind.DIFFERS if one.page.key in self.states else DifferenceKind.UNKNOWN_HERE
         return Difference(self.bank.name, WHAT, one.page.key, one.page.reference, why, kind)
 
-    async def mended(self, differing: Sequence[Difference]) -> list[str]:
-        """Which pages of the operator's list, by their subjects there, are over by now."""
+    async def mended(self, differing: Sequence[Difference], asked: Callable[[], Awaitable[None]]) -> list[str]:
+        """Which pages of the operator's list, by their subjects there, are over by now.
+
+        `asked` comes after each that the acquirer was asked for: there may be very many of them.
+        """
         still = {one.key for one in differing}
         rows = queries.told_of(self.database, acquirer=self.bank.name)
-        told = [one for one in await records_of(_Told, rows) if one.key not in still]
-        return [subject_of(WHAT, one.key, self.bank.name) for one in told if await self._is_over(one)]
+        over = list[str]()
+        for one in await records_of(_Told, rows):
+            if one.key in still:
+                continue
+            if await self._is_over(one):
+                over.append(subject_of(WHAT, one.key, self.bank.name))
+            await asked()
+        return over
 
     async def _is_over(self, one: _Told) -> bool:
         """Whether nobody pays on a page any more; what was paid on it is a purchase of its own."""

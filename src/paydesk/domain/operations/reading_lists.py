@@ -146,13 +146,17 @@ class ListReading:
             return
         since = max(self.since, self.now - LIVES)
         pages = Pages(self.database, self.bank, self.tags)
+
+        async def hold() -> None:
+            await self._hold(told)
+
         ended, differences = await pages.read(
-            lambda after: self._page(self.bank.list_pages, after, since), lambda: self._hold(told), fix=fix
+            lambda after: self._page(self.bank.list_pages, after, since), hold, fix=fix
         )
         self.found.ended += ended
         self.found.differences += differences
         if self.telling.tells:
-            await self.telling.over(await pages.mended(differences), ENDED)
+            await self.telling.over(await pages.mended(differences, hold), ENDED)
 
     async def _hold(self, told: Callable[[], None]) -> None:
         """Stay the one who reads this list, for one page more."""
