@@ -8,6 +8,7 @@ or too large changes nothing, and costs the acquirer no call.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 from functools import partial
 
@@ -55,15 +56,17 @@ def notification_routes(trusted_proxies: tuple[Network, ...]) -> list[Route]:
             # What another cell passes on it has counted itself.
             if not request.scope.get(PASSED_ON) and not budget.take(address, now=now):
                 raise _Refused(429, "too many notifications; try again in a minute", "rate")
-            hurried = await _take(CheckoutServices.of(request).desk, request, now=now)
+            hurry = await _verified(CheckoutServices.of(request).desk, request, now=now)
         except _Refused as refused:
             NOTIFICATIONS.labels(refused.outcome).inc()
             if refused.status != 429:
                 request.scope[TAKEN_ELSEWHERE] = partial(budget.give_back, address)
             headers = {"Retry-After": "60"} if refused.status == 429 else {}
             return PlainTextResponse(refused.why, refused.status, headers=headers)
+        # Whatever comes of it, such as a merchant on its way to another cell: it is no stranger's.
         if not request.scope.get(PASSED_ON):
             budget.give_back(address)
+        hurried = await hurry()
         NOTIFICATIONS.labels("hurried" if hurried else "nothing").inc()
         if not hurried:
             request.scope[NOTHING_HERE] = True
@@ -72,8 +75,10 @@ def notification_routes(trusted_proxies: tuple[Network, ...]) -> list[Route]:
     return [Route("/acquirers/{account}/notify", notify, methods=["POST"])]
 
 
-async def _take(desk: Desk, request: Request, *, now: datetime) -> bool:
-    """Hurry what a notification is about; whether anybody waits for that. Raises: _Refused."""
+async def _verified(desk: Desk, request: Request, *, now: datetime) -> Callable[[], Awaitable[bool]]:
+    """What hurries what a notification is about, and says whether anybody waits for that, once it
+    is known to be the acquirer's. Raises: _Refused.
+    """
     account, asked = str(request.path_params.get("account")), request.query_params
     try:
         # Also for an account that is another cell's: what it says may lead it there.
@@ -87,10 +92,15 @@ async def _take(desk: Desk, request: Request, *, now: datetime) -> bool:
         about = named(desk.vault, account, asked.get("of", ""), token)
         if about is None:
             raise _Refused(403, "this address is none that was given to the acquirer", "forged")
-        return await hurry_named(desk.database, account, about, now=now)
+        return partial(hurry_named, desk.database, account, about, now=now)
     try:
         notice = acquirer.read_notification(request.headers, body)
     except NoticeRefused as error:
         log.warning("a notification is refused", account=account, why=str(error))
         raise _Refused(400, str(error), "forged") from None
-    return notice is not None and await hurry_noticed(desk.database, account, notice, now=now)
+    return _nothing if notice is None else partial(hurry_noticed, desk.database, account, notice, now=now)
+
+
+async def _nothing() -> bool:
+    """Nobody waits for what it is about."""
+    return False

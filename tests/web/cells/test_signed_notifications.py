@@ -204,6 +204,18 @@ class TestWhatIsGenuine:
         assert (answer.status_code, "retry-after" in answer.headers) == (503, True)
         assert not await told.is_hurried()
 
+    async def test_while_it_moves_its_notifications_use_up_no_turn_of_strangers(
+        self, told: Told, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """What was verified is no stranger's, though nothing may be written of it just now."""
+        now = utc_now()
+        monkeypatch.setattr(notifications, "utc_now", lambda: now)
+        database, merchant = told.cells.databases[SECOND], told.cells.merchants[SECOND]
+        await fence(database, merchant.id, other_cell=HOME, tables=["payment_attempt"])
+        await close(database, merchant.id, patience=0)
+        told.web = await told.cells.open(SECOND, **told.account(SECONDS))
+        assert {(await told.tell()).status_code for _ in range(ADDRESS_A_MINUTE + 5)} == {503}
+
 
 class TestWhatIsNot:
     async def test_it_is_refused_by_whichever_cell_verifies_it(self, homes: Told) -> None:
