@@ -62,9 +62,10 @@ class Witnesses:
 
     @property
     def is_to_come_again(self) -> bool:
-        """Whether it was decided that the merchant is the other cell's, which does not work with it
-        yet, while all of it is here still, fenced: what is there may be an earlier copy, or be gone
-        though the directory knows of no third cell that has it.
+        """Whether all of a merchant that moved is here still, and does not work in the other cell.
+
+        What is there may be an earlier copy; or it is gone, and the directory knows of no third
+        cell that has it.
         """
         led = self.led_to in (self.cells.here, self.cells.there)
         return self.has_moved and self.is_here and (self.arrives if self.is_there else led)
