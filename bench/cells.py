@@ -4,7 +4,9 @@ it takes alone.
 Each cell is a deployment of its own with a number of its own: an embedded PostgreSQL, `serve`,
 `work`, and the customers who pay there, all of it in one control group that may use a part of a
 core. In each round one pays alone, then two at once, then four, then three while the fourth is
-killed. Writing control groups needs root, or a group that was delegated to you.
+killed. Beside it stands what the machine itself gives: a program that only computes, in the same
+groups, four at once over alone. Writing control groups needs root, or a group that was delegated to
+you.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import os
 import statistics
 import sys
 import tempfile
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -39,6 +42,7 @@ from sizing import process, settings
 AIM = 0.9
 NUMBERS = (1, 2, 4, 7)
 """Cells whose ids look like no card's."""
+COMPUTING = "4 programs that only compute"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +62,15 @@ class Cell:
 
     async def pay(self, seconds: float) -> float:
         """Payments a second that it takes for so many seconds."""
+        return await self._ask("pay", seconds)
+
+    async def compute(self, seconds: float) -> float:
+        """Rounds a second that a program of its group computes for so many seconds."""
+        return await self._ask("compute", seconds)
+
+    async def _ask(self, deed: str, seconds: float) -> float:
         assert self.running.stdin is not None
-        self.running.stdin.write(f"{seconds}\n".encode())
+        self.running.stdin.write(f"{deed} {seconds}\n".encode())
         return (await self.said())["rate"]
 
     def kill(self) -> None:
@@ -70,7 +81,9 @@ class Cell:
 
 
 async def be_a_cell(number: int, folder: Path, clients: int) -> None:
-    """Set up a cell, say so, and have its customers pay for as many seconds as each line says."""
+    """Set up a cell, say so, and have its customers pay, or a program compute, for as many seconds
+    as each line says.
+    """
     postgres = EmbeddedServer(folder)
     await postgres.start()
     try:
@@ -88,13 +101,28 @@ async def be_a_cell(number: int, folder: Path, clients: int) -> None:
                 say({name: await pool.fetchval(f"show {name}") for name in DURABILITY})
                 turn = 0
                 while line := await asyncio.to_thread(sys.stdin.readline):
+                    deed, seconds = line.split()[0], float(line.split()[1])
+                    if deed == "compute":
+                        say({"rate": await asyncio.to_thread(computed, seconds)})
+                        continue
                     turn += 1
                     await pool.execute("analyze")
-                    seconds = float(line)
                     taken = await load(pool, port, merchant, seconds=seconds, clients=clients, name=f"turn{turn}")
                     say({"rate": taken.rate})
     finally:
         await postgres.stop()
+
+
+def computed(seconds: float) -> float:
+    """Rounds a second of work that knows neither a database nor a network: a structure larger than
+    a core's cache is written as JSON and read again.
+    """
+    orders = [{"order": f"order-{number}", "amount": f"{number}.00", "currency": "USD"} for number in range(20_000)]
+    rounds, began = 0, time.monotonic()
+    while time.monotonic() - began < seconds:
+        assert len(json.loads(json.dumps(orders))) == len(orders)
+        rounds += 1
+    return rounds / (time.monotonic() - began)
 
 
 def say(fact: dict[str, object]) -> None:
@@ -135,9 +163,17 @@ async def beside(paying: Sequence[Cell], alone: float, seconds: float) -> float:
     return statistics.mean(await asyncio.gather(*(cell.pay(seconds) for cell in paying))) / alone
 
 
+async def given(made: Sequence[Cell], seconds: float) -> float:
+    """What the machine gives each of several programs that compute at once, over one alone."""
+    alone = statistics.mean([await cell.compute(seconds / len(made)) for cell in made])
+    return statistics.mean(await asyncio.gather(*(cell.compute(seconds) for cell in made))) / alone
+
+
 async def measure(asked: argparse.Namespace) -> dict[str, list[float]]:
     """All rounds; payments a second of one alone, and the ratios beside others."""
-    found: dict[str, list[float]] = {"alone": [], "2 at once": [], "4 at once": [], "3 while the fourth dies": []}
+    found: dict[str, list[float]] = {
+        name: [] for name in ("alone", "2 at once", "4 at once", COMPUTING, "3 while the fourth dies")
+    }
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="paydesk-bench-")))
         made = await stack.enter_async_context(cells(folder, asked.part, asked.clients))
@@ -148,6 +184,7 @@ async def measure(asked: argparse.Namespace) -> dict[str, list[float]]:
             found["alone"].append(alone)
             for several in (2, 4):
                 found[f"{several} at once"].append(await beside(made[:several], alone, asked.seconds))
+            found[COMPUTING].append(await given(made, asked.seconds))
         dying = asyncio.get_running_loop().call_later(asked.seconds / 2, made[-1].kill)
         found["3 while the fourth dies"].append(await beside(made[:-1], alone, asked.seconds))
         dying.cancel()
@@ -178,8 +215,11 @@ def main() -> None:
     print(f"{len(NUMBERS)} cells, each with {asked.part or 'no limit'} of a core, its customers included\n")
     print(f"  one alone: {statistics.median(found['alone']):.0f} payments/s")
     for name, ratio in ratios.items():
-        print(f"  {name}: {ratio:.2f} of that, each ({min(found[name]):.2f} to {max(found[name]):.2f}); aim: {AIM}")
-    kept = {f"a cell of {name} over alone": ratio for name, ratio in ratios.items()}
+        aim = "" if name == COMPUTING else f"; aim: {AIM}"
+        of = "one alone" if name == COMPUTING else "that, each"
+        print(f"  {name}: {ratio:.2f} of {of} ({min(found[name]):.2f} to {max(found[name]):.2f}){aim}")
+    kept = {f"a cell of {name} over alone": ratio for name, ratio in ratios.items() if name != COMPUTING}
+    kept["4 programs that only compute over alone"] = ratios[COMPUTING]
     smoke.keep("cells", found, kept, smoke=asked.smoke)
 
 
