@@ -15,7 +15,7 @@ from paydesk.domain.cells.directory import Cell, Kind
 from paydesk.domain.cells.fencing import close, fence, find_fence, forget, say_moved
 from paydesk.domain.merchants.merchant import shop_of
 from paydesk.domain.payments.hurrying import Notified, notify_url
-from paydesk.web.cells import calling, passing_on
+from paydesk.web.cells import calling, passing_on, places
 from paydesk.web.cells.marks import HEADER, Passed, mark
 from paydesk_client import Gateway
 
@@ -275,7 +275,7 @@ class TestWhileTheOtherIsNotWell:
         self, cells: Cells, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         await cells.know(HOME, SECOND)
-        monkeypatch.setattr(calling, "AT_ONCE", 2)
+        monkeypatch.setattr(places, "AT_ONCE", 6)
         cells.served[SECOND].instead = silent
         waiting = [asyncio.create_task(cells.web[HOME].get(PAYMENTS, headers=key_of(cells, SECOND))) for _ in range(2)]
         while len(cells.served[SECOND].arrived) < 2:  # noqa: ASYNC110 (it sends no event)

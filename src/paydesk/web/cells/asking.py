@@ -20,6 +20,7 @@ from paydesk.core.errors import PaydeskError
 from paydesk.domain.cells.directory import Cell
 from paydesk.web.cells.calling import CellAway, OtherCells
 from paydesk.web.cells.marks import HEADER, LASTS, Passed, mark
+from paydesk.web.cells.places import Asker
 
 QUESTION: Final = "x-paydesk-question"
 """The header with which a cell proves that it asks."""
@@ -54,8 +55,9 @@ class Asking:
             (HEADER, mark(self.vault, "POST", path, Passed(""), now=now)),
             (QUESTION, prove(self.vault, path, body, asking=own, asked=cell.number, now=now)),
         ]
+        asked = self.others.asked(cell, "POST", path, headers, body, asker=Asker(f"question {path}"))
         try:
-            async with asyncio.timeout(PATIENCE), self.others.asked(cell, "POST", path, headers, body) as response:
+            async with asyncio.timeout(PATIENCE), asked as response:
                 if response.status != 200:
                     raise CellAway
                 return msgspec.json.decode(await _bounded(response.content), type=answer)

@@ -1,16 +1,16 @@
 """Asks another cell's web server in a client's stead, and gives its answer back as it comes.
 
-A cell that is dead or slow takes nobody else with it: few requests at once wait for one cell, each
-for a limited time, and none for one that took no connection a moment ago. A request is sent once: a
-connection is used for one alone, so that none ends just as another request is written to it.
+A cell that is dead or slow takes nobody else with it: few requests at once wait for one cell
+(`places.py`), each for a limited time, and none for one that took no connection a moment ago. A
+request is sent once: a connection is used for one alone, so that none ends just as another request
+is written to it.
 """
 
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
 from typing import Final
 
 import aiohttp
@@ -18,9 +18,7 @@ from yarl import URL
 
 from paydesk.core.errors import Unavailable, Unsure
 from paydesk.domain.cells.directory import Cell
-
-AT_ONCE: Final = 32
-"""Requests that one process has passed on to one cell at a time; more are told to come back."""
+from paydesk.web.cells.places import Asker, Places
 
 CONNECT: Final = 2.0
 """Seconds that another cell gets to take a connection, and is left alone if it took none."""
@@ -69,19 +67,21 @@ class OtherCells:
     def __init__(self, session: aiohttp.ClientSession, clock: Callable[[], float] = time.monotonic) -> None:
         self._session = session
         self._clock = clock
-        self._under_way: Counter[int] = Counter()
+        self._places = Places()
         self._away_until: dict[int, float] = {}
 
     @asynccontextmanager
     async def asked(
-        self, cell: Cell, method: str, target: str, headers: Iterable[tuple[str, str]], body: bytes
+        self, cell: Cell, method: str, target: str, headers: Iterable[tuple[str, str]], body: bytes, *, asker: Asker
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """The answer of another cell, whose head is there.
+        """The answer of another cell, whose head is there; `asker` is whose request it is.
 
-        Raises: CellAway if it got nothing; AnswerLost if what may have written anything has no
-            answer.
+        Raises: CellAway if it got nothing; NoPlace if it was not asked; AnswerLost if what may have
+            written anything has no answer.
         """
-        with self._place_at(cell):
+        if self._clock() < self._away_until.get(cell.number, 0):
+            raise CellAway
+        with self._places.taken(cell.number, asker):
             try:
                 response = await self._session.request(
                     method,
@@ -97,17 +97,6 @@ class OtherCells:
                 raise (CellAway if method in ("GET", "HEAD") else AnswerLost) from error
             async with response:
                 yield response
-
-    @contextmanager
-    def _place_at(self, cell: Cell) -> Iterator[None]:
-        """Take one of a cell's places. Raises: CellAway."""
-        if self._under_way[cell.number] >= AT_ONCE or self._clock() < self._away_until.get(cell.number, 0):
-            raise CellAway
-        self._under_way[cell.number] += 1
-        try:
-            yield
-        finally:
-            self._under_way[cell.number] -= 1
 
 
 @asynccontextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from ipaddress import IPv6Network
 from typing import Final, NamedTuple
 
 from starlette.datastructures import Headers, QueryParams
@@ -17,6 +18,7 @@ from paydesk.domain.cells.directory import Kind
 from paydesk.domain.merchants.customer_links import merchant_in
 from paydesk.domain.payments.hurrying import named
 from paydesk.domain.payments.receiving import read_form
+from paydesk.web.cells.places import Asker
 from paydesk.web.visits import NOTHING_HERE
 
 FORM, SIGNED_CALL = "/payment/form", "/api/v1/deliveries"
@@ -32,6 +34,10 @@ class Named(NamedTuple):
 
     kind: Kind
     value: str
+
+    def __str__(self) -> str:
+        """The same for a log, in which no private key stands."""
+        return self.kind if self.kind is Kind.private_key else f"{self.kind} {self.value}"
 
 
 def may_be_elsewhere(scope: Scope, status: int) -> bool:
@@ -85,6 +91,29 @@ def named_by_body(scope: Scope, body: bytes) -> Named | None:
     if path == SIGNED_CALL:
         return _public_key((_json(body) or _form(body)).get("public_key"))
     return None
+
+
+def asker_of(scope: Scope, named: Named, client: str, *, is_verified: bool) -> Asker:
+    """Whose a request is that is to be passed on; `client` is its `visits.client_address`.
+
+    An acquirer sends all its accounts' notifications from few addresses, so one that was verified
+    here is its account's. All else is its address's: anybody can name any merchant, and open some.
+    A merchant counts by each of its names apart, since strangers know its links and public key:
+    what they take up by these leaves its private key alone.
+    """
+    notification = _NOTIFICATION.fullmatch(scope["path"]) if is_verified else None
+    sender = f"account {notification[1]}" if notification else f"address {_site(client)}"
+    return Asker(sender, f"{named.kind} {named.value}")
+
+
+def _site(client: str) -> str:
+    """An address, an IPv6 one by its /48: that, or a /56, is what who rents a server is given, and
+    holds any number of the /64 by which addresses count elsewhere.
+    """
+    try:
+        return str(IPv6Network((client, 48), strict=False))
+    except ValueError:
+        return client
 
 
 def _in_link(url: str) -> Named | None:

@@ -28,7 +28,15 @@ from paydesk.domain.cells.finding import Finder, NotKnownYet
 from paydesk.web.cells.arriving import target_of
 from paydesk.web.cells.calling import OF_ONE_HOP, OtherCells
 from paydesk.web.cells.marks import HEADER, Passed, mark
-from paydesk.web.cells.naming import has_long_body, may_be_elsewhere, named_by_address, named_by_body
+from paydesk.web.cells.naming import (
+    Named,
+    asker_of,
+    has_long_body,
+    may_be_elsewhere,
+    named_by_address,
+    named_by_body,
+)
+from paydesk.web.cells.places import Asker, NoPlace
 from paydesk.web.cells.watching import Watch
 from paydesk.web.connections.limits import LARGEST_BODY
 from paydesk.web.minute_budgets import MinuteBudget
@@ -114,8 +122,9 @@ class PassingOn:
             if not answer.held:
                 return
         try:
-            cell = await self._other_cell(between.finder, scope, body)
-            if cell is not None and await self._pass_on(between.others, cell, scope, body, answer):
+            named = named_by_address(scope, self._vault) or named_by_body(scope, body.so_far)
+            cell = await self._other_cell(between.finder, scope, named) if named else None
+            if named and cell and await self._pass_on(between.others, cell, named, scope, body, answer):
                 return
             if is_gone:
                 raise NotKnownYet
@@ -136,14 +145,11 @@ class PassingOn:
             await finder.look_at_standing()
         return int(named.value) in finder.gone
 
-    async def _other_cell(self, finder: Finder, scope: Scope, body: _Body) -> Cell | None:
+    async def _other_cell(self, finder: Finder, scope: Scope, named: Named) -> Cell | None:
         """The cell that has what this one has not; None if none has.
 
         Raises: NotKnownYet.
         """
-        named = named_by_address(scope, self._vault) or named_by_body(scope, body.so_far)
-        if named is None:
-            return None
         client = client_address(scope, self._trusted)
         try:
             return await finder.find_other(*named, lambda: self._budget.take(client, now=self._now()))
@@ -151,7 +157,9 @@ class PassingOn:
             log.warning("the directory can't be read", why=f"{type(error).__name__}: {error}")
             raise NotKnownYet from error
 
-    async def _pass_on(self, others: OtherCells, cell: Cell, scope: Scope, body: _Body, own: _HeldBack) -> bool:
+    async def _pass_on(
+        self, others: OtherCells, cell: Cell, named: Named, scope: Scope, body: _Body, own: _HeldBack
+    ) -> bool:
         """Have another cell answer; false if it refuses what was good here, whose answer stands.
 
         Raises: Unavailable, Unsure, TooLarge, ClientDisconnect.
@@ -162,11 +170,13 @@ class PassingOn:
             raise NotKnownYet
         whole = await body.whole(LARGEST_BODY if has_long_body(scope) else LARGEST_PLAIN)
         target, method = target_of(scope), scope["method"]
-        passed = Passed(client_address(scope, self._trusted), scope.get(SANDBOX))
+        client = client_address(scope, self._trusted)
+        passed = Passed(client, scope.get(SANDBOX))
+        asker = asker_of(scope, named, client, is_verified=own.is_good)
         headers = [*_texts(_without(scope["headers"], _NOT_SENT)), ("content-length", str(len(whole)))]
         headers.append((HEADER, mark(self._vault, method, target, passed, now=self._now())))
         try:
-            async with others.asked(cell, method, target, headers, whole) as response:
+            async with others.asked(cell, method, target, headers, whole, asker=asker) as response:
                 log.info("passed on", cell=cell.number, their_id=response.headers.get("x-request-id", ""))
                 PASSED.labels(str(cell.number), "answered").inc()
                 if response.ok and TAKEN_ELSEWHERE in scope:
@@ -176,9 +186,19 @@ class PassingOn:
                 await _give_back(response, own.send_through)
                 return True
         except PaydeskError as error:
-            log.warning("another cell does not answer", cell=cell.number, why=repr(error.__cause__ or error.message))
-            PASSED.labels(str(cell.number), "away").inc()
+            _note_in_vain(cell, named, asker, error)
             raise
+
+
+def _note_in_vain(cell: Cell, named: Named, asker: Asker, error: PaydeskError) -> None:
+    """Count and log why another cell has not answered; no client's address, as in all logs."""
+    if isinstance(error, NoPlace):
+        sender = "address" if asker.sender.startswith("address ") else asker.sender
+        log.warning("no place at another cell for who asks", cell=cell.number, about=str(named), sender=sender)
+        PASSED.labels(str(cell.number), "full" if error.is_full else "share").inc()
+        return
+    log.warning("another cell does not answer", cell=cell.number, why=repr(error.__cause__ or error.message))
+    PASSED.labels(str(cell.number), "away").inc()
 
 
 class _Body:
