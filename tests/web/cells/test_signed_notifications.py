@@ -4,6 +4,7 @@ the page leads back to leads it there, and there it is verified.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -17,13 +18,14 @@ from tests import breaking
 from tests.conftest import accept_waiting, submit_profile
 from tests.shopfront import open_page
 from tests.standins.stripe_checkout import StripeCheckout, running, signature
-from tests.web.cells.two_cells import HOME, SECOND, Cells, form_of, silent
+from tests.web.cells.two_cells import CLIENT, HOME, SECOND, Cells, form_of, silent
 from tests.web.checkout.test_hosting import page_in, press_continue
 from tests.web.checkout.test_live_hosting import VISA
 from tests.web.checkout.test_paying import leads_to
 
 from paydesk.adapters.acquirers.simulator import Bank, Record, SimulatedAcquirer
 from paydesk.core.clock import utc_now
+from paydesk.domain.cells.directory import Entry, Kind, enter
 from paydesk.domain.cells.fencing import close, fence
 from paydesk.domain.merchants.merchant import go_live
 from paydesk.domain.payments.janitor import settle_due
@@ -288,6 +290,33 @@ class TestBetweenCells:
         await breaking.say(homes.cells.databases[HOME], "cell", {"number": SECOND}, inside="http://127.0.0.1:9")
         away = await homes.tell()
         assert (away.status_code, away.headers["retry-after"]) == (503, "3")
+
+    @pytest.mark.parametrize("addresses", [1, 40], ids=["from one address", "from many"])
+    async def test_one_account_leaves_places_though_it_names_many_merchants(self, told: Told, addresses: int) -> None:
+        """Also to notifications of others that come from the same address, as the acquirer's do."""
+        for one in range(900, 940):
+            await enter(told.cells.databases[HOME], [Entry(Kind.merchant, str(one), one)], SECOND, now=utc_now())
+        told.web = web = await told.cells.open(HOME, trusted_proxies=f"{CLIENT}/32", **told.account(HOMES))
+        told.cells.served[SECOND].instead = silent
+        waiting = []
+
+        async def tell(number: int, secret: str) -> bool:
+            """Whether it is passed on."""
+            web.headers["X-Forwarded-For"] = f"198.51.100.{number % addresses}"
+            link = f"http://pay2.test/checkout/l{900 + number:x}-{'0' * 48}/result"
+            one = asyncio.create_task(told.tell(told.body(success_url=link), secret=secret))
+            before = len(told.arrived)
+            while len(told.arrived) == before and not one.done():  # noqa: ASYNC110 (it sends no event)
+                await asyncio.sleep(0.002)
+            waiting.append(one)
+            return not one.done() or one.result().status_code != 503
+
+        passed = [await tell(number, HOMES) for number in range(40)]
+        assert 0 < sum(passed) < 32 // 2
+        assert await tell(0, SECONDS)
+        for each in waiting:
+            each.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
 
     async def test_the_page_is_led_to_as_well(self, told: Told) -> None:
         """What the notification is about is found at the address that it names."""
