@@ -12,6 +12,7 @@ from tests.proving import check
 from paydesk.adapters.acquirers.disputes import Dispute, DisputeStatus
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
+from paydesk.domain.acquirers.leases import Unleased
 from paydesk.domain.chargebacks.booking import record_dispute
 from paydesk.domain.chargebacks.for_api import purchase_of
 from paydesk.domain.merchants.shop import Shop
@@ -96,7 +97,7 @@ async def test_what_a_process_of_the_version_before_opened_is_not_taken_twice(
     key = (await purchase_of(database, shop, payment_id)).key
     dispute = Dispute(f"dp_of_{payment_id}", key, TEN, "USD", "fraudulent", told, utc_now())
     for _ in range(2):
-        await record_dispute(database, "simulator", dispute, now=utc_now())
+        await record_dispute(Unleased(database).holding, "simulator", dispute, now=utc_now())
     assert await sums(database, shop) == after
     assert await differences(database, shop) == {}
 
@@ -110,6 +111,6 @@ async def test_what_a_process_of_the_version_before_won_is_returned_once(
     assert await differences(database, shop) == {}
     key = (await purchase_of(database, shop, payment_id)).key
     dispute = Dispute(f"dp_of_{payment_id}", key, TEN, "USD", "fraudulent", DisputeStatus.WON, utc_now())
-    await record_dispute(database, "simulator", dispute, now=utc_now())
+    await record_dispute(Unleased(database).holding, "simulator", dispute, now=utc_now())
     assert await sums(database, shop) == ("won", TEN, TEN, 1, 1, NOTHING)
     assert await differences(database, shop) == {}

@@ -21,6 +21,7 @@ from paydesk.adapters.acquirers.interface import OutcomeUnknown
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict
 from paydesk.database.pool import Database
+from paydesk.domain.acquirers.leases import Within
 from paydesk.domain.merchants.merchant import change_merchant
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import failed_refunds
@@ -198,10 +199,10 @@ async def test_one_that_can_not_be_recorded_is_kept_and_stops_no_other(
     given = await order.give(FOUR)
     record, broken = failed_refunds.record_failed, True
 
-    async def breaks(database: Database, acquirer: str, failed: FailedRefund, **named: Any) -> bool:
+    async def breaks(within: Within, acquirer: str, failed: FailedRefund, **named: Any) -> bool:
         if broken and failed.amount == FOUR:
             raise ValueError("nobody can work it out")
-        return await record(database, acquirer, failed, **named)
+        return await record(within, acquirer, failed, **named)
 
     monkeypatch.setattr(failed_refunds, "record_failed", breaks)
     await send_back(order, given)

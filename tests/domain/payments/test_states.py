@@ -31,6 +31,7 @@ from paydesk.adapters.acquirers.simulator.purchase_state import Standing
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict
 from paydesk.database.pool import Database
+from paydesk.domain.acquirers.leases import Unleased
 from paydesk.domain.chargebacks.booking import record_dispute
 from paydesk.domain.chargebacks.reading_acquirers import read_disputes
 from paydesk.domain.deliveries.deadlines import act_on_due
@@ -194,7 +195,7 @@ async def _after_the_payment(till: Any, database: Database) -> None:
     key = await database.fetchval("select idempotency_key from payment_attempt where payment_id = $1", payment_id)
     for status in (DisputeStatus.OPEN, DisputeStatus.WON):
         dispute = Dispute("twice", key, Decimal(10), "USD", "fraudulent", status, utc_now())
-        await record_dispute(database, "simulator", dispute, now=utc_now(), confirmed=True)
+        await record_dispute(Unleased(database).holding, "simulator", dispute, now=utc_now(), confirmed=True)
     # Refunds that come back: of one its only one, of one a part and then the rest.
     await set_back.banks_tell_of_refunds_again(database)
     for payment_id in (await give_back(await sell(), "10"), await give_back(await sell(), "4", "6")):

@@ -18,6 +18,7 @@ import structlog
 
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import AWAY, Database
+from paydesk.database.statements import Connection
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms
 from paydesk.domain.merchants.shop import Shop
@@ -179,7 +180,7 @@ def names_of(rows: Sequence[DueRow]) -> dict[str, list[int]]:
 
 
 async def set_aside(
-    database: Database,
+    database: Connection,
     worked: Worked[Item, Result],
     about: Callable[[Item], tuple[Shop | None, str]],
     *,
@@ -187,8 +188,8 @@ async def set_aside(
 ) -> list[Item]:
     """Put what failed into the operator's list; returns it. Moves no money.
 
-    Args: about names a row by its shop and its subject (`payment attempt 18`); doing says what
-        could not be done.
+    Args: database may be a connection in a transaction of the caller's; about names a row by its
+        shop and its subject (`payment attempt 18`); doing says what could not be done.
     """
     if not worked.failed:
         return []

@@ -10,9 +10,9 @@ from datetime import datetime
 from paydesk.adapters.acquirers.disputes import Dispute
 from paydesk.core.storable import storable_text
 from paydesk.core.wording import noted
-from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any
-from paydesk.database.statements import load_statements
+from paydesk.database.statements import Connection, load_statements
+from paydesk.domain.acquirers.leases import Within
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms
 from paydesk.domain.chargebacks.reckoning import REVERSED, ChargebackStep, ChargedBack, Verdict, Waits, next_step
@@ -38,18 +38,30 @@ class Booked:
 
 
 async def record_dispute(
-    database: Database, acquirer: str, dispute: Dispute, *, now: datetime, confirmed: bool = False
+    within: Within, acquirer: str, dispute: Dispute, *, now: datetime, confirmed: bool = False
 ) -> Booked:
-    """Write down how a dispute stands, step by step. Moves no money: the bank has done so.
+    """Write down how a dispute stands, step by step, in one transaction. Moves no money: the bank
+    has done so.
 
     `now` is real time (UTC); `confirmed` says that the acquirer was just asked for this dispute.
+    Raises: what `within` raises if it may not be written.
     """
+    async with within() as connection:
+        booked = await _recorded(connection, acquirer, dispute, now=now, confirmed=confirmed)
+    if booked.changed:
+        waking.told()
+    return booked
+
+
+async def _recorded(
+    connection: Connection, acquirer: str, dispute: Dispute, *, now: datetime, confirmed: bool
+) -> Booked:
     changed = False
     for _ in range(READ_AGAIN):
         row = record_if_any(
             ChargedBack,
             await queries.find_charged_back(
-                database,
+                connection,
                 acquirer=acquirer,
                 of_key=dispute.of_key,
                 acquirer_reference=dispute.reference,
@@ -57,13 +69,13 @@ async def record_dispute(
             ),
         )
         if row is None:
-            return await _of_nobody(database, acquirer, dispute)
+            return await _of_nobody(connection, acquirer, dispute)
         step = next_step(row, dispute, confirmed=confirmed)
         match step:
             case Verdict():
                 if row.chargeback_id is not None:
                     await queries.note_answer(
-                        database,
+                        connection,
                         merchant_id=row.merchant_id,
                         live=row.live,
                         id=row.chargeback_id,
@@ -74,26 +86,26 @@ async def record_dispute(
             case Waits():
                 return Booked(changed, waits=step)
             case ChargebackStep():
-                changed = await _book(database, acquirer, dispute, row, step, now) or changed
+                changed = await _book(connection, acquirer, dispute, row, step, now) or changed
     return Booked(changed, Waits(noted("its payment changes all the time"), soon=True))
 
 
-async def _of_nobody(database: Database, acquirer: str, dispute: Dispute) -> Booked:
+async def _of_nobody(connection: Connection, acquirer: str, dispute: Dispute) -> Booked:
     """A dispute of a purchase that we have no row of:
     of a test side that was emptied, it is nobody's any more.
     """
-    if await queries.is_forgotten(database, acquirer=acquirer, of_key=dispute.of_key):
+    if await queries.is_forgotten(connection, acquirer=acquirer, of_key=dispute.of_key):
         return Booked(changed=False)
     return Booked(changed=False, waits=Waits(noted("no attempt to pay has the key that it names")))
 
 
 async def _book(
-    database: Database, acquirer: str, dispute: Dispute, row: ChargedBack, step: ChargebackStep, now: datetime
+    connection: Connection, acquirer: str, dispute: Dispute, row: ChargedBack, step: ChargebackStep, now: datetime
 ) -> bool:
     """Write one step down; False if the payment has changed since it was worked out."""
     pingback = told(row, _report(row, dispute, step)) if step.event else Told()
     booked = await queries.book(
-        database,
+        connection,
         **_chargeback(acquirer, dispute, row, step),
         asked_at=now,
         payment_state=step.payment_state and str(step.payment_state),
@@ -111,9 +123,8 @@ async def _book(
         payload=pingback.payload,
         now=row.shop_now,
     )
-    waking.told()
     if booked is not None and step.reckoned:
-        await _tell_reckoned(database, dispute, row, step, now)
+        await _tell_reckoned(connection, dispute, row, step, now)
     return booked is not None
 
 
@@ -156,7 +167,7 @@ def _report(row: ChargedBack, dispute: Dispute, step: ChargebackStep) -> Reversa
 
 
 async def _tell_reckoned(
-    database: Database, dispute: Dispute, row: ChargedBack, step: ChargebackStep, now: datetime
+    connection: Connection, dispute: Dispute, row: ChargedBack, step: ChargebackStep, now: datetime
 ) -> None:
     """Tell the operator that nobody knows what a dispute is worth in the payment's currency."""
     alarm = Alarm(
@@ -173,4 +184,4 @@ async def _tell_reckoned(
         ),
         row.shop,
     )
-    await raise_alarms(database, [alarm], now=now)
+    await raise_alarms(connection, [alarm], now=now)

@@ -9,16 +9,16 @@ select :acquirer::text, clock_timestamp() + :lease::interval, :now::timestamptz
 returning place, coalesce(read_at, began_at) as last_at, leased_until;
 
 -- name: hold(acquirer, held, lease)$
--- Whoever has the lease that it was given (until `held`) has it for longer. No row: it is another's by now, or the account
--- is not here any more.
+-- Whoever has the lease that it was given (until `held`) has it for longer, and nobody else gets it, or takes the account
+-- elsewhere, before the transaction that this is in has ended. No row: it is another's, or the account is not here any more.
 update dispute_reading
    set leased_until = clock_timestamp() + :lease::interval
  where acquirer = :acquirer and leased_until = :held
 returning leased_until;
 
--- name: move_on(acquirer, held, place)!
--- A page is in the books, or in the list of those that wait: it need not be read again.
-update dispute_reading set place = :place where acquirer = :acquirer and leased_until = :held;
+-- name: move_on(acquirer, place)!
+-- A page is in the books, or in the list of those that wait: it need not be read again. Whoever moves on holds the lease.
+update dispute_reading set place = :place where acquirer = :acquirer;
 
 -- name: end_reading(acquirer, held, read_at)!
 -- A reading is over: it came to its end then, or (null) it did not.

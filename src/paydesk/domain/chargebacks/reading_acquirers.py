@@ -3,12 +3,14 @@ and once a day each that is not over.
 
 Nothing is dropped past a cursor: a page is left behind once each of its disputes is in the books,
 or in the list of those that wait with its reason. One that can't be booked stops no other.
+Each transaction that writes what was read holds the reading's lease first; none is open while an
+acquirer is asked.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
@@ -23,7 +25,7 @@ from paydesk.core.storable import storable_json
 from paydesk.core.wording import noted
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.records import record_if_any, records_of
-from paydesk.database.statements import load_statements
+from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.acquirers.leases import Lease, ReadByAnother
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms, settle_alarms
@@ -163,6 +165,23 @@ class _ToEnd:
 
 
 @dataclass(slots=True)
+class _CameTo:
+    """What came of disputes that were told: which are in the books, and which have to wait."""
+
+    done: set[str] = field(default_factory=set)
+    waiting: dict[str, tuple[Dispute, Waits]] = field(default_factory=dict)
+
+    def add(self, dispute: Dispute, waits: Waits | None) -> None:
+        """A later telling of a dispute takes the place of an earlier one."""
+        self.waiting.pop(dispute.reference, None)
+        self.done.discard(dispute.reference)
+        if waits is None:
+            self.done.add(dispute.reference)
+        else:
+            self.waiting[dispute.reference] = (dispute, waits)
+
+
+@dataclass(slots=True)
 class _Reading:
     """One reading of an acquirer's disputes, by the worker who has the lease on them."""
 
@@ -202,10 +221,11 @@ class _Reading:
         is_complete = False
         while not is_complete:
             page = await self.desk.acquirers[self.acquirer].disputes(place)
-            await self._record(page.disputes)
-            if page.next != place:
-                await self.lease.keep()
-                await queries.move_on(self.database, acquirer=self.acquirer, held=self.lease.held, place=page.next)
+            came_to = await self._book(page.disputes)
+            if page.disputes or page.next != place:
+                async with self.lease.holding() as connection:
+                    await self._keep(connection, came_to)
+                    await queries.move_on(connection, acquirer=self.acquirer, place=page.next)
             is_complete = not page.disputes or page.next == place
             place = page.next
 
@@ -213,16 +233,16 @@ class _Reading:
         """Try those that wait once more."""
         rows = queries.waiting_due(self.database, acquirer=self.acquirer, now=self.now, most=_MOST)
         found = await records_of(_Waiting, rows)
-        await self._record(
-            [msgspec.json.decode(row.told, type=Dispute, strict=False) for row in found],
-            tries={row.acquirer_reference: row.tries for row in found},
-        )
+        if not found:
+            return
+        came_to = await self._book([msgspec.json.decode(row.told, type=Dispute, strict=False) for row in found])
+        async with self.lease.holding() as connection:
+            await self._keep(connection, came_to, tries={row.acquirer_reference: row.tries for row in found})
 
     async def _ask(self) -> None:
         """Ask for each chargeback that is not over and was not asked for since a day."""
         rows = queries.to_ask(self.database, acquirer=self.acquirer, before=self.now - ASK_EVERY, most=_MOST)
         for row in await records_of(_ToAsk, rows):
-            asked_at = self.now
             await self.lease.keep()
             try:
                 told = await self.desk.acquirers[self.acquirer].find_dispute(row.acquirer_reference)
@@ -230,49 +250,46 @@ class _Reading:
                 raise
             except Exception as error:
                 log.warning("a dispute can't be asked for", chargeback_id=row.id, why=reason_of(error))
-                asked_at = self.now - ASK_EVERY + ASK_AGAIN
+                async with self.lease.holding() as connection:
+                    await self._asked(connection, row, self.now - ASK_EVERY + ASK_AGAIN)
             else:
-                await self._answered(row.id, Shop(row.merchant_id, row.live), told)
-            await self.lease.keep()
-            asked = {"merchant_ids": [row.merchant_id], "ids": [row.id], "at": asked_at}
-            await queries.asked(self.database, **asked)
+                await self._answered(row, told)
 
-    async def _answered(self, chargeback_id: int, shop: Shop, told: Dispute | None) -> None:
+    async def _answered(self, row: _ToAsk, told: Dispute | None) -> None:
         """Record how a dispute stands that was asked for."""
-        if told is not None:
-            await self._record([told], confirmed=True)
-            return
-        reason = noted("%(acquirer)s does not know it, and it is not over as far as we know", acquirer=self.acquirer)
-        await self.lease.keep()
-        alarm = Alarm(AlarmKind.dispute_unknown, f"chargeback {chargeback_id}", reason, shop)
-        await raise_alarms(self.database, [alarm], now=self.now)
+        came_to = await self._book([] if told is None else [told], confirmed=True)
+        async with self.lease.holding() as connection:
+            await self._asked(connection, row, self.now)
+            await self._keep(connection, came_to)
+            if told is None:
+                await self._tell_unknown(connection, row)
 
-    async def _record(
-        self, disputes: Sequence[Dispute], *, confirmed: bool = False, tries: dict[str, int] | None = None
-    ) -> None:
-        """Book each dispute, or have it wait; a later telling of one that waits takes its place."""
-        waiting: dict[str, tuple[Dispute, Waits]] = {}
-        done: list[str] = []
+    async def _asked(self, connection: Connection, row: _ToAsk, at: datetime) -> None:
+        await queries.asked(connection, merchant_ids=[row.merchant_id], ids=[row.id], at=at)
+
+    async def _tell_unknown(self, connection: Connection, row: _ToAsk) -> None:
+        reason = noted("%(acquirer)s does not know it, and it is not over as far as we know", acquirer=self.acquirer)
+        shop = Shop(row.merchant_id, row.live)
+        alarm = Alarm(AlarmKind.dispute_unknown, f"chargeback {row.id}", reason, shop)
+        await raise_alarms(connection, [alarm], now=self.now)
+
+    async def _book(self, disputes: Sequence[Dispute], *, confirmed: bool = False) -> _CameTo:
+        """Book each dispute in a transaction of its own: what the database refuses of one undoes no
+        other, and nobody who pays meanwhile waits for a whole page.
+        """
+        came_to = _CameTo()
         for dispute in disputes:
-            await self.lease.keep()
             booked = await self._one(dispute, confirmed=confirmed)
             self.changed += booked.changed
-            if booked.waits is None:
-                waiting.pop(dispute.reference, None)
-                done.append(dispute.reference)
-            else:
-                waiting[dispute.reference] = (dispute, booked.waits)
-        if disputes:
-            await self.lease.keep()
-        await self._wait_no_more([reference for reference in done if reference not in waiting])
-        await self._keep_waiting(waiting, tries or {})
+            came_to.add(dispute, booked.waits)
+        return came_to
 
     async def _one(self, dispute: Dispute, *, confirmed: bool) -> Booked:
         """Book one dispute; whatever is wrong with it is its own reason to wait,
         unless the database is away.
         """
         try:
-            booked = await record_dispute(self.database, self.acquirer, dispute, now=self.now, confirmed=confirmed)
+            booked = await self._recorded(dispute, confirmed=confirmed)
             if booked.doubtful:
                 return await self._asked_again(dispute, booked)
         except (*AWAY, ReadByAnother):
@@ -282,6 +299,9 @@ class _Reading:
             log.warning("a dispute can't be booked", **about, exc_info=error)
             return Booked(changed=False, waits=Waits(reason_of(error)))
         return booked
+
+    async def _recorded(self, dispute: Dispute, *, confirmed: bool) -> Booked:
+        return await record_dispute(self.lease.holding, self.acquirer, dispute, now=self.now, confirmed=confirmed)
 
     async def _asked_again(self, dispute: Dispute, booked: Booked) -> Booked:
         """A telling that takes back what is in the books:
@@ -294,26 +314,32 @@ class _Reading:
             return Booked(booked.changed, waits=Waits(why, soon=True))
         if told is None:
             return Booked(booked.changed, waits=Waits(noted("it was told otherwise before, and is not known any more")))
-        await self.lease.keep()
-        return await record_dispute(self.database, self.acquirer, told, now=self.now, confirmed=True)
+        return await self._recorded(told, confirmed=True)
 
-    async def _wait_no_more(self, references: list[str]) -> None:
+    async def _keep(self, connection: Connection, came_to: _CameTo, *, tries: Mapping[str, int] | None = None) -> None:
+        """Keep which disputes wait, and which do so no more."""
+        await self._wait_no_more(connection, sorted(came_to.done))
+        await self._keep_waiting(connection, came_to.waiting, tries or {})
+
+    async def _wait_no_more(self, connection: Connection, references: Sequence[str]) -> None:
         if not references:
             return
-        rows = queries.wait_no_more(self.database, acquirer=self.acquirer, references=references)
+        rows = queries.wait_no_more(connection, acquirer=self.acquirer, references=references)
         subjects = [self._subject(one.acquirer_reference) for one in await records_of(_Reference, rows)]
         if subjects:
             kind = AlarmKind.dispute_waits
-            await settle_alarms(self.database, kind, subjects, shop=None, by=noted("it was booked"), now=self.now)
+            await settle_alarms(connection, kind, subjects, shop=None, by=noted("it was booked"), now=self.now)
 
-    async def _keep_waiting(self, waiting: dict[str, tuple[Dispute, Waits]], tries: dict[str, int]) -> None:
+    async def _keep_waiting(
+        self, connection: Connection, waiting: Mapping[str, tuple[Dispute, Waits]], tries: Mapping[str, int]
+    ) -> None:
         """Put disputes into the list of those that wait, and into the operator's once it is nothing
         that passes.
         """
         if not waiting:
             return
         rows = queries.keep_waiting(
-            self.database,
+            connection,
             acquirer=self.acquirer,
             references=list(waiting),
             told=[storable_json(msgspec.to_builtins(dispute)) for dispute, _ in waiting.values()],
@@ -334,7 +360,7 @@ class _Reading:
                     status=dispute.status,
                 )
                 alarms.append(Alarm(AlarmKind.dispute_waits, self._subject(dispute.reference), reason))
-        await raise_alarms(self.database, alarms, now=self.now)
+        await raise_alarms(connection, alarms, now=self.now)
 
     def _subject(self, reference: str) -> str:
         return f"dispute {reference} at {self.acquirer}"

@@ -14,6 +14,7 @@ from paydesk.core.wording import noted
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
+from paydesk.domain.acquirers.leases import Unleased
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import settle_alarms
 from paydesk.domain.chargebacks.booking import record_dispute
@@ -67,7 +68,8 @@ async def reckon(database: Database, shop: Shop, chargeback_id: int, worth: Deci
         taken=_in_its_own(found, found.taken),
         returned=_in_its_own(found, found.returned),
     )
-    booked = await record_dispute(database, acquirer, replace(told, of_payment=worth), now=now, confirmed=True)
+    within = Unleased(database).holding
+    booked = await record_dispute(within, acquirer, replace(told, of_payment=worth), now=now, confirmed=True)
     if booked.waits is not None:
         raise Conflict(f"chargeback {chargeback_id} can't be booked so: {booked.waits.reason}")
     subject = f"chargeback {chargeback_id}"

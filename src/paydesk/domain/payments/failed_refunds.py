@@ -2,14 +2,14 @@
 and it is the merchant's again.
 
 Acquirers tell of them up to a month later. They are read like disputes, by one worker at a time,
-and written down once.
+and written down once. Each transaction that writes what was read holds the reading's lease first.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import partial
@@ -20,10 +20,10 @@ from paydesk.adapters.acquirers.disputes import FailedRefund
 from paydesk.core.clock import utc_now
 from paydesk.core.money import fees_due_again
 from paydesk.core.wording import noted
-from paydesk.database.pool import AWAY, Database
+from paydesk.database.pool import AWAY
 from paydesk.database.records import record_if_any, records_of
-from paydesk.database.statements import load_statements
-from paydesk.domain.acquirers.leases import Lease, ReadByAnother
+from paydesk.database.statements import Connection, load_statements
+from paydesk.domain.acquirers.leases import Lease, ReadByAnother, Within
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms, settle_alarms
 from paydesk.domain.alarms.setting_aside import Worked, one_by_one, reason_of, set_aside
@@ -123,96 +123,116 @@ class _Reading:
     acquirer: str
     now: datetime
     lease: Lease
+    place: str = field(default="", init=False)
+    changed: int = field(default=0, init=False)
 
     async def whole(self, place: str) -> int:
-        """Read on from a place, page by page. What can't be recorded waits in the operator's list
-        and stops no other.
+        """Read on from a place, page by page; how many were news. What can't be recorded waits in
+        the operator's list and stops no other.
 
         The place stays before the first page of which something could not be recorded: it is told,
         and tried, again.
         """
-        database, acquirer = self.desk.database, self.acquirer
-        changed, read_at, whole, is_complete = 0, None, place, False
+        self.place, read_at = place, None
         try:
-            while not is_complete:
-                page = await self.desk.acquirers[acquirer].failed_refunds(place)
-                worked = await self._record(page.refunds)
-                changed += sum(worked.results)
-                whole = page.next if whole == place and not worked.failed else whole
-                place, is_complete = page.next, not page.refunds
-            read_at = self.now
-        except AWAY:
-            raise
+            read_at = self.now if await self._is_read() else None
         except ReadByAnother as error:
-            log.warning("a reading of failed refunds was too slow", acquirer=acquirer, why=str(error))
+            log.warning("a reading of failed refunds was too slow", acquirer=self.acquirer, why=str(error))
+        finally:
+            stands = {"held": self.lease.held, "place": self.place, "read_at": read_at}
+            await queries.end_reading(self.desk.database, acquirer=self.acquirer, **stands)
+        return self.changed
+
+    async def _is_read(self) -> bool:
+        """Read to the end; whether it went well, as an operator is told. Raises: ReadByAnother."""
+        try:
+            await self._pages()
+        except (*AWAY, ReadByAnother):
+            raise
         except Exception as error:
             # An answer that makes no sense keeps nobody from the other acquirers.
-            log.warning("an acquirer's failed refunds can't be read", acquirer=acquirer, why=reason_of(error))
-            await _report_unread(database, acquirer, reason_of(error), now=self.now)
-        finally:
-            await queries.end_reading(database, acquirer=acquirer, held=self.lease.held, place=whole, read_at=read_at)
-        if read_at is not None:
-            by = noted("its failed refunds were read")
-            await settle_alarms(database, AlarmKind.refunds_unread, [acquirer], shop=None, by=by, now=self.now)
-        return changed
+            log.warning("an acquirer's failed refunds can't be read", acquirer=self.acquirer, why=reason_of(error))
+            async with self.lease.holding() as connection:
+                await _report_unread(connection, self.acquirer, reason_of(error), now=self.now)
+            return False
+        by = noted("its failed refunds were read")
+        async with self.lease.holding() as connection:
+            await settle_alarms(connection, AlarmKind.refunds_unread, [self.acquirer], shop=None, by=by, now=self.now)
+        return True
+
+    async def _pages(self) -> None:
+        after, is_recorded, is_complete = self.place, True, False
+        while not is_complete:
+            page = await self.desk.acquirers[self.acquirer].failed_refunds(after)
+            worked = await self._record(page.refunds)
+            self.changed += sum(worked.results)
+            is_recorded = is_recorded and not worked.failed
+            if is_recorded:
+                self.place = page.next
+            after, is_complete = page.next, not page.refunds
 
     async def _record(self, refunds: Sequence[FailedRefund]) -> Worked[FailedRefund, bool]:
-        """Record a page, as long as it is this worker's to read. Raises: ReadByAnother."""
-        await self.lease.keep()
-        record = partial(record_failed, self.desk.database, self.acquirer, hold=self.lease.keep, now=self.now)
-        worked = await one_by_one(refunds, record)
+        """Record a page, each in a transaction of its own: what the database refuses of one undoes
+        no other. Raises: ReadByAnother.
+        """
+        worked = await one_by_one(refunds, partial(record_failed, self.lease.holding, self.acquirer, now=self.now))
         if worked.failed:
-            await self.lease.keep()
-            doing = noted("it failed, unrecorded")
-            await set_aside(self.desk.database, worked, lambda one: (None, one.reference), doing=doing)
+            # First that it is theirs still: whoever was taken over has failed with each.
+            async with self.lease.holding() as connection:
+                doing = noted("it failed, unrecorded")
+                await set_aside(connection, worked, lambda one: (None, one.reference), doing=doing)
         return worked
 
 
-async def _report_unread(database: Database, acquirer: str, why: str, *, now: datetime) -> None:
+async def _report_unread(connection: Connection, acquirer: str, why: str, *, now: datetime) -> None:
     """Raise an alarm for an acquirer that could not be read for long, or never yet."""
-    row = record_if_any(_Stands, await queries.reading_stands(database, acquirer=acquirer))
+    row = record_if_any(_Stands, await queries.reading_stands(connection, acquirer=acquirer))
     if row is not None and now - row.since < ALARM_AFTER:
         return
-    await raise_alarms(database, [Alarm(AlarmKind.refunds_unread, acquirer, why)], now=now)
+    await raise_alarms(connection, [Alarm(AlarmKind.refunds_unread, acquirer, why)], now=now)
 
 
-async def record_failed(
-    database: Database, acquirer: str, failed: FailedRefund, *, hold: Callable[[], Awaitable[None]], now: datetime
-) -> bool:
-    """Write down that a refund failed, once however often it is told; whether it changed anything.
-    Moves no money.
+async def record_failed(within: Within, acquirer: str, failed: FailedRefund, *, now: datetime) -> bool:
+    """Write down that a refund failed, in one transaction, once however often it is told; whether
+    it changed anything. Moves no money.
 
-    `now` is real time (UTC): a test side's own time is ahead by its clock. Before it is looked for,
-    `hold` makes sure that it is looked for where it is, and raises if not.
+    `now` is real time (UTC): a test side's own time is ahead by its clock. Raises: what `within`
+    raises if it may not be written.
     """
+    async with within() as connection:
+        is_news = await _recorded(connection, acquirer, failed, now=now)
+    if is_news:
+        waking.told()
+    return is_news
+
+
+async def _recorded(connection: Connection, acquirer: str, failed: FailedRefund, *, now: datetime) -> bool:
     for _ in range(READ_AGAIN):
-        await hold()
         row = record_if_any(
-            _FailedRefund, await queries.failed_refund(database, acquirer=acquirer, key=failed.key, real_now=now)
+            _FailedRefund, await queries.failed_refund(connection, acquirer=acquirer, key=failed.key, real_now=now)
         )
         if row is None or failed.currency != row.currency or failed.amount != row.moved:
-            await hold()
-            await _report_unknown(database, acquirer, failed, row, now=now)
+            await _report_unknown(connection, acquirer, failed, row, now=now)
             return False
         match row.movement_state:
             case MovementState.FAILED | MovementState.REFUSED:
                 return False
             case MovementState.PROCESSING:
-                written = await _refuse(database, row, failed)
+                written = await _refuse(connection, row, failed)
             case MovementState.DONE:
-                written = await _book_back(database, row, failed)
+                written = await _book_back(connection, row, failed)
         if written:
             return True
     assert row is not None, "it was found each time"
     raise TimeoutError(f"payment {row.payment_id} changes all the time")
 
 
-async def _refuse(database: Database, row: _FailedRefund, failed: FailedRefund) -> bool:
+async def _refuse(connection: Connection, row: _FailedRefund, failed: FailedRefund) -> bool:
     """It failed before anybody recorded that it was made:
     nothing was booked, and what it reserved is free again.
     """
     rows = movement_outcomes.queries.record_refusals(
-        database,
+        connection,
         merchant_ids=[row.merchant_id],
         lives=[row.live],
         movement_ids=[row.movement_id],
@@ -222,7 +242,7 @@ async def _refuse(database: Database, row: _FailedRefund, failed: FailedRefund) 
     return bool([one async for one in rows])
 
 
-async def _book_back(database: Database, row: _FailedRefund, failed: FailedRefund) -> bool:
+async def _book_back(connection: Connection, row: _FailedRefund, failed: FailedRefund) -> bool:
     """The payment is given back by so much less, and the merchant has the money, available at once.
 
     Fees that were returned with the refund are due again: the payment stands as if it had never
@@ -241,7 +261,7 @@ async def _book_back(database: Database, row: _FailedRefund, failed: FailedRefun
     )
     pingback = told(row, report)
     written = await queries.record_failed_refund(
-        database,
+        connection,
         merchant_id=row.merchant_id,
         live=row.live,
         payment_id=row.payment_id,
@@ -256,7 +276,6 @@ async def _book_back(database: Database, row: _FailedRefund, failed: FailedRefun
         payload=pingback.payload,
         now=row.shop_now,
     )
-    waking.told()
     return written is not None
 
 
@@ -267,7 +286,7 @@ def _fees_due_again(row: _FailedRefund) -> Decimal:
 
 
 async def _report_unknown(
-    database: Database, acquirer: str, failed: FailedRefund, row: _FailedRefund | None, *, now: datetime
+    connection: Connection, acquirer: str, failed: FailedRefund, row: _FailedRefund | None, *, now: datetime
 ) -> None:
     """Raise an alarm for a refund that is not ours as the acquirer tells it."""
     why = noted("nobody knows of it; a second charge that was undone may be the customer's loss again")
@@ -289,4 +308,4 @@ async def _report_unknown(
     )
     details = {"acquirer": acquirer, "key": failed.key, "reason": failed.reason}
     alarm = Alarm(AlarmKind.refund_unknown, failed.reference, f"{told_as}: {why}", shop, details)
-    await raise_alarms(database, [alarm], now=now)
+    await raise_alarms(connection, [alarm], now=now)

@@ -9,8 +9,8 @@ select :acquirer::text, clock_timestamp() + :lease::interval
 returning place, leased_until;
 
 -- name: hold(acquirer, held, lease)$
--- Whoever has the lease that it was given (until `held`) has it for longer. No row: it is another's by now, or the account
--- is not here any more.
+-- Whoever has the lease that it was given (until `held`) has it for longer, and nobody else gets it, or takes the account
+-- elsewhere, before the transaction that this is in has ended. No row: it is another's, or the account is not here any more.
 update failed_refund_reading
    set leased_until = clock_timestamp() + :lease::interval
  where acquirer = :acquirer and leased_until = :held
