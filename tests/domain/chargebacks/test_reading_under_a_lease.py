@@ -141,3 +141,28 @@ async def test_what_becomes_of_a_page_and_that_it_was_read_is_written_together(
     assert await kept() == before
     await read(torn)
     await written_once(torn)
+
+
+async def test_nothing_is_held_in_the_database_while_the_bank_is_asked(
+    torn: Books, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = list[str]()
+
+    def listening(name: str) -> Callable[..., Awaitable[Any]]:
+        honest = getattr(torn.teller, name)
+
+        async def answer(*given: Any) -> Any:
+            await torn.database.fetch("select from dispute_reading for update nowait")
+            idle = "select count(*) from pg_stat_activity where datname = current_database() and state = $1"
+            if await torn.database.fetchval(idle, "idle in transaction") == 0:
+                asked.append(name)
+            return await honest(*given)
+
+        return answer
+
+    for name in ("disputes", "find_dispute"):
+        monkeypatch.setattr(torn.teller, name, listening(name))
+    known = torn.teller.stands["known"]
+    torn.teller.pages.append([replace(known, at=known.at - DAY, status=DisputeStatus.INQUIRY)])
+    await read(torn)
+    assert asked.count("find_dispute") == 4, "of one that was told otherwise before, and three that are not over"
