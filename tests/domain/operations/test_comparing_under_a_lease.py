@@ -57,6 +57,10 @@ POINTS: list[tuple[ModuleType | None, str]] = [
 of the bank's."""
 
 
+clocks = pytest.mark.parametrize("ahead", [timedelta(0), timedelta(hours=1)], ids=["same clocks", "clock ahead"])
+"""Whether the machine of who began first has the same clock as the other one's."""
+
+
 @pytest.fixture
 async def torn(books: Books, monkeypatch: pytest.MonkeyPatch) -> Books:
     """Books that differ from the bank's in all that a comparison mends, gives back or tells."""
@@ -84,9 +88,9 @@ async def torn(books: Books, monkeypatch: pytest.MonkeyPatch) -> Books:
     return replace(odd, desk=replace(books.desk, gives_back_paid_twice=True))
 
 
-async def compare(books: Books) -> None:
-    """A worker compares, if it is time."""
-    await reconciling._reconcile_when_due(books.desk, "simulator", now=utc_now())
+async def compare(books: Books, *, ahead: timedelta = timedelta(0)) -> None:
+    """A worker compares, if it is time, whose machine's clock may be ahead."""
+    await reconciling._reconcile_when_due(books.desk, "simulator", now=utc_now() + ahead)
 
 
 async def leased(books: Books, until: datetime) -> None:
@@ -223,9 +227,10 @@ async def test_workers_and_operators_at_once_mend_and_tell_each_thing_once(torn:
     await mended(torn)
 
 
+@clocks
 @pytest.mark.parametrize("later", ["worker", "operator"])
 async def test_what_differed_before_is_not_told_over_what_agrees_since(
-    torn: Books, monkeypatch: pytest.MonkeyPatch, later: str
+    torn: Books, monkeypatch: pytest.MonkeyPatch, later: str, ahead: timedelta
 ) -> None:
     """The older comparison has found it, hangs, and ends last."""
     await compare(torn)
@@ -238,20 +243,21 @@ async def test_what_differed_before_is_not_told_over_what_agrees_since(
         await newer(torn)
         assert not await is_listed(torn)
 
-    await older(hanging(torn, monkeypatch, (reading_lists, "those_accepted"), since_mended))
+    await older(hanging(torn, monkeypatch, (reading_lists, "those_accepted"), since_mended), ahead=ahead)
     assert not await is_listed(torn)
     assert await torn.database.fetchval("select differences from reconciliation") == 0
 
 
-async def operator(books: Books) -> None:
-    """An operator compares."""
-    now = utc_now()
+async def operator(books: Books, *, ahead: timedelta = timedelta(0)) -> None:
+    """An operator compares, whose machine's clock may be ahead."""
+    now = utc_now() + ahead
     await reconcile(books.desk, "simulator", since=now - timedelta(days=3), now=now, fix=True)
 
 
+@clocks
 @pytest.mark.parametrize("later", ["worker", "operator"])
 async def test_what_agreed_before_is_not_settled_over_what_differs_since(
-    torn: Books, monkeypatch: pytest.MonkeyPatch, later: str
+    torn: Books, monkeypatch: pytest.MonkeyPatch, later: str, ahead: timedelta
 ) -> None:
     await compare(torn)
     await torn.say(refunded=0)
@@ -268,7 +274,7 @@ async def test_what_agreed_before_is_not_settled_over_what_differs_since(
         await honest(reading, agreeing)
 
     monkeypatch.setattr(reading_lists.ListReading, "_settle", late)
-    await older(torn)
+    await older(torn, ahead=ahead)
     assert await is_listed(torn)
     if later == "worker":
         assert await torn.database.fetchval("select differences from reconciliation") == 1

@@ -23,7 +23,7 @@ from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.acquirers.leases import Lease, ReadByAnother, Reader, Unleased
 from paydesk.domain.alarms.setting_aside import reason_of
-from paydesk.domain.operations import metrics
+from paydesk.domain.operations import clocks, metrics
 from paydesk.domain.operations.differences import Reconciled
 from paydesk.domain.operations.giving_back import finish_given_back, give_back
 from paydesk.domain.operations.history import read
@@ -105,7 +105,7 @@ async def _reconcile_when_due(desk: Desk, name: str, *, now: datetime) -> None:
         await finish_given_back(desk, name, lease, now=now)
         found = await reconcile(desk, name, since=since, now=now, fix=desk.adopts, lease=lease)
         await lease.keep()
-        read_to, differences = now - SETTLED, len(found.differences)
+        read_to, differences = claimed.leased_until - LEASE - SETTLED, len(found.differences)
     except AWAY:
         raise
     except ReadByAnother as error:
@@ -148,13 +148,15 @@ async def reconcile(
     only what the acquirer knows and we don't. `since` and `now` are real times, UTC; what is
     younger than `settled` (None: SETTLED) is still being written down; `told` is called after each
     page, and for each thing that was adopted. `lease` is that of the worker who reads the list;
-    None: it is read beside any worker, for a person.
+    None: it is read beside any worker, for a person. Who of two began later is told by the
+    database's time: theirs may be two machines'.
 
     Raises: Unavailable if the acquirer's list can't be read, ReadByAnother, one of AWAY.
     """
+    began = await clocks.queries.database_time(desk.database)
     young = SETTLED if settled is None else settled
     reader: Reader = lease or Unleased(desk.database)
-    found, telling = Reconciled(acquirer), Telling(reader, acquirer, now, tells)
+    found, telling = Reconciled(acquirer), Telling(reader, acquirer, began, tells)
     reading = ListReading(desk, desk.acquirers[acquirer], reader, since, now, young, found, telling)
     try:
         await reading.whole(told, fix=fix, both_ways=both_ways)
@@ -167,6 +169,6 @@ async def reconcile(
     finally:
         metrics.ADOPTED.labels(acquirer).inc(len(found.adopted))
     if tells and both_ways and lease is None:
-        noting = {"since": since, "back": BACK, "read_to": now - young, "differences": len(found.differences)}
+        noting = {"since": since, "back": BACK, "read_to": began - young, "differences": len(found.differences)}
         await queries.note(desk.database, acquirer=acquirer, **noting)
     return found

@@ -67,7 +67,7 @@ update reconciliation
 
 -- name: note(acquirer, since, back, read_to, differences)!
 -- A reading that goes as far back as the hourly one does, and that somebody asked for: what it found is how it stands now,
--- unless a worker began after it, and has ended before.
+-- unless a worker began after it, and has ended before; by the database's clock.
 update reconciliation
    set differences = :differences
  where acquirer = :acquirer and :since::timestamptz <= read_to - :back::interval and read_to <= :read_to::timestamptz;

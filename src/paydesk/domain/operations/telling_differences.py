@@ -34,14 +34,14 @@ class _Later:
 
 @dataclass(frozen=True, slots=True)
 class Telling:
-    """What a comparison tells that began `now`; nothing unless it `tells`.
+    """What a comparison tells that `began` then, in database time; nothing unless it `tells`.
 
     Two may compare one account, a worker and an operator: who began later is believed.
     """
 
     reader: Reader
     acquirer: str
-    now: datetime
+    began: datetime
     tells: bool
 
     async def differing(self, found: Sequence[Difference]) -> list[Difference]:
@@ -51,7 +51,7 @@ class Telling:
         alarms = [one.alarm for one in found]
         async with self.reader.holding() as connection:
             later = await self._later(connection, [one.key[3] for one in alarms])
-            await raise_alarms(connection, [one for one in alarms if one.key[3] not in later], now=self.now)
+            await raise_alarms(connection, [one for one in alarms if one.key[3] not in later], now=self.began)
         return [one for one, alarm in zip(found, alarms, strict=True) if later.get(alarm.key[3], True)]
 
     async def over(self, subjects: Sequence[str], by: str) -> None:
@@ -61,10 +61,10 @@ class Telling:
         async with self.reader.holding() as connection:
             later = await self._later(connection, subjects)
             mended = [one for one in subjects if one not in later]
-            await settle_alarms(connection, AlarmKind.not_reconciled, mended, shop=None, by=by, now=self.now)
+            await settle_alarms(connection, AlarmKind.not_reconciled, mended, shop=None, by=by, now=self.began)
 
     async def _later(self, connection: Connection, subjects: Sequence[str]) -> dict[str, bool]:
         """Of what a later comparison has told, and whether it is open since."""
         await queries.one_at_a_time(connection, acquirer=self.acquirer)
-        rows = queries.told_later(connection, subjects=list(subjects), now=self.now, bys=[AGREED, ENDED])
+        rows = queries.told_later(connection, subjects=list(subjects), began=self.began, bys=[AGREED, ENDED])
         return {one.subject: one.is_open for one in sorted(await records_of(_Later, rows), key=lambda one: one.is_open)}
