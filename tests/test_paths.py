@@ -31,7 +31,7 @@ ACROSS = {
     "domain/accounts": ("names",),
     "domain/billing": ("beginning_anew", "charges_afterwards", "forgotten_charges", "slow_renewals", "what_becomes"),
     "domain/deliveries": ("shipping_from_pages",),
-    "domain/chargebacks": ("as_banks_do", "of_the_version_before"),
+    "domain/chargebacks": ("as_banks_do", "of_the_version_before", "reading_under_a_lease"),
     "domain/ledger": ("checking_after", "checking_coupons", "checking_figures", "checking_subscriptions", "statement"),
     "domain/mail": ("caps", "every_kind", "reach", "telling_afterwards"),
     "domain/moving": (
@@ -40,8 +40,8 @@ ACROSS = {
     ),
     "domain/operations": ("comparing_under_a_lease", "posted_again"),
     "domain/payments": (
-        *("after_machine", "card_secrecy", "contradictions", "documented_bank", "no_longer_kept", "races"),
-        *("refund_limits", "refund_races", "slow_methods", "suspension"),
+        *("after_machine", "card_secrecy", "contradictions", "documented_bank", "failed_refunds_under_a_lease"),
+        *("no_longer_kept", "races", "refund_limits", "refund_races", "slow_methods", "suspension"),
     ),
     "domain/pingbacks": ("crowds", "fairness", "hostile_shops", "php_shops"),
     "domain/subscriptions": (
