@@ -248,10 +248,7 @@ CHANGES_AT_THE_DOOR = (
 """What a member waits for: a process of `paydesk serve` stops."""
 
 OF_OPENED = (
-    play(IS_DISPUTED, "before chargebacks.book"),
-    play(IS_DISPUTED, "after chargebacks.book"),
-    play(IS_DISPUTED, "before chargebacks.move_on"),
-    play(IS_DISPUTED, "after chargebacks.move_on"),
+    play(IS_DISPUTED, "before chargebacks.hold"),
     play(IS_DISPUTED, "before chargebacks.end_reading"),
     play(IS_DISPUTED, "before chargebacks.subscription_ended", plan=JOINS),
     play(IS_DISPUTED, "after chargebacks.subscription_ended", plan=JOINS),
@@ -260,16 +257,27 @@ OF_OPENED = (
 so at each time no more than there are."""
 
 OF_DECIDED = (
-    play(IS_WON, "before chargebacks.book"),
-    play(IS_WON, "after chargebacks.book"),
-    play(IS_LOST, "before chargebacks.book"),
-    play(IS_LOST, "after chargebacks.book"),
+    play(IS_WON, "before chargebacks.hold"),
+    play(IS_LOST, "before chargebacks.hold"),
     play(CHANGE_IS_FOUND, "before bank.find", plan=LOST_CARD),
     play(CHANGE_IS_FOUND, "after bank.find", plan=LOST_CARD),
     play(CHANGE_IS_FOUND, "after replacing_cards.replace_card", plan=LOST_CARD),
 )
 """What is read of their ends, and found out of card changes:
 again a process of `paydesk work` stops."""
+
+UNDER_A_LEASE = (
+    play(IS_DISPUTED, "before chargebacks.book"),
+    play(IS_DISPUTED, "after chargebacks.book"),
+    play(IS_DISPUTED, "before chargebacks.move_on"),
+    play(IS_DISPUTED, "after chargebacks.move_on"),
+    play(IS_WON, "before chargebacks.book"),
+    play(IS_WON, "after chargebacks.book"),
+    play(IS_LOST, "before chargebacks.book"),
+    play(IS_LOST, "after chargebacks.book"),
+)
+"""What is written of disputes: such a process holds the lease's row, for which others wait in line,
+so one at a time stops there, and nobody does it instead."""
 
 BY_COMMAND = (
     play(IS_PAID_OUT, "before balances.lock_merchant"),

@@ -133,14 +133,15 @@ def _taken_away(run: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _passed_by(run: Callable[..., Any]) -> Callable[..., Any]:
-    """The place in the bank's list of disputes is left behind before the dispute
-    that stands there is booked.
+    """The place in the bank's list of disputes is left behind, in a transaction of its own,
+    before the dispute that stands there is booked.
     """
 
     @wraps(run)
     async def result(database: Any, **names: Any) -> Any:
         found = await run(database, **names)
         await say(database, "dispute_reading", {}, place="1000000")
+        await database.execute("commit; begin")
         return found
 
     return result

@@ -19,6 +19,7 @@ from tests.faults.afterwards import (
     NEW_CARD,
     OF_DECIDED,
     OF_OPENED,
+    UNDER_A_LEASE,
     settle_afterwards,
 )
 from tests.faults.plays import EACH_FATE, Fate, Play, perform, play, played
@@ -46,7 +47,12 @@ Plays = tuple[Play, ...]
 
 
 async def found_after(
-    stage: Stage, fates: Sequence[Fate], at_the_door: Plays, by_command: Plays, *in_background: Plays
+    stage: Stage,
+    fates: Sequence[Fate],
+    at_the_door: Plays,
+    by_command: Plays,
+    under_a_lease: Plays,
+    *in_background: Plays,
 ) -> list[str]:
     """What bank, books and shop say differently in the end; the parts have the fates by turns."""
     fate = cycle(fates)
@@ -60,7 +66,10 @@ async def found_after(
     async with stage.working():
         for part in in_background:
             await perform(stage, part, next(fate))
-    plays = sum(in_background, at_the_door + by_command)
+        in_line = Fate.LOSES_THE_DATABASE if Fate.LOSES_THE_DATABASE in fates else Fate.DIES
+        for one in under_a_lease:
+            await perform(stage, (one,), in_line)
+    plays = sum(in_background, at_the_door + by_command + under_a_lease)
     await settle_afterwards(stage, plays)
     changing = [one.order.name for one in plays if one.deed in (CHANGES, CHANGE_IS_FOUND)]
     return await differences(stage, changing, [one.order.name for one in plays if one.deed is IS_PAID_OUT])
@@ -70,7 +79,7 @@ async def found_after(
 @pytest.mark.parametrize("fates", EACH_FATE)
 async def test_bank_books_and_shop_agree_whatever_happens_at_a_point(tmp_path: Path, fates: list[Fate]) -> None:
     async with staged(tmp_path, Cast(forks=8)) as stage:
-        parts = (CHANGES_AT_THE_DOOR, BY_COMMAND, OF_OPENED, OF_DECIDED)
+        parts = (CHANGES_AT_THE_DOOR, BY_COMMAND, UNDER_A_LEASE, OF_OPENED, OF_DECIDED)
         found = await found_after(stage, fates, *map(played, parts))
         assert not found, "\n".join(found)
         assert await check(stage) == ""
@@ -89,4 +98,4 @@ async def test_each_planted_bug_is_found_by_its_play(tmp_path: Path) -> None:
 
 
 def test_what_shows_a_bug_is_played_without_it_too() -> None:
-    assert set(BUGS.values()) <= {*CHANGES_AT_THE_DOOR, *OF_OPENED, *BY_COMMAND}
+    assert set(BUGS.values()) <= {*CHANGES_AT_THE_DOOR, *UNDER_A_LEASE, *BY_COMMAND}

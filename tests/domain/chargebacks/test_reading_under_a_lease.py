@@ -4,6 +4,7 @@ and what they write of it writes nothing more, and the next one writes all of it
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -166,3 +167,10 @@ async def test_nothing_is_held_in_the_database_while_the_bank_is_asked(
     torn.teller.pages.append([replace(known, at=known.at - DAY, status=DisputeStatus.INQUIRY)])
     await read(torn)
     assert asked.count("find_dispute") == 4, "of one that was told otherwise before, and three that are not over"
+
+
+async def test_whoever_comes_while_another_writes_leaves_it_to_them_at_once(torn: Books) -> None:
+    await leased(torn, utc_now() + SOME)
+    async with torn.database.acquire() as other, other.transaction():
+        await other.execute("select from dispute_reading for update")
+        assert await asyncio.wait_for(read(torn), 30) == 0

@@ -4,6 +4,7 @@ what they write of it writes nothing more, and the next one writes all of it onc
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -144,3 +145,10 @@ async def test_whoever_was_taken_over_does_not_say_that_the_bank_can_not_be_read
         await read_failed_refunds(silent(torn).desk, now=utc_now() + 3 * LONG)
         await hanging.is_over()
     assert [await all_of(torn)] == then
+
+
+async def test_whoever_comes_while_another_writes_leaves_it_to_them_at_once(torn: Till) -> None:
+    await leased(torn, utc_now() + SOME)
+    async with torn.database.acquire() as other, other.transaction():
+        await other.execute("select from failed_refund_reading for update")
+        assert await asyncio.wait_for(read(torn), 30) == 0

@@ -1,8 +1,10 @@
 -- name: claim_reading(acquirer, lease, now)^
 -- One worker at a time reads an acquirer's disputes, from where the last one stopped; its lease is in database time.
+-- Whoever comes while somebody reads does not wait for what that one writes.
 insert into dispute_reading as r (acquirer, leased_until, began_at)
 select :acquirer::text, clock_timestamp() + :lease::interval, :now::timestamptz
  where :acquirer::text <> all (accounts_left_alone(true))
+   and not exists (select from dispute_reading where acquirer = :acquirer and leased_until >= clock_timestamp())
     on conflict (acquirer) do update
        set leased_until = excluded.leased_until
      where r.leased_until is null or r.leased_until < clock_timestamp()

@@ -1,8 +1,10 @@
 -- name: claim_reading(acquirer, lease)^
 -- One worker at a time reads an acquirer's failed refunds, from where the last one stopped; its lease is in database time.
+-- Whoever comes while somebody reads does not wait for what that one writes.
 insert into failed_refund_reading as r (acquirer, leased_until)
 select :acquirer::text, clock_timestamp() + :lease::interval
  where :acquirer::text <> all (accounts_left_alone(true))
+   and not exists (select from failed_refund_reading where acquirer = :acquirer and leased_until >= clock_timestamp())
     on conflict (acquirer) do update
        set leased_until = excluded.leased_until
      where r.leased_until is null or r.leased_until < clock_timestamp()
