@@ -1,9 +1,10 @@
 """Who reads what an acquirer's account tells: one worker at a time, under a lease in a table's row.
 
 A lease is known by the time that it was given until, and is somebody's until another takes it,
-even where that time is past. Whoever writes proves first that it is still theirs, best in the
+even where that time is past. Whoever writes proves first that it is still theirs, in the
 transaction that writes: it locks the lease's row, so that nobody takes the lease over, or the
-account elsewhere, before what is written stands.
+account elsewhere, before what is written stands. No such transaction is open while an acquirer is
+asked: before a call it is proved by itself (`keep`).
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ class _Reading:
         """
         self.place, read_at = place, None
         try:
-            read_at = self.now if await self._is_read() else None
+            read_at = self.now if await self._to_its_end() else None
         except ReadByAnother as error:
             log.warning("a reading of failed refunds was too slow", acquirer=self.acquirer, why=str(error))
         finally:
@@ -143,7 +143,7 @@ class _Reading:
             await queries.end_reading(self.desk.database, acquirer=self.acquirer, **stands)
         return self.changed
 
-    async def _is_read(self) -> bool:
+    async def _to_its_end(self) -> bool:
         """Read to the end; whether it went well, as an operator is told. Raises: ReadByAnother."""
         try:
             await self._pages()
