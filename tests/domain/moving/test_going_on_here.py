@@ -84,6 +84,30 @@ async def test_a_schema_that_was_brought_up_to_date_meanwhile(play: Play, monkey
     assert await play.is_open(play.there)
 
 
+async def test_a_schema_that_was_brought_up_to_date_while_who_has_moved_comes_again(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has moved, and is open in neither cell until what a step did is known in both."""
+    with pytest.raises(Killed):
+        await move_merchant(play.move, passed=killing(Step.moved))
+    step = Migration(9000, "9000_step", "select 1")
+    bring = moving.bring
+
+    async def bring_late(*given: Any, **more: Any) -> Any:
+        brought = await bring(*given, **more)
+        for cell in (play.here, play.there):
+            await migrate(cell.database, steps=[step])
+        return brought
+
+    monkeypatch.setattr(moving, "bring", bring_late)
+    with pytest.raises(Conflict, match="brought up to date meanwhile: move the merchant again"):
+        await move_merchant(play.move)
+    assert (await play.is_open(play.here), await play.is_open(play.there)) == (False, False)
+    monkeypatch.undo()
+    await move_merchant(play.move)
+    assert (await play.is_open(play.here), await play.is_open(play.there)) == (False, True)
+
+
 async def test_what_only_older_code_needs_may_be_in_one_cell_alone(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
     step = Migration(9000, "9000_step", "-- once no older code runs\nselect 1")
     await migrate(play.there.database, steps=[step], alone=True)

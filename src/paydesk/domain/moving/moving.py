@@ -200,7 +200,7 @@ async def _bring_before(move: Move, cells: Cells, passed: Passed, watch: Watch, 
 
 async def _bring_again(move: Move, cells: Cells, passed: Passed, watch: Watch, waits: Waits) -> Copied:
     """Bring who has moved once more: the other cell's database may have come back from before, and
-    nobody has written anything here since.
+    nobody has written anything here since. Raises: what `_bring_last` raises.
     """
     target = move.target.database
     await fence(target, move.merchant_id, arrives=True, other_cell=cells.here, tables=GUARDED, waits=waits)
@@ -208,6 +208,7 @@ async def _bring_again(move: Move, cells: Cells, passed: Passed, watch: Watch, w
     await wait_until_they_may_go(move.source, move.target, move.merchant_id, waits)
     last = await bring(move.source, move.target, move.merchant_id, last=True, watch=watch)
     passed(Step.completed)
+    await require_same_steps(move.source, move.target, cells)
     return replace(last, sealed=last.sealed + brought.sealed)
 
 
