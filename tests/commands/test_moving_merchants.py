@@ -6,6 +6,7 @@ import os
 import pty
 import sys
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from tests.breaking import say
 from tests.commands.conftest import Paydesk
 from tests.conftest import migrated_database
+from tests.domain.moving.putting_back import copied
 
 from paydesk.adapters.vault import generate_key_setting
 from paydesk.commands import moving_merchants
@@ -137,3 +139,64 @@ def test_at_a_terminal_what_is_waited_for_is_shown_for_as_long(monkeypatch: pyte
     os.close(ours)
     assert "Waiting for calls, for 60 s at most" in shown
     assert "paydesk:" not in shown
+
+
+@pytest.fixture
+async def in_both(
+    paydesk: Paydesk, environment: dict[str, str], database: Database, other: tuple[Database, str], server_url: str
+) -> AsyncIterator[tuple[str, Database]]:
+    """A merchant who has moved, and the database here as it was before."""
+    made = (await paydesk("merchant", "create", "--name", "Shop", "--email", "o@shop.example", "--json")).result
+    async with AsyncExitStack() as stack:
+        url = await copied(stack, server_url, database)
+        moved = await paydesk("merchant", "move", str(made["id"]), "--to", str(THERE), "--to-env", other[1])
+        assert moved.status == 0, moved.err
+        environment["PAYDESK_DATABASE_URL"] = url
+        yield str(made["id"]), await stack.enter_async_context(connected(url, most=2))
+
+
+async def test_a_copy_that_came_back_goes(
+    paydesk: Paydesk, other: tuple[Database, str], in_both: tuple[str, Database]
+) -> None:
+    there, file = other
+    name, asked = in_both[0], ("merchant", "move", in_both[0], "--to", str(THERE), "--to-env", file)
+    refused = await paydesk(*asked)
+    assert (refused.status, f"move {name} --to CELL --remove-copy" in refused.err) == (1, True), refused.err
+    looked = await paydesk(*asked, "--remove-copy", "--dry-run", "--json")
+    assert looked.result == {"merchant_id": int(name), "cell": THERE, "only_here": [], "code": None}
+    assert len((await paydesk("merchant", "list", "--json")).result) == 1
+    gone = await paydesk(*asked, "--remove-copy")
+    assert (gone.status, f"merchant {name} is in cell 2 alone" in gone.err) == (0, True), gone.err
+    assert (await paydesk("merchant", "list", "--json")).result == []
+    assert await there.fetchval("select name from merchant where id = $1", int(name)) == "Shop"
+    again = await paydesk(*asked, "--remove-copy")
+    assert (again.status, "there is no merchant" in again.err) == (1, True), again.err
+
+
+async def test_what_only_the_copy_knows_is_shown_and_lost_by_its_code_alone(
+    paydesk: Paydesk, other: tuple[Database, str], in_both: tuple[str, Database]
+) -> None:
+    name, database = in_both
+    await say(database, "merchant", {"id": int(name)}, went_live_at=utc_now())
+    asked = ("merchant", "move", name, "--to", str(THERE), "--to-env", other[1], "--remove-copy")
+    looked = await paydesk(*asked, "--dry-run")
+    assert (looked.status, looked.out.split()) == (0, ["Table", "Rows", "First", "merchant", "1", name]), looked.out
+    refused = await paydesk(*asked)
+    assert (refused.status, f"merchant: 1 ({name})" in refused.err) == (1, True), refused.err
+    as_json = await paydesk(*asked, "--json")
+    assert (as_json.status, as_json.result["only_here"]) == (1, [{"table": "merchant", "rows": 1, "first": [name]}])
+    code = as_json.result["code"]
+    assert f"--lose {code}" in refused.err
+    wrong = await paydesk(*asked, "--lose", code[::-1])
+    assert (wrong.status, len((await paydesk("merchant", "list", "--json")).result)) == (1, 1), wrong.err
+    gone = await paydesk(*asked, "--lose", code, "--json")
+    assert (gone.status, gone.result["only_here"][0]["table"]) == (0, "merchant"), gone.err
+    assert (await paydesk("merchant", "list", "--json")).result == []
+
+
+@pytest.mark.parametrize("asked", [("--cancel", "--remove-copy"), ("--dry-run",), ("--lose", "abc")])
+async def test_what_is_for_a_copy_alone_is_said_with_it(
+    paydesk: Paydesk, other: tuple[Database, str], asked: tuple[str, ...]
+) -> None:
+    refused = await paydesk("merchant", "move", "5", "--to", "2", "--to-env", other[1], *asked)
+    assert (refused.status, "--remove-copy" in refused.err) == (2, True), refused.err

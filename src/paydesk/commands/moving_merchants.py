@@ -1,8 +1,10 @@
-"""`paydesk merchant move`: a merchant goes to another cell, with everything that is theirs."""
+"""`paydesk merchant move`: a merchant goes to another cell, with everything that is theirs; or the
+copy goes that came back of who had moved.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Annotated
@@ -12,7 +14,7 @@ from pydantic_settings import DotEnvSettingsSource
 
 from paydesk.commands.connecting import Deployment, command, deployment
 from paydesk.commands.options import MerchantId
-from paydesk.commands.printing import AsJson, counted, note, progress, show_json, waiting
+from paydesk.commands.printing import AsJson, counted, note, progress, show_json, show_table, waiting
 from paydesk.core.errors import SetupError
 from paydesk.database.migrating import require_current_schema
 from paydesk.database.pool import Database, connected
@@ -21,7 +23,9 @@ from paydesk.domain.cells.waits import Wait
 from paydesk.domain.moving.cancelling import cancel_move
 from paydesk.domain.moving.copying import PATIENCE, Side
 from paydesk.domain.moving.moving import Move, Moved, Step, move_merchant
+from paydesk.domain.moving.only_here import COMPARED, Alone, code_of
 from paydesk.domain.moving.passes import Pass
+from paydesk.domain.moving.removing import OnlyHere, Removed, Stage, look_at_copy, remove_copy
 from paydesk.domain.moving.tables import COPIED
 from paydesk.equipment import vault_of
 from paydesk.required_keys import require_keys
@@ -46,6 +50,8 @@ DOING = {
     Pass.last: "Closed, bringing what is left",
 }
 
+COMPARING = "Comparing"
+
 AWAITED = {
     Wait.opened: "Waiting until every process of the other cell has opened its accounts",
     Wait.readings: "Waiting for a reading of its accounts that is on its way",
@@ -53,9 +59,17 @@ AWAITED = {
     Wait.calls: "Fenced, waiting for calls in the air",
 }
 
+REMOVING = {
+    Stage.closed: "closed: nothing begins here, and nothing is in the air any more",
+    Stage.compared: "compared with the other cell",
+    Stage.given_up: "the other cell's for good",
+    Stage.deleted: "deleted here",
+}
+
 EXAMPLES = (
     "Examples: paydesk merchant move 5 --to 2 --to-env /etc/paydesk/cell2.env; with --cancel the merchant goes on here "
-    "as long as it has not moved."
+    "as long as it has not moved; with --remove-copy, of a merchant who had moved to cell 2 before the database here "
+    "came back from before, what is here goes (first with --dry-run: what only it knows)."
 )
 
 
@@ -65,11 +79,29 @@ async def move(
     to: Annotated[int, typer.Option(help="Number of the cell that the merchant goes to.")],
     to_env: Annotated[Path, typer.Option(help="Environment file of that cell: its database, its keys.")],
     cancel: Annotated[bool, typer.Option("--cancel", help="Let the merchant go on here; empty the copy.")] = False,
+    remove: Annotated[
+        bool,
+        typer.Option(
+            "--remove-copy",
+            help="It is in both cells, for the database here came back from before it had moved: delete what is here.",
+        ),
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="With --remove-copy: say what only the copy knows; change nothing.")
+    ] = False,
+    lose: Annotated[
+        str,
+        typer.Option(metavar="CODE", help="With --remove-copy: delete also what only it knows, which is called so."),
+    ] = "",
     as_json: AsJson = False,
 ) -> None:
     """Bring an account with everything that is theirs to another cell: for some seconds its shop
     says "try again". Killed at any moment, the same command goes on.
     """
+    if cancel and remove:
+        raise typer.BadParameter("--cancel is for a merchant on the way, --remove-copy for one that has moved")
+    if (dry_run or lose) and not remove:
+        raise typer.BadParameter("--dry-run and --lose are for --remove-copy")
     there = settings_of(to_env)
     require_keys(there)
     async with deployment() as here, _connected(there.database_url) as target, AsyncExitStack() as stack:
@@ -88,6 +120,10 @@ async def move(
         if cancel:
             await cancel_move(asked)
             note(f"merchant {merchant_id} goes on here")
+        elif dry_run:
+            _say_looked(asked, await _looked(asked), as_json=as_json)
+        elif remove:
+            _say_removed(asked, await _removed(asked, lose, as_json=as_json), as_json=as_json)
         else:
             _say(asked, await _moved(asked), as_json=as_json)
 
@@ -122,6 +158,60 @@ def _say(asked: Move, moved: Moved, *, as_json: bool) -> None:
         note(f"closed for {moved.seconds:.1f} s, in which {counted(copied.changed, 'row')} came")
     if asked.home is None:
         note(f"there is no directory of cells: lead the host names of its forms and links to cell {asked.to} now")
+
+
+async def _looked(asked: Move) -> list[Alone]:
+    with progress(COMPARING, len(COMPARED)) as report:
+        return await look_at_copy(asked, report=report)
+
+
+async def _removed(asked: Move, lose: str, *, as_json: bool) -> Removed:
+    """Remove the copy; what only it knows is shown before the error that says what to do."""
+    try:
+        with progress(COMPARING, len(COMPARED)) as report:
+            return await remove_copy(
+                asked,
+                lose=lose,
+                reached=lambda one: note(REMOVING[one]),
+                report=report,
+                waits=lambda one, seconds: waiting(AWAITED[one], seconds),
+            )
+    except OnlyHere as refused:
+        if as_json:
+            _say_looked(asked, refused.found, as_json=True)
+        else:
+            _show(refused.found)
+        raise
+
+
+def _show(found: Sequence[Alone]) -> None:
+    show_table(("Table", "Rows", "First"), [(one.table, one.rows, ", ".join(one.first)) for one in found])
+
+
+def _say_looked(asked: Move, found: Sequence[Alone], *, as_json: bool) -> None:
+    if as_json:
+        show_json(_facts(asked, found) | {"code": code_of(found) if found else None})
+    elif found:
+        _show(found)
+        note(f"cell {asked.to} does not know these rows; --lose {code_of(found)} deletes them, too")
+    else:
+        note(f"cell {asked.to} knows all that is here of merchant {asked.merchant_id}")
+
+
+def _say_removed(asked: Move, removed: Removed, *, as_json: bool) -> None:
+    if as_json:
+        show_json(_facts(asked, removed.lost))
+        return
+    if removed.lost:
+        note(f"what cell {asked.to} does not know was deleted, too: {'; '.join(str(one) for one in removed.lost)}")
+    if removed.left:
+        note(f"was still in the air when it was closed: {removed.left}")
+    note(f"merchant {asked.merchant_id} is in cell {asked.to} alone")
+
+
+def _facts(asked: Move, found: Sequence[Alone]) -> dict[str, object]:
+    rows = [{"table": one.table, "rows": one.rows, "first": one.first} for one in found]
+    return {"merchant_id": asked.merchant_id, "cell": asked.to, "only_here": rows}
 
 
 async def _home(here: Deployment, target: Database, to: int, stack: AsyncExitStack) -> Database | None:

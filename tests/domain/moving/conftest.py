@@ -10,6 +10,7 @@ import pytest
 from tests import shopfront
 from tests.domain.moving.owning import Owning, owning
 from tests.domain.moving.play import HERE, THERE, Play, played
+from tests.domain.moving.putting_back import Past, with_a_past
 
 from paydesk.core.clock import utc_now
 from paydesk.domain.cells import directory
@@ -22,6 +23,12 @@ from paydesk.settings import Settings
 @pytest.fixture
 async def play(server_url: str, usual_settings: Settings, tmp_path: Path) -> AsyncIterator[Play]:
     async with played(server_url, usual_settings, tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+async def past(play: Play, server_url: str) -> AsyncIterator[Past]:
+    async with with_a_past(play, server_url) as made:
         yield made
 
 

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from enum import StrEnum
 from pathlib import Path
 
 from pydantic import SecretStr
@@ -29,7 +30,7 @@ from paydesk.domain.cells.numbers import begin_cell
 from paydesk.domain.merchants.merchant import Merchant, create_merchant, shop_of
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.moving.copying import Side
-from paydesk.domain.moving.moving import Move, Step
+from paydesk.domain.moving.moving import Move
 from paydesk.domain.moving.tables import THEIRS, owner_column
 from paydesk.domain.payments.desk import Desk
 from paydesk.equipment import payment_desk
@@ -164,10 +165,10 @@ async def enlist(cell: Cell, merchant_id: int, email: str) -> int:
     return made
 
 
-def killing(step: Step) -> Callable[[Step], None]:
-    """What ends a move at a step."""
+def killing(step: StrEnum) -> Callable[[StrEnum], None]:
+    """What ends a move, or the removal of a copy, at a step."""
 
-    def passed(done: Step) -> None:
+    def passed(done: StrEnum) -> None:
         if done is step:
             raise Killed
 

@@ -54,14 +54,8 @@ class Past:
 
     async def copy(self, which: str) -> Database:
         """What a database is at this moment, as another one."""
-        admin = await asyncpg.connect(self.server_url)
-        self.stack.push_async_callback(admin.close)
-        name, now = f"paydesk_test_{secrets.token_hex(6)}", await self._of(which).fetchval("select current_database()")
-        async with asyncio.timeout(PATIENCE):
-            while not await _is_copied(admin, now, name):  # noqa: ASYNC110
-                await asyncio.sleep(0.05)
-        self.stack.push_async_callback(drop_database, admin, name)
-        return await self.stack.enter_async_context(connected(database_at(self.server_url, name)))
+        url = await copied(self.stack, self.server_url, self._of(which))
+        return await self.stack.enter_async_context(connected(url))
 
     def put_back(self, which: str, database: Database) -> None:
         """A database is what it was when it was copied."""
@@ -87,6 +81,18 @@ class Past:
 
     async def _open(self, cell: Cell) -> bool:
         return await self.play.is_open(cell)
+
+
+async def copied(stack: AsyncExitStack, server_url: str, database: Database) -> str:
+    """The address of what a database is at this moment, for the length of the stack."""
+    admin = await asyncpg.connect(server_url)
+    stack.push_async_callback(admin.close)
+    name, now = f"paydesk_test_{secrets.token_hex(6)}", await database.fetchval("select current_database()")
+    async with asyncio.timeout(PATIENCE):
+        while not await _is_copied(admin, now, name):  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+    stack.push_async_callback(drop_database, admin, name)
+    return database_at(server_url, name)
 
 
 async def _is_copied(admin: asyncpg.Connection, database: str, name: str) -> bool:

@@ -17,7 +17,7 @@ from paydesk.domain.cells.fencing import close, fence, lift
 from paydesk.domain.moving import accounts, moving, requirements
 from paydesk.domain.moving.cancelling import cancel_move
 from paydesk.domain.moving.moving import Move, Step, move_merchant
-from paydesk.domain.moving.passes import CalledBack
+from paydesk.domain.moving.passes import CalledBack, bring
 from paydesk.domain.moving.tables import GUARDED
 from paydesk.domain.payments.results import Paid
 
@@ -91,7 +91,6 @@ async def test_a_schema_that_was_brought_up_to_date_while_who_has_moved_comes_ag
     with pytest.raises(Killed):
         await move_merchant(play.move, passed=killing(Step.moved))
     step = Migration(9000, "9000_step", "select 1")
-    bring = moving.bring
 
     async def bring_late(*given: Any, **more: Any) -> Any:
         brought = await bring(*given, **more)

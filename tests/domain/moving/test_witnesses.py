@@ -5,12 +5,11 @@ in two cells, nor delete what nobody else has, and say what to do.
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 
 import pytest
 from tests.domain.moving.play import HERE, SEALED, THERE, Play
-from tests.domain.moving.putting_back import HOME, Past, with_a_past
+from tests.domain.moving.putting_back import HOME, Past
 from tests.till import Till
 
 from paydesk.core.clock import utc_now
@@ -25,12 +24,6 @@ from paydesk.domain.moving.cancelling import cancel_move
 from paydesk.domain.moving.moving import Step, move_merchant
 from paydesk.domain.moving.passes import CalledBack
 from paydesk.domain.moving.tables import GUARDED
-
-
-@pytest.fixture
-async def past(play: Play, server_url: str) -> AsyncIterator[Past]:
-    async with with_a_past(play, server_url) as made:
-        yield made
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,10 @@ from paydesk.domain.cells.replicating import (
 )
 
 MEND = "paydesk cell check --mend"
+_ELSEWHERE = (
+    "find out which cell is right; a merchant's copy goes by paydesk merchant move ID --to CELL --remove-copy, and "
+    "nothing mends this by itself"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +109,7 @@ def _of_own(number: int, compared: Compared) -> list[Finding]:
         found.append(Finding(number, words, MEND))
     if compared.elsewhere:
         words = f"it has what the directory says is elsewhere: {named(compared.elsewhere)}"
-        found.append(Finding(number, words, "find out which cell is right; nothing mends this by itself"))
+        found.append(Finding(number, words, _ELSEWHERE))
     if compared.spare:
         words = f"{len(compared.spare)} in the directory that it has not: " + ", ".join(
             f"{one.kind} {one.name[:20]}" for one in compared.spare[:MOST_NAMED]

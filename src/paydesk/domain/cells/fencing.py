@@ -252,6 +252,13 @@ async def forget(database: Database, merchant_id: int, *, tables: Sequence[str])
     await let_rest(database, tables)
 
 
+async def hold_moved(connection: Connection, merchant_id: int) -> bool:
+    """Whether the merchant has moved from here, which stays so until the caller's transaction ends:
+    what is here may be deleted in it.
+    """
+    return await queries.hold_moved(connection, merchant_id=merchant_id) is not None
+
+
 async def arrival(connection: Connection, merchant_id: int) -> Arrival | None:
     """What is here of a merchant that arrives, None if it does not: nobody else copies it, or lifts
     its fence, before the caller's transaction ends.

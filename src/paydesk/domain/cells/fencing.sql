@@ -47,6 +47,10 @@ lock table merchant_fence in share mode;
 -- Nothing is left of who has moved that anybody could write.
 delete from merchant_fence where merchant_id = :merchant_id and moved_at is not null;
 
+-- name: hold_moved(merchant_id)$
+-- Until the transaction's end nobody forgets that the merchant has moved, so that it does not come back meanwhile.
+select true from merchant_fence where merchant_id = :merchant_id and not arrives and moved_at is not null for update;
+
 -- name: nobody_is_fenced()$
 select not exists (select from merchant_fence);
 

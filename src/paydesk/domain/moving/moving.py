@@ -26,6 +26,7 @@ from paydesk.domain.cells.fencing import (
     fence,
     find_fence,
     forget,
+    hold_moved,
     let_rest,
     lift,
     open_up,
@@ -156,7 +157,7 @@ async def move_merchant(
     led, opened = await _open_there(move, passed)
     here = await find_fence(move.source.database, move.merchant_id)
     if here is not None:
-        await _forget_here(move)
+        await forget_here(move)
     passed(Step.forgotten)
     closed = (opened - here.since).total_seconds() if here else 0.0
     return Moved(last, sealed + (last.sealed if last else 0), left, led, closed, ids)
@@ -320,11 +321,14 @@ async def _enter_accounts(move: Move, home: Database, now: datetime) -> None:
         await enter(home, lines, cell, now=now)
 
 
-async def _forget_here(move: Move) -> None:
-    """Delete what is left here, so that what still comes here finds nothing and is passed on; only
-    the keys stay by which acquirers were asked from here.
+async def forget_here(move: Move) -> None:
+    """Delete what is left here of who has moved, so that what still comes here finds nothing and is
+    passed on; only the keys stay by which acquirers were asked from here.
     """
     async with move.source.database.acquire() as connection, connection.transaction():
+        if not await hold_moved(connection, move.merchant_id):
+            # Another call has deleted it, and the merchant may have come back.
+            return
         await without_triggers(connection)
         await write_of_closed_alone(connection)
         await queries.remember_keys(connection, merchant_id=move.merchant_id)

@@ -112,12 +112,12 @@ async def bring(
     try:
         return await _bring(source, target, merchant_id, last, watch)
     except (*AWAY, asyncpg.UniqueViolationError, ExceptionGroup) as error:
-        if said := _in_words(error):
+        if said := in_words(error):
             raise said from error
         raise
 
 
-def _in_words(error: Exception) -> PaydeskError | None:
+def in_words(error: Exception) -> PaydeskError | None:
     """What a pass has failed for, None if that is no state of things; tasks of it may have failed
     together.
     """
@@ -126,7 +126,7 @@ def _in_words(error: Exception) -> PaydeskError | None:
         return _is_taken(taken)
     if together.split(AWAY)[1]:
         return None
-    return Unavailable("a database went away during the copy; run the same command again")
+    return Unavailable("a database went away meanwhile; run the same command again")
 
 
 def _is_taken(error: Exception) -> Conflict:

@@ -145,12 +145,17 @@ async def _known(target: Side, names: Sequence[str]) -> dict[str, str]:
 
 
 async def _of_what_is_open(source: Side, merchant_id: int, *, same_simulator: bool) -> list[str]:
-    reasons = []
-    if lines := await queries.open_payout_files(source.database, merchant_id=merchant_id):
-        reasons.append(f"{lines} payouts of it stand in a file that the bank has not done: finish or drop that file")
+    reasons = await in_files(source, merchant_id)
     if not same_simulator and await queries.open_test_outcomes(source.database, merchant_id=merchant_id):
         reasons.append(
             "outcomes of test payments are open, which only this cell's simulated bank knows: try again when they are "
             "known, or give both cells one PAYDESK_SIMULATOR_URL"
         )
     return reasons
+
+
+async def in_files(source: Side, merchant_id: int) -> list[str]:
+    """Why nothing of the merchant may be deleted here, in words: payouts may be on their way."""
+    lines = await queries.open_payout_files(source.database, merchant_id=merchant_id)
+    said = f"{lines} payouts of it stand in a file that the bank has not done: finish or drop that file"
+    return [said] if lines else []

@@ -134,6 +134,29 @@ def require_may_be_cancelled(seen: Witnesses) -> None:
         raise already_there(seen.merchant_id, seen.cells.there)
 
 
+def require_may_be_removed(seen: Witnesses) -> None:
+    """Make sure that the other cell works with a merchant who is here, too, so that the copy here
+    may go as far as these witnesses know.
+
+    Raises: Conflict, NotFound, which say what is to be done instead.
+    """
+    _refuse_third_cell(seen)
+    merchant, here, there = f"merchant {seen.merchant_id}", seen.cells.here, seen.cells.there
+    if not seen.is_here and not seen.has_moved:
+        raise _not_here(seen)
+    if seen.has_directory and seen.led_to is None:
+        raise Conflict(f"the directory does not know {merchant}: {MEND} enters it")
+    if seen.has_directory and seen.led_to != there:
+        raise Conflict(
+            f"the directory leads to {merchant} here, so that what is here is not to go: either the copy is what cell "
+            f"{there} has, and goes by the same command there, with --to {here}; or the directory came back from before"
+        )
+    if seen.arrives or (seen.has_moved and not seen.is_open_there):
+        raise Conflict(f"{merchant} is on the way to cell {there}, and not open there: the move again goes on with it")
+    if not seen.is_open_there:
+        raise Conflict(f"cell {there} does not have {merchant}: what is here is all that there is of it")
+
+
 def already_there(merchant_id: int, cell: int) -> Conflict:
     """Why a merchant can't go on here."""
     return Conflict(f"merchant {merchant_id} is in cell {cell} already: the move again ends it")
@@ -148,10 +171,10 @@ def _refuse_other_moves(seen: Witnesses) -> None:
 
 
 def _has_gone_on(seen: Witnesses) -> bool:
-    """Whether the merchant moved from here, and has come to this other cell from there, so that
-    what is left here may go.
+    """Whether the merchant has come to this other cell from the one that the fence names, so that
+    what is left here, or came back, may go.
     """
-    return seen.has_moved and seen.is_open_there and seen.led_to == seen.cells.there
+    return (seen.has_moved or seen.is_here) and seen.is_open_there and seen.led_to == seen.cells.there
 
 
 def _refuse_third_cell(seen: Witnesses) -> None:
@@ -164,7 +187,10 @@ def _refuse_third_cell(seen: Witnesses) -> None:
         if not seen.is_here and seen.here is None:
             raise NotFound(f"there is no {merchant} here: the directory leads to it in cell {seen.led_to}")
         end = f"what is left here goes by: paydesk merchant move {seen.merchant_id} --to {seen.led_to}"
-        came_back = f"what is here came back from before it went there; if that cell does not have it, run {MEND}"
+        came_back = (
+            "what is here came back from before it went there, and goes by: paydesk merchant move "
+            f"{seen.merchant_id} --to {seen.led_to} --remove-copy; if that cell does not have it, run {MEND}"
+        )
         raise Conflict(
             f"the directory leads to {merchant} in cell {seen.led_to}: {end if seen.has_moved else came_back}"
         )
@@ -204,9 +230,10 @@ def _in_both(seen: Witnesses) -> Conflict:
     """What to do about a merchant who is in both cells: whose database came back from before can't
     be told for certain, since it may have brought the directory back, too.
     """
-    here = "It stays closed here" if seen.here else "It is open in both"
+    here, merchant = "It stays closed here" if seen.here else "It is open in both", f"merchant {seen.merchant_id}"
     return Conflict(
-        f"merchant {seen.merchant_id} is in both cells: one of their databases came back from before it had moved to "
-        f"the other. {here}; in the cell that came back nobody is to work with it (there: paydesk merchant suspend "
-        f"{seen.merchant_id})"
+        f"{merchant} is in both cells: one of their databases came back from before it had moved to the other. {here}; "
+        "in the cell that came back nobody is to work with it, and the copy is to go: there, paydesk merchant suspend "
+        f"{seen.merchant_id} stops its sales, and paydesk merchant move {seen.merchant_id} --to CELL --remove-copy "
+        "deletes it (CELL keeps the merchant)"
     )

@@ -1,0 +1,156 @@
+"""A merchant is in two cells, because the database of one came back from before it had moved to the
+other: the copy there goes, once nothing is known by it alone.
+
+It goes as what is left at the end of a move does: fenced and closed first, then the other cell's
+for good (`moved_at`), then deleted. Whoever dies in between leaves it closed, and the same command
+goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import TypeAlias
+
+from paydesk.core.errors import Conflict, PaydeskError
+from paydesk.database.pool import AWAY
+from paydesk.domain.cells.fencing import InFlight, close, fence, find_fence, lift, say_moved
+from paydesk.domain.cells.waits import Waits, unheard
+from paydesk.domain.moving.moving import CALLS_END, Move, forget_here
+from paydesk.domain.moving.only_here import Alone, code_of, only_here
+from paydesk.domain.moving.requirements import Cells, in_files, require_cells, require_same_steps
+from paydesk.domain.moving.tables import GUARDED
+from paydesk.domain.moving.witnesses import Witnesses, look, require_may_be_removed
+
+
+class Stage(StrEnum):
+    """What the removal of a copy has come to."""
+
+    closed = "closed"
+    compared = "compared"
+    given_up = "given up"
+    deleted = "deleted"
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """What was deleted that only the copy knew, and what was in flight still when it was closed."""
+
+    lost: Sequence[Alone]
+    left: InFlight | None
+
+
+Reached: TypeAlias = Callable[[Stage], None]
+
+
+class OnlyHere(Conflict):
+    """The copy knows what the other cell does not, so that nothing was deleted."""
+
+    def __init__(self, merchant_id: int, to: int, found: Sequence[Alone], *, stays_closed: bool) -> None:
+        self.found = found
+        state = "stays closed here" if stays_closed else "is open here again, as it was"
+        super().__init__(
+            f"what is here of merchant {merchant_id} says what cell {to} does not know: "
+            f"{'; '.join(str(one) for one in found)}. Nothing was deleted; it {state}. Look at these rows, and give "
+            f"back, or enter in cell {to}, what must not be lost; the same command with --lose {code_of(found)} then "
+            "deletes them, as long as it is these rows and no others"
+        )
+
+
+async def look_at_copy(move: Move, *, report: Callable[[], None] = lambda: None) -> list[Alone]:
+    """What only the copy here knows that `remove_copy` would delete; nobody is fenced, and nothing
+    changed.
+
+    Raises: Conflict, NotFound, SetupError with why it can't be removed.
+    """
+    cells = await require_cells(move.source, move.target, move.to)
+    await _look(move, cells)
+    return await only_here(move.source, move.target, move.merchant_id, report=report)
+
+
+async def remove_copy(
+    move: Move,
+    *,
+    lose: str = "",
+    reached: Reached = lambda _: None,
+    report: Callable[[], None] = lambda: None,
+    waits: Waits = unheard,
+    patience: float = CALLS_END,
+) -> Removed:
+    """Delete what is here of a merchant who works in the other cell, or go on with that.
+
+    Only if all that it says is known there, or it is just what somebody has seen who knows its code
+    (`lose`, see `only_here.code_of`). Moves no money.
+    Raises: OnlyHere, Conflict, NotFound, SetupError, Unavailable with why it stays. Then it is open
+        here if it was.
+    """
+    cells = await require_cells(move.source, move.target, move.to)
+    seen = await _look(move, cells)
+    found: Sequence[Alone] = ()
+    left = None
+    if seen.is_here:
+        async with _or_as_it_stood(move, seen):
+            await fence(move.source.database, move.merchant_id, other_cell=cells.there, tables=GUARDED, waits=waits)
+            left = await close(move.source.database, move.merchant_id, patience=patience, waits=waits)
+            closed_at = await _closed_at(move)
+            reached(Stage.closed)
+            found = await only_here(move.source, move.target, move.merchant_id, report=report)
+            if found and lose != code_of(found):
+                raise OnlyHere(move.merchant_id, move.to, found, stays_closed=seen.here is not None)
+            reached(Stage.compared)
+            await _give_up(move, cells, closed_at)
+            reached(Stage.given_up)
+    await forget_here(move)
+    reached(Stage.deleted)
+    return Removed(found, left)
+
+
+async def _look(move: Move, cells: Cells) -> Witnesses:
+    seen = await look(move.source, move.target, move.home, move.merchant_id, cells)
+    require_may_be_removed(seen)
+    if seen.is_here and (reasons := await in_files(move.source, move.merchant_id)):
+        raise Conflict(f"merchant {move.merchant_id} can't go from here: {'; '.join(reasons)}")
+    return seen
+
+
+@asynccontextmanager
+async def _or_as_it_stood(move: Move, seen: Witnesses) -> AsyncIterator[None]:
+    """Whatever the block fails for, who was open here is so again, unless it was given up. Who dies
+    leaves it closed.
+    """
+    try:
+        yield
+    except Exception:
+        if seen.here is None:
+            with suppress(PaydeskError, *AWAY):
+                await lift(move.source.database, move.merchant_id, tables=GUARDED)
+        raise
+
+
+async def _closed_at(move: Move) -> datetime:
+    """Since when nobody writes what is compared. Raises: Conflict."""
+    here = await find_fence(move.source.database, move.merchant_id)
+    if here is None or here.closed_at is None:
+        raise _let_go_on(move)
+    return here.closed_at
+
+
+async def _give_up(move: Move, cells: Cells, closed_at: datetime) -> None:
+    """What is here is the other cell's from now on, which is asked once more whether it has it.
+
+    Raises: Conflict if somebody has let it go on since `closed_at`, so that what was compared is
+        not what is here.
+    """
+    await require_same_steps(move.source, move.target, cells)
+    await _look(move, cells)
+    if not await say_moved(move.source.database, move.merchant_id, closed_at=closed_at):
+        raise _let_go_on(move)
+
+
+def _let_go_on(move: Move) -> Conflict:
+    return Conflict(
+        f"somebody has just let merchant {move.merchant_id} go on here; nothing was deleted: run the same command again"
+    )

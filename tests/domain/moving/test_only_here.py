@@ -1,0 +1,165 @@
+"""What of a merchant who is in both cells only one of them knows: what each has booked by itself of
+the same thing is nothing that the other does not know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Any, TypeAlias
+
+import pytest
+from tests import shopfront
+from tests.breaking import say
+from tests.domain.moving.copies import comes_back, here, renew, rows, subscribed, there
+from tests.domain.moving.owning import Owning
+from tests.domain.moving.play import HERE, THERE, enlist
+from tests.domain.moving.putting_back import Past, with_a_past
+from tests.set_back import times
+
+from paydesk.core.clock import utc_now
+from paydesk.core.errors import Unavailable
+from paydesk.domain.business.key_pairs import public_keys
+from paydesk.domain.ledger.settling import settle_due
+from paydesk.domain.merchants.keys import rotate
+from paydesk.domain.moving.copying import Pair, stream
+from paydesk.domain.moving.only_here import only_here
+from paydesk.domain.moving.removing import OnlyHere, remove_copy
+from paydesk.domain.subscriptions.ending import cancel
+
+Act: TypeAlias = Callable[[Past], Awaitable[object]]
+
+
+async def _refund(past: Past) -> None:
+    (payment,) = [row["id"] for row in await here(past).payments() if row["merchant_order_id"] == "A-2"]
+    await here(past).give_back(payment, "0.50", "since")
+
+
+async def _renew(past: Past) -> None:
+    await renew(here(past))
+
+
+async def _cancel(past: Past) -> None:
+    """There it was renewed twice since, so that it has changed more often there."""
+    for _ in range(2):
+        await renew(there(past))
+    subscription = await subscribed(here(past))
+    await cancel(past.play.here.database, past.play.shop, subscription.id, by="api", now=utc_now())
+
+
+async def _rotate(past: Past) -> None:
+    cell, merchant_id = past.play.here, past.play.merchant.id
+    newest = (await public_keys(cell.database, merchant_id))[0]
+    async with cell.database.acquire() as connection, connection.transaction():
+        await rotate(connection, cell.vault, merchant_id, replaces=newest.id, grace=timedelta(0), now=utc_now())
+
+
+async def _join(past: Past) -> None:
+    await enlist(past.play.here, past.play.merchant.id, "new@shop.example")
+
+
+async def _offer(past: Past) -> None:
+    await shopfront.offer_link(past.play.here.database, past.play.shop, title="Since")
+
+
+async def _capture(past: Past) -> None:
+    """Both had the same payment, whose outcome is known here alone."""
+    payment = {"merchant_id": past.play.merchant.id, "merchant_order_id": "A-2"}
+    (number,) = [row["id"] for row in await there(past).payments() if row["merchant_order_id"] == "A-2"]
+    await say(past.play.there.database, "payment", payment, state="processing", paid_at=None, captured_at=None)
+    attempt = {"merchant_id": past.play.merchant.id, "payment_id": number}
+    await say(past.play.there.database, "payment_attempt", attempt, state="processing", finished_at=None)
+
+
+async def _erase(past: Past) -> None:
+    await times(past.play.here.database, "shopper", {"merchant_id": past.play.merchant.id}, erased_at=utc_now())
+
+
+async def _decline(past: Past) -> None:
+    """The bank has told one thing here, and another one there."""
+    (number,) = [row["id"] for row in await here(past).payments() if row["merchant_order_id"] == "A-3"]
+    attempt = {"merchant_id": past.play.merchant.id, "payment_id": number}
+    await say(past.play.there.database, "payment_attempt", attempt, state="approved")
+
+
+SINCE = [
+    (_refund, r"payment: 1 .*movement: 1 .*ledger_posting: 1 "),
+    (_renew, r"payment: 1 .*payment_attempt: 1 .*subscription: 1 "),
+    (_cancel, r"subscription: 1 "),
+    (_rotate, r"merchant_key: 2 "),
+    (_join, r"membership: 1 \(new@shop.example\)"),
+    (_offer, r"payment_link: 1 "),
+    (_capture, r"payment: 1 .*payment_attempt: 1 "),
+    (_erase, r"shopper: 1 "),
+    (_decline, r"payment_attempt: 1 "),
+]
+
+
+@pytest.mark.parametrize(("act", "found"), SINCE, ids=[act.__name__ for act, _ in SINCE])
+async def test_what_came_to_pass_here_alone_stops_it(past: Past, act: Act, found: str) -> None:
+    await comes_back(past)
+    await act(past)
+    before = await rows(past)
+    with pytest.raises(OnlyHere, match=found):
+        await remove_copy(past.going)
+    assert await rows(past) == before
+    assert await past.open_in() == [HERE, THERE]
+
+
+async def known_here(past: Past) -> list[str]:
+    found = await only_here(past.play.here.side, past.play.there.side, past.play.merchant.id)
+    return [str(one) for one in found]
+
+
+async def test_what_fell_due_in_both_cells_is_known_in_both(past: Past) -> None:
+    await here(past).confirm(await here(past).sell("due"))
+    await comes_back(past)
+    later = utc_now() + timedelta(days=30)
+    await settle_due(past.play.here.database, real_now=later)
+    assert [one for one in await known_here(past) if one.startswith("ledger_posting: ")]
+    await settle_due(past.play.there.database, real_now=later)
+    assert await known_here(past) == []
+
+
+async def test_a_database_that_goes_away_meanwhile_is_said_and_nothing_is_deleted(
+    past: Past, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await comes_back(past)
+    before = await rows(past)
+
+    async def late(pair: Pair, *given: Any) -> int:
+        pid = await pair.here.fetchval("select pg_backend_pid()")
+        await past.play.here.database.fetchval("select pg_terminate_backend($1)", pid)
+        return await stream(pair, *given)
+
+    monkeypatch.setattr("paydesk.domain.moving.only_here.stream", late)
+    with pytest.raises(Unavailable, match="a database went away meanwhile; run the same command again"):
+        await remove_copy(past.going)
+    assert (await rows(past), await past.open_in()) == (before, [HERE, THERE])
+    monkeypatch.undo()
+    await remove_copy(past.going)
+
+
+async def test_who_has_another_address_there_is_known_there(past: Past) -> None:
+    """The only one of the team has changed it."""
+    person = await enlist(past.play.here, past.play.merchant.id, "old@shop.example")
+    await comes_back(past)
+    await say(past.play.there.database, "person", {"id": person}, email="new@shop.example")
+    assert await known_here(past) == []
+
+
+async def test_a_dispute_that_both_cells_have_read_is_known_in_both(own: Owning, server_url: str) -> None:
+    async with with_a_past(own.play, server_url) as past:
+        sold = await own.till(past.play.here).sell("disputed")
+        key = await own.key_of(past.play.here, sold)
+        await comes_back(past)
+        own.play = past.play
+        await own.look()
+        own.bank.open_dispute(key, "fraudulent")
+        await own.read(past.play.here)
+        (chargeback,) = [row["id"] for row in await own.till(past.play.here).rows("chargeback")]
+        assert f"chargeback: 1 ({chargeback})" in await known_here(past)
+        await own.read(past.play.there)
+        (again,) = [row["id"] for row in await own.till(past.play.there).rows("chargeback")]
+        assert again != chargeback
+        assert await known_here(past) == []
