@@ -296,3 +296,18 @@ async def test_an_account_that_was_added_here_since_stops_it(own: Owning, server
         with pytest.raises(OnlyHere, match=r"acquirer_account: 1 \(new\)"):
             await remove_copy(past.going)
         assert "acquirer_account" in await own.of_account(past.play.here)
+
+
+async def test_a_move_that_died_at_last_is_not_ended_by_an_earlier_life_there(past: Past) -> None:
+    """The other cell came back from when the merchant lived there once before."""
+    await past.until(None)
+    copy = await past.copy("there")
+    await move_merchant(replace(back(past.play), home=past.home.database))
+    sold = await here(past).sell("since")
+    await past.until(Step.moved)
+    past.put_back("there", copy)
+    before = await rows(past)
+    for command in (move_merchant, remove_copy):
+        with pytest.raises(Conflict, match=rf"payment: 1 \({sold}\)|directory leads to"):
+            await command(past.going)
+    assert (await rows(past), await past.led_to()) == (before, HERE)

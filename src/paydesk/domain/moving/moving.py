@@ -46,6 +46,7 @@ from paydesk.domain.moving.accounts import (
     wait_until_they_may_go,
 )
 from paydesk.domain.moving.copying import Side, empty, queries, without_triggers
+from paydesk.domain.moving.only_here import only_here
 from paydesk.domain.moving.passes import CalledBack, Copied, Watch, bring, unwatched
 from paydesk.domain.moving.requirements import (
     Cells,
@@ -143,7 +144,9 @@ async def move_merchant(
     if seen.is_to_come_again:
         ids = await _go_on_above(move, cells)
         last = await _bring_again(move, cells, passed, watch, waits)
-    elif seen.is_here and not seen.has_moved:
+    elif seen.is_here and seen.has_moved:
+        await _require_known_there(move)
+    elif seen.is_here:
         if seen.here is None:
             await _require(move)
             ids = await _go_on_above(move, cells)
@@ -211,6 +214,19 @@ async def _bring_again(move: Move, cells: Cells, passed: Passed, watch: Watch, w
     passed(Step.completed)
     await require_same_steps(move.source, move.target, cells)
     return replace(last, sealed=last.sealed + brought.sealed)
+
+
+async def _require_known_there(move: Move) -> None:
+    """Make sure that the other cell, which works with who has moved, knows all that is left here:
+    it may have come back from when the merchant was there once before. Raises: Conflict.
+    """
+    if found := await only_here(move.source, move.target, move.merchant_id):
+        raise Conflict(
+            f"merchant {move.merchant_id} has moved to cell {move.to}, which does not know what is here: "
+            f"{'; '.join(str(one) for one in found)}. If its database came back from before, put it back to a later "
+            "time, and run the same command again; nothing is deleted here until then. If it has taken these rows away "
+            "since, the same command with --remove-copy ends the move"
+        )
 
 
 async def _fence_here(move: Move, cells: Cells, passed: Passed, patience: float, waits: Waits) -> InFlight:
