@@ -28,6 +28,7 @@ from paydesk.domain.moving.only_here import code_of, only_here
 from paydesk.domain.moving.removing import OnlyHere, Stage, look_at_copy, remove_copy
 from paydesk.domain.moving.requirements import require_same_steps
 from paydesk.domain.moving.tables import GUARDED
+from paydesk.domain.moving.witnesses import look
 from paydesk.domain.operations.merchants import suspend_merchant
 from paydesk.domain.operations.payout_files import queries as files
 from paydesk.domain.subscriptions.ending import cancel
@@ -244,6 +245,24 @@ async def test_whom_somebody_lets_go_on_meanwhile_stays(past: Past, monkeypatch:
         await remove_copy(past.going)
     assert await past.open_in() == [HERE, THERE]
     assert "since" in [row["merchant_order_id"] for row in await here(past).payments()]
+
+
+async def test_whom_the_other_cell_has_no_more_when_all_is_compared_stays(
+    past: Past, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its database has come back, too, from before the merchant was there."""
+    empty = await past.copy("there")
+    await comes_back(past)
+
+    asked = [past.play.there.side, replace(past.play.there.side, database=empty)]
+
+    async def look_late(source: Any, target: Any, *given: Any) -> Any:
+        return await look(source, asked.pop(0), *given)
+
+    monkeypatch.setattr(removing, "look", look_late)
+    with pytest.raises(Conflict, match=f"cell {THERE} does not have merchant"):
+        await remove_copy(past.going)
+    assert await past.open_in() == [HERE, THERE]
 
 
 async def test_a_schema_that_was_brought_up_to_date_meanwhile(past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
