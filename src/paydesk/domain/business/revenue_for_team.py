@@ -162,6 +162,12 @@ class FigureRow:
 
 
 @dataclass(frozen=True, slots=True)
+class _MonthlyRow:
+    currency: str
+    amount: Decimal
+
+
+@dataclass(frozen=True, slots=True)
 class _CohortRow:
     currency: str
     began: date
@@ -185,6 +191,14 @@ async def revenue(database: Database, shop: Shop, period: Days) -> list[Revenue]
     for row in await records_of(FigureRow, rows):
         found.setdefault(row.currency, []).append(row)
     return [whole(currency, rows, period.days) for currency, rows in found.items()]
+
+
+async def monthly(database: Database, shop: Shop, *, until: date) -> dict[str, Decimal]:
+    """What the shop's subscriptions bring in a month at the end of a day, by currency,
+    as `revenue` says it of a period that ends so.
+    """
+    rows = queries.monthly(database, merchant_id=shop.merchant_id, live=shop.live, until=until)
+    return {one.currency: round(one.amount, minor_digits(one.currency)) for one in await records_of(_MonthlyRow, rows)}
 
 
 def whole(currency: str, rows: Iterable[FigureRow], days: Sequence[date]) -> Revenue:

@@ -18,6 +18,23 @@ select f.currency,
  group by 1, 2, 3
  order by 1, 2, 3;
 
+-- name: monthly(merchant_id, live, until)
+-- The same movements up to a day as one sum by currency: what all subscriptions bring in a month at its end.
+select f.currency, sum(f.amount) as amount
+  from (
+      select d.currency, sum(d.amount) as amount
+        from mrr_day d
+       where d.merchant_id = :merchant_id and d.live = :live and d.day <= :until::date
+       group by d.currency
+       union all
+      select m.currency, sum(m.amount)
+        from mrr_movement m
+       where m.merchant_id = :merchant_id and m.live = :live and not m.folded and m.day <= :until::date
+       group by m.currency
+  ) f
+ group by f.currency
+ order by f.currency;
+
 -- name: cohorts(merchant_id, live, since)
 -- Subscriptions that came and went, by the month in which they began to count and that in which it was.
 select f.currency, f.began, date_trunc('month', f.day)::date as month,

@@ -4,8 +4,11 @@ before, each of which leads to its list, a chart of the volume, and the newest p
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date, datetime
 from decimal import Decimal
 from functools import partial
 from zoneinfo import ZoneInfo
@@ -16,15 +19,18 @@ from starlette.responses import Response
 from paydesk.core.money import minor_digits
 from paydesk.core.paging import Page
 from paydesk.domain.accounts.roles import Permission
-from paydesk.domain.business.first_day import Step, find_first_day, put_first_day_away
-from paydesk.domain.business.needs_you import MOST_WAITING, failing_endpoints, read_waiting
+from paydesk.domain.business.first_day import FirstDay, Step, find_first_day, put_first_day_away
+from paydesk.domain.business.needs_you import MOST_WAITING, Waiting, failing_endpoints, read_waiting
 from paydesk.domain.business.profiles import ProfileStatus
-from paydesk.domain.business.revenue_for_team import revenue
+from paydesk.domain.business.revenue_for_team import monthly
 from paydesk.domain.business.test_checkouts import open_test_checkout
 from paydesk.domain.ledger.figures import (
     NEWEST_DECLINES,
+    CurrencySales,
     Days,
+    Declines,
     PingbackHealth,
+    Recurring,
     Sales,
     Span,
     declines,
@@ -35,7 +41,8 @@ from paydesk.domain.ledger.figures import (
     sales,
 )
 from paydesk.domain.merchants.test_clock import read_clock
-from paydesk.domain.payments.for_api import PaymentFilter, list_payments
+from paydesk.domain.payments.for_api import PaymentFilter, SeenPayment, list_payments
+from paydesk.domain.pingbacks.health import Endpoint
 from paydesk.web.account.face import FACE
 from paydesk.web.console.day_names import named
 from paydesk.web.console.guards import Section
@@ -69,6 +76,29 @@ class Change:
     tone: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    """How the shop stands now, whatever period is looked at."""
+
+    new: bool
+    day: FirstDay
+    waiting: Waiting
+    failing: Sequence[Endpoint]
+    last: Sequence[SeenPayment]
+    recurring: Sequence[Recurring]
+    monthly: dict[str, Decimal]
+
+
+@dataclass(frozen=True, slots=True)
+class _Course:
+    """What became of payments and pingbacks of a period; `chosen` is what is shown of `sold`."""
+
+    sold: Sequence[CurrencySales]
+    chosen: CurrencySales | None
+    declines: Sequence[Declines]
+    health: PingbackHealth | None
+
+
 @section.page(_OVERVIEW, needs=Permission.view)
 async def show_overview(visit: Visit) -> Response:
     """The figures of the period asked for, else of 30 days, in the currency asked for, else in the
@@ -79,23 +109,19 @@ async def show_overview(visit: Visit) -> Response:
     clock = await read_clock(visit.database, visit.merchant_id, real_now=visit.now)
     now = visit.now if visit.shop.live else clock.now
     period = period_of(span, ZoneInfo(clock.time_zone), now=now)
-    sold = await sales(visit.database, visit.shop, period, now=now)
-    wanted = visit.form.text("currency", 3)
-    chosen = next((one for one in sold if one.currency == wanted), sold[0] if sold else None)
+    # Neither needs the other: side by side they take half as long, on two connections.
+    standing, course = await asyncio.gather(_standing(visit, period.last), _course(visit, period, now))
+    chosen, waiting, health = course.chosen, standing.waiting, course.health
     currency = chosen.currency if chosen else ""
     address = partial(_address, visit)
-    waiting = await read_waiting(visit.database, visit.shop, real_now=visit.now)
-    health = None
-    if visit.can(Permission.view_pingbacks):
-        health = await pingback_health(visit.database, visit.shop, period)
     return visit.page(
         "overview.html",
-        new=not await has_payments(visit.database, visit.shop),
-        day=await find_first_day(visit.database, visit.merchant_id),
+        new=standing.new,
+        day=standing.day,
         steps=Step,
         profile_states=ProfileStatus,
         views=[(address(one, currency), visit.texts.get(name)) for one, name in SPANS.items()],
-        currencies=[(address(span, one.currency), one.currency) for one in sold],
+        currencies=[(address(span, one.currency), one.currency) for one in course.sold],
         current=address(span, currency),
         period=period,
         one=chosen,
@@ -104,20 +130,20 @@ async def show_overview(visit: Visit) -> Response:
         spark=spark,
         change=partial(_change, visit),
         rate=_rate(visit, chosen.total) if chosen else "",
-        declines=await declines(visit.database, visit.shop, period, currency),
+        declines=course.declines,
         most_declines=NEWEST_DECLINES,
         waiting=waiting,
         # The bank goes by real time; beside a test clock its day is one of the shop's own.
         answer_until=waiting.respond_by and waiting.respond_by + (now - visit.now),
         most_waiting=MOST_WAITING,
-        failing=await failing_endpoints(visit.database, visit.shop) if health else [],
-        last=await list_payments(visit.database, visit.shop, PaymentFilter(), Page(_LAST)),
+        failing=standing.failing,
+        last=standing.last,
         states=PAYMENT_STATES,
         instrument_words=instrument_words,
         decline_words=decline_words,
         now=now,
-        recurring=await recurring(visit.database, visit.shop),
-        monthly=defaultdict(Decimal, await _monthly(visit, period)),
+        recurring=standing.recurring,
+        monthly=defaultdict(Decimal, standing.monthly),
         health=health,
         share=_share(visit, health),
         count=partial(format_decimal, locale=visit.texts.locale),
@@ -125,6 +151,33 @@ async def show_overview(visit: Visit) -> Response:
         named=partial(named, visit, by_month=period.by_month),
         listed=partial(_listed, visit, period),
         other_zone=visit.zone.key != clock.time_zone,
+    )
+
+
+async def _standing(visit: Visit, today: date) -> _Standing:
+    """How the shop stands now; what pingbacks say only to who may see them."""
+    return _Standing(
+        new=not await has_payments(visit.database, visit.shop),
+        day=await find_first_day(visit.database, visit.merchant_id),
+        waiting=await read_waiting(visit.database, visit.shop, real_now=visit.now),
+        failing=await failing_endpoints(visit.database, visit.shop) if visit.can(Permission.view_pingbacks) else [],
+        last=await list_payments(visit.database, visit.shop, PaymentFilter(), Page(_LAST)),
+        recurring=await recurring(visit.database, visit.shop),
+        monthly=await monthly(visit.database, visit.shop, until=today),
+    )
+
+
+async def _course(visit: Visit, period: Days, now: datetime) -> _Course:
+    """What became of a period; `now` is the shop's time, UTC."""
+    sold = await sales(visit.database, visit.shop, period, now=now)
+    wanted = visit.form.text("currency", 3)
+    chosen = next((one for one in sold if one.currency == wanted), sold[0] if sold else None)
+    may_see = visit.can(Permission.view_pingbacks)
+    return _Course(
+        sold,
+        chosen,
+        await declines(visit.database, visit.shop, period, chosen.currency) if chosen else [],
+        await pingback_health(visit.database, visit.shop, period) if may_see else None,
     )
 
 
@@ -174,11 +227,6 @@ def _address(visit: Visit, span: Span, currency: str) -> str:
 def _listed(visit: Visit, period: Days, page: str, **fields: str) -> str:
     """The list behind a figure, over the period's days."""
     return list_address(visit.url(page), {**fields, "since": str(period.first), "until": str(period.last)})
-
-
-async def _monthly(visit: Visit, period: Days) -> dict[str, Decimal]:
-    """What running subscriptions bring in a month, by currency."""
-    return {one.currency: one.total.after for one in await revenue(visit.database, visit.shop, period)}
 
 
 def _rounded(visit: Visit, amount: Decimal, currency: str) -> str:
