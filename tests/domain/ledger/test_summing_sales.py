@@ -7,12 +7,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from zoneinfo import ZoneInfo
 
 import asyncpg
 import pytest
+from dateutil.relativedelta import relativedelta
 from tests import breaking, set_back
 from tests.conftest import database_at
 from tests.domain.ledger.conftest import OpenTill
@@ -22,12 +23,14 @@ from tests.till import Till
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.ledger import summing_sales
-from paydesk.domain.ledger.figures import CurrencySales, Span, period_of, sales
+from paydesk.domain.ledger.figures import CurrencySales, Days, Sales, Span, period_of, sales, whole_of
 from paydesk.domain.ledger.summing_sales import run_summing, sum_sales
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.states import TAKEN, PaymentState
 
 ZONES = ("UTC", "Asia/Kathmandu")
+BORDERS = ("UTC", "Europe/London", "America/New_York", "Asia/Kathmandu", "Pacific/Kiritimati")
+"""Zones whose days are those of UTC always, at times or never."""
 DECLINED = "4000000000000002"
 
 
@@ -112,6 +115,94 @@ async def test_a_report_is_the_same_before_and_after_the_sum(live: Till) -> None
     assert await reports(live, now) == before
     assert await proven(live)
     assert not await sum_sales(live.database), "there is nothing new"
+
+
+def whole_days_of(now: datetime) -> list[date]:
+    """Days around which it is looked at what counts for which: of this week and the one before,
+    of months before, and those on which Europe's clocks were put forward and back last.
+    """
+    ago = (0, 1, 6, 7, 13, 29, 30, 59, 60)
+    days = [now.date() - timedelta(days=number) for number in ago]
+    months = [now.date().replace(day=1) - relativedelta(months=number) for number in (0, 1, 11, 12, 13)]
+    return sorted({*days, *months, *(clocks_put(now, month) for month in (3, 10))})
+
+
+def clocks_put(now: datetime, month: int) -> date:
+    """The last Sunday of a month, the last time that it was over."""
+    year = now.year if now.month > month else now.year - 1
+    return date(year, month, 31) - relativedelta(days=date(year, month, 31).isoweekday() % 7)
+
+
+async def trade_at_borders(live: Till, now: datetime) -> None:
+    """Payments in the last moment before a day of a zone and in its first, and some hours later."""
+    moments = set()
+    for day in whole_days_of(now):
+        for zone in BORDERS:
+            begins = datetime.combine(day, time(), ZoneInfo(zone)).astimezone(UTC)
+            moments |= {begins - timedelta(microseconds=1), begins, begins + timedelta(hours=5, minutes=7)}
+    for number, at in enumerate(sorted(one for one in moments if one < now)):
+        if number % 5 == 0:
+            await live.pay(await live.order(f"b-{number}", now=at), DECLINED, now=at)
+        else:
+            paid = await live.sell(
+                f"b-{number}", amount=f"{number + 1}.00", currency=("USD", "EUR")[number % 2], now=at
+            )
+            if number % 7 == 0:
+                await live.give_back(paid, "0.50")
+
+
+async def plainly(live: Till, period: Days, now: datetime) -> list[CurrencySales]:
+    """The same report by counting payments one by one."""
+    before = period.before
+    back = relativedelta(months=len(period.days)) if period.by_month else timedelta(days=len(period.days))
+    until = min(now - back, period.since)
+    days: dict[str, dict[date, Sales]] = {}
+    for row in await live.rows("payment"):
+        at, taken, back_again = row["created_at"], row["state"] in TAKEN, row["refunded"] > 0
+        if not (before.since <= at < until or period.since <= at < period.until):
+            continue
+        day = at.astimezone(period.zone).date()
+        day = day.replace(day=1) if period.by_month else day
+        one = days.setdefault(row["currency"], {}).get(day, Sales(day))
+        days[row["currency"]][day] = Sales(
+            day,
+            one.successful + taken,
+            one.volume + (row["amount"] if taken else 0),
+            one.failed + (row["state"] == PaymentState.DECLINED),
+            one.refunds + back_again,
+            one.refunded + row["refunded"],
+        )
+    shown = [whole_of(currency, found, period) for currency, found in days.items() if max(found) >= period.first]
+    return sorted(shown, key=lambda one: (-one.total.successful, one.currency))
+
+
+async def test_every_payment_counts_for_the_day_that_it_is_of_in_the_merchants_zone(live: Till) -> None:
+    now = utc_now()
+    await trade_at_borders(live, now)
+    nows = (now, *(datetime.combine(clocks_put(now, month), time(12, 7), UTC) for month in (3, 10)))
+    periods = [
+        (period_of(span, ZoneInfo(zone), now=at), at)
+        for at in (*nows, now - timedelta(days=3, hours=7))
+        for zone in BORDERS
+        for span in Span
+    ]
+
+    async def is_right() -> None:
+        for period, at in periods:
+            told = await sales(live.database, live.shop, period, now=at)
+            assert told == await plainly(live, period, at), (period.first, period.last, period.zone.key)
+
+    await is_right()
+    assert await sum_sales(live.database), "a day is summed"
+    await is_right()
+    await sum_all(live)
+    await is_right()
+    (old, *_, late) = [row["id"] for row in await live.payments() if row["state"] == PaymentState.CAPTURED]
+    await live.give_back(old, "0.25")
+    await live.give_back(late, "0.25")
+    assert await changes(live) > 0
+    await is_right()
+    assert await proven(live)
 
 
 async def test_what_is_written_again_as_it_was_is_no_change(live: Till) -> None:

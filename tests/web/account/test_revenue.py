@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
+from zoneinfo import ZoneInfo
 
 import pytest
 from tests import set_back
@@ -18,6 +19,8 @@ from tests.web.account.selling import seller_of
 from paydesk.adapters.acquirers.interface import DeclineReason
 from paydesk.core.clock import utc_now
 from paydesk.core.periods import Period
+from paydesk.domain.business.revenue_for_team import monthly, revenue
+from paydesk.domain.ledger.figures import Span, period_of
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.subscriptions.changing import pause, resume
 from paydesk.domain.subscriptions.changing_plans import Plan, change_plan
@@ -67,6 +70,24 @@ async def test_what_counts_is_shown_by_how_it_moved(owner: Visitor, club: Till) 
     assert await figures(owner) == before, "folded or not, it is the same"
     page = text_of(await owner.see(url(owner)))
     assert "Churn 2 -20.00" in page.replace("\xa0", " ").replace("−", "-")
+
+
+async def test_what_subscriptions_bring_in_a_month_is_what_the_report_ends_with(owner: Visitor, club: Till) -> None:
+    for number, terms in enumerate((YEARLY, YEARLY, YEN, TRIAL)):
+        await club.subscribe(terms, order=f"S-{number}")
+    left = await club.subscribe(order="left")
+    later = utc_now() + timedelta(days=20)
+    await set_back.clock_runs_ahead(club.database, club.shop.merchant_id, timedelta(days=20))
+    await cancel(club.database, club.shop, left.id, by="customer", now=later)
+    for folded in (False, True):
+        if folded:
+            await fold_movements(club.database)
+        for span in Span:
+            for now in (later, later - timedelta(days=10), later - timedelta(days=400)):
+                period = period_of(span, ZoneInfo("UTC"), now=now)
+                ends = {one.currency: one.total.after for one in await revenue(club.database, club.shop, period)}
+                assert await monthly(club.database, club.shop, until=period.last) == ends
+    assert await monthly(club.database, club.shop, until=later.date()) == {"USD": Decimal("16.67"), "JPY": Decimal(900)}
 
 
 async def test_what_the_range_began_with_is_what_churn_is_a_share_of(owner: Visitor, club: Till) -> None:
