@@ -36,6 +36,7 @@ from paydesk.domain.ledger.closing import close_ledger
 from paydesk.domain.ledger.reserves import fold_reserves
 from paydesk.domain.ledger.summing_sales import sum_sales
 from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.subscriptions.folding import fold_movements
 from paydesk.domain.subscriptions.packages import agree_package
 from paydesk.domain.subscriptions.subscription_terms import Terms
 from paydesk.settings import Settings, load_settings
@@ -156,6 +157,7 @@ async def work_meanwhile(database: Database) -> None:
     for _ in range(2):
         await close_ledger(database)
     await fold_reserves(database, now=utc_now())
+    await fold_movements(database)
     while await sum_sales(database):
         pass
     await database.execute("analyze")

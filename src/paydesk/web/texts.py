@@ -80,7 +80,7 @@ class Texts:
     @property
     def direction(self) -> str:
         """The writing direction of the texts, for the `dir` attribute."""
-        return Locale.parse(self.language, sep="-").text_direction
+        return _direction(self.language)
 
     @property
     def amount_language(self) -> str:
@@ -163,6 +163,12 @@ class Texts:
         # Beside text from right to left a symbol of letters would be torn apart.
         # Minus zero is the same amount as zero, and is written like it.
         return _written(amount or Decimal(0), currency, fewest, most, self.locale, with_sign=self.direction != "rtl")
+
+
+@lru_cache(maxsize=64)
+def _direction(language: str) -> str:
+    """Which way a language of ours runs: every amount of a page asks for it."""
+    return str(Locale.parse(language, sep="-").text_direction)
 
 
 @lru_cache(maxsize=4096)
