@@ -208,6 +208,8 @@ def _message(error: BaseException) -> str | None:
         return f"the database refuses the connection: {error}; check PAYDESK_DATABASE_URL"
     if (what_to_change := refused_settings(error)) is not None:
         return what_to_change
+    if isinstance(error, asyncpg.InsufficientPrivilegeError):
+        return f"the role may not do that in its database: {error}; docs/operate.md says what to grant"
     if isinstance(error, asyncpg.ObjectNotInPrerequisiteStateError | Fenced):
         return str(error)
     if isinstance(error, AWAY):

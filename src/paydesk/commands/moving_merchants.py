@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Annotated
 
+import asyncpg
 import typer
 from pydantic_settings import DotEnvSettingsSource
 
@@ -230,7 +231,14 @@ async def _home(here: Deployment, target: Database, to: int, stack: AsyncExitSta
     if not url:
         raise SetupError(f"neither of both cells is the home cell: name its database with {PREFIX}HOME_DATABASE_URL")
     home = await stack.enter_async_context(_connected(url))
-    if not (await this_cell(home)).is_home:
+    try:
+        is_home = (await this_cell(home)).is_home
+    except asyncpg.InsufficientPrivilegeError as error:
+        raise SetupError(
+            f"the role of {PREFIX}HOME_DATABASE_URL may not see which database that is: in the home cell's database, "
+            "grant select (tag, cell, home_cell) on deployment to NAME"
+        ) from error
+    if not is_home:
         raise SetupError(f"{PREFIX}HOME_DATABASE_URL is not the database of cell {standing.home}, which is home")
     return home
 

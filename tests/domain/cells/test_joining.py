@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,9 +23,10 @@ from paydesk.domain.accounts.passwords import Passwords
 from paydesk.domain.cells import joining
 from paydesk.domain.cells.checking import check_cells, mend_cells
 from paydesk.domain.cells.comparing import kinds_that_differ
-from paydesk.domain.cells.directory import Cell, Entry, Kind, enter, find_cell, name_of, this_cell
+from paydesk.domain.cells.directory import Cell, Entry, Kind, enter, find_cell, name_of, switch_merchant, this_cell
 from paydesk.domain.cells.joining import begin_home, join
 from paydesk.domain.cells.numbers import note_secret
+from paydesk.domain.cells.ranges import go_on_above
 from paydesk.domain.cells.replicating import slots
 from paydesk.domain.merchants.merchant import Merchant, create_merchant
 
@@ -64,10 +67,24 @@ async def brought(other: CellServer, kind: Kind, name: str, cell: Cell) -> None:
     await asyncio.wait_for(until(known), 60)
 
 
+def bringing(home: CellServer) -> str:
+    """Home's database as the role of the docs that brings the directory out."""
+    return home.server.dsn(role="paydesk_directory")
+
+
+async def roles_of_the_docs(home: CellServer) -> None:
+    """Make the two roles as the docs say, word by word."""
+    page = (Path(__file__).parents[3] / "docs" / "operate.md").read_text()
+    found = re.search(r"```sql\n(\s*create role paydesk_directory .*?)```", page, re.DOTALL)
+    assert found
+    async with connected(home.admin_url, most=1) as admin:
+        await admin.execute(found[1])
+
+
 async def joined(home: CellServer, other: CellServer, vault: Vault, *, at: str = "") -> joining.Joined:
     """Have the other cell join, as its superuser would; its server reaches home's at an address."""
     async with connected(other.admin_url, most=2) as database:
-        return await join(home.pool, database, vault, OTHER, home_address=at or home.admin_url, now=utc_now())
+        return await join(home.pool, database, vault, OTHER, home_address=at or bringing(home), now=utc_now())
 
 
 async def test_cells_one_after_the_other(
@@ -84,6 +101,7 @@ async def test_cells_one_after_the_other(
         await joined(home, other, ours)
     assert (await begin_home(home.pool, ours, HOME, now=utc_now())).own == 4
     await _refused(home, other, ours, theirs)
+    await roles_of_the_docs(home)
     for step in CUTS:
         with monkeypatch.context() as patched:
             patched.setattr(joining, step, _cut_off)
@@ -96,6 +114,7 @@ async def test_cells_one_after_the_other(
     await _known_in_both(home, other, ours, first, second)
     await _goes_on_after_a_restart(home, other, ours)
     await _mended_after_a_failover(home, other, ours)
+    await _led_by_the_role_that_enters(home, other)
 
 
 async def _cut_off(*_: Any, **__: Any) -> None:
@@ -121,7 +140,7 @@ async def _refused(home: CellServer, other: CellServer, ours: Vault, theirs: Vau
     await person(home.pool, ours, "BEN@shop.example")
     await begin_home(home.pool, ours, HOME, now=utc_now())
     with pytest.raises(Conflict, match=r"cell 2 has what is in other cells: ben@shop.example \(cell 0\)"):
-        await joined(home, other, ours)
+        await joined(home, other, ours, at=home.admin_url)
     ben, cid = (name_of(ours, Kind.email, f"{who}@shop.example") for who in ("ben", "cid"))
     await say(home.pool, "person", {"email": "BEN@shop.example"}, email="cid@shop.example")
     await say(home.pool, "directory", {"name": ben}, name=cid)
@@ -170,6 +189,17 @@ async def _mended_after_a_failover(home: CellServer, other: CellServer, vault: V
     (lost,) = await check_cells(home.pool, {2: other.pool}, vault, now=utc_now())
     assert (lost.cell, "no slot for it" in lost.what, lost.to_do) == (2, True, "paydesk cell check --mend")
     async with connected(other.admin_url, most=2) as admin:
-        await mend_cells(home.pool, {2: admin}, vault, home_address=home.admin_url, now=utc_now())
+        await mend_cells(home.pool, {2: admin}, vault, home_address=bringing(home), now=utc_now())
     assert await check_cells(home.pool, {2: other.pool}, vault, now=utc_now()) == []
     assert await find_cell(other.pool, Kind.merchant, "778") == HOME
+
+
+async def _led_by_the_role_that_enters(home: CellServer, other: CellServer) -> None:
+    """A move between two cells that are not home has the directory lead elsewhere, as the role of
+    the docs that enters what is new.
+    """
+    async with connected(home.server.dsn(role="paydesk_entering"), most=2) as entering:
+        assert (await this_cell(entering)).is_home
+        assert await go_on_above(entering, other.pool, OTHER.number, 7, now=utc_now()) == 100
+        assert await switch_merchant(entering, 777, to=OTHER.number, now=utc_now()) == 1
+    await brought(other, Kind.merchant, "777", OTHER)

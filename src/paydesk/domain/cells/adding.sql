@@ -1,7 +1,7 @@
 -- name: hold_numbers()!
 -- Until the transaction's end no other number becomes a cell's, or is given out as a range of ids: whoever asks next sees
--- what was decided.
-select from deployment for no key update;
+-- what was decided. A lock that no right is needed for: a move asks home as the role that enters what is new.
+select pg_advisory_xact_lock('directory'::regclass::oid::integer, 0);
 
 -- name: add_cell(number, address, inside, database_id, now)$
 -- Again with another address it moves; another database under its number, or it under another number, gives nothing back,

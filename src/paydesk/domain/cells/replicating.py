@@ -93,13 +93,13 @@ async def replicating_role(address: str, home_id: str) -> AsyncIterator[asyncpg.
     except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError, ValueError) as error:
         raise SetupError(f"--home can't be reached: {type(error).__name__}; see its PostgreSQL's log") from error
     try:
-        if await database_id(connection) != home_id:
-            raise SetupError("--home is another database than this cell's")
         if not await queries.may_replicate(connection):
             raise SetupError(
                 "the role of --home may not replicate the directory: alter role NAME replication; "
-                "grant select on cell, directory to NAME"
+                "grant select on cell, directory to NAME; grant select (tag, cell, home_cell) on deployment to NAME"
             )
+        if await database_id(connection) != home_id:
+            raise SetupError("--home is another database than this cell's")
         yield connection
     finally:
         await connection.close()

@@ -48,7 +48,9 @@ select rolsuper
  where rolname = current_user;
 
 -- name: may_replicate()$
-select rolsuper or rolreplication and has_table_privilege('cell', 'select') and has_table_privilege('directory', 'select')
+select rolsuper
+       or rolreplication and has_table_privilege('cell', 'select') and has_table_privilege('directory', 'select')
+          and has_column_privilege('deployment', 'tag', 'select')
   from pg_roles
  where rolname = current_user;
 
