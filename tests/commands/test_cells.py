@@ -161,6 +161,7 @@ async def _planted(cells: Cells, merchant_id: int) -> None:
     assert [one.partition(":")[0] for one in found] == ["2", "2"]
     assert f"3 not in the directory, or as another merchant's: merchant {late.id}, public key" in found[0]
     assert "1 in the directory that it has not: merchant 4711" in found[1]
+    await _others_checked_without_a_dead_cell(cells)
     await say(cells.other.pool, "directory", {"name": str(merchant_id)}, cell=0)
     status, found = await cells.check()
     assert "2: its copy says otherwise than home: merchant" in found
@@ -171,6 +172,19 @@ async def _planted(cells: Cells, merchant_id: int) -> None:
     status, found = await cells.check("--mend")
     assert status == 1
     assert f"2: it has what the directory says is elsewhere: merchant {merchant_id} (cell 0)" in found
+
+
+async def _others_checked_without_a_dead_cell(cells: Cells) -> None:
+    """A cell that does not answer is named, and the others are compared and mended all the same."""
+    at = cells.environment["PAYDESK_CELL_DATABASES"]
+    cells.environment["PAYDESK_CELL_DATABASES"] = "2=postgresql://paydesk:secret@127.0.0.1:1/paydesk"
+    await enter(cells.home.pool, [Entry(Kind.merchant, "4712", 4712)], 0, now=utc_now() - timedelta(days=1))
+    away = "2: its database can't be reached: it was not compared"
+    assert await cells.check() == (1, ["0: 1 in the directory that it has not: merchant 4712", away])
+    assert await cells.check("--mend") == (1, [away])
+    said = await cells.paydesk("cell", "check")
+    assert "secret" not in said.out + said.err
+    cells.environment["PAYDESK_CELL_DATABASES"] = at
 
 
 async def _ids_planted(cells: Cells) -> None:

@@ -113,6 +113,31 @@ async def test_what_can_not_be_is_refused_with_a_reason(
     assert (refused.status, why in refused.err) == (1, True), refused.err
 
 
+def _with_a_dead_database(file: Path) -> Path:
+    """An environment file, whose database nobody answers at any more."""
+    lines = [line for line in file.read_text().splitlines() if "DATABASE_URL" not in line]
+    file.write_text("\n".join([*lines, "PAYDESK_DATABASE_URL=postgresql://paydesk:secret@127.0.0.1:1/paydesk"]))
+    return file
+
+
+async def test_a_cell_that_can_not_be_reached_is_named(paydesk: Paydesk, other: tuple[Database, str]) -> None:
+    file = _with_a_dead_database(Path(other[1]))
+    refused = await paydesk("merchant", "move", "5", "--to", "2", "--to-env", str(file))
+    assert (refused.status, "secret" in refused.err) == (1, False)
+    assert f"--to-env: the database of {file} can't be reached" in refused.err
+
+
+async def test_who_loses_a_database_on_the_way_reads_what_to_do(
+    paydesk: Paydesk, other: tuple[Database, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def lost(*_: object, **__: object) -> None:
+        raise ConnectionResetError
+
+    monkeypatch.setattr(moving_merchants, "move_merchant", lost)
+    stopped = await paydesk("merchant", "move", "5", "--to", "2", "--to-env", other[1])
+    assert (stopped.status, "run the same command again, which goes on" in stopped.err) == (1, True), stopped.err
+
+
 async def test_who_looks_at_no_terminal_is_told_once_what_is_waited_for(
     paydesk: Paydesk, database: Database, other: tuple[Database, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

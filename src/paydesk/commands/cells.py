@@ -114,21 +114,29 @@ async def check(
             raise SetupError("this deployment stands alone: there are no cells; see: paydesk cell add --help")
         if not standing.is_home:
             raise SetupError(f"run this in cell {standing.home}, which is home")
-        others = await _all_asked(here, stack, but=standing.number)
-        found = await check_cells(here.database, others, here.vault, now=utc_now())
+        others, away = await _all_asked(here, stack, but=standing.number)
+        found = await check_cells(here.database, others, here.vault, away=away, now=utc_now())
         before = found
         if mend and found:
             ours = home or await stack.enter_async_context(database_address(here.settings))
             await mend_cells(here.database, others, here.vault, home_address=ours, now=utc_now())
-            found = await check_cells(here.database, others, here.vault, now=utc_now())
+            found = await check_cells(here.database, others, here.vault, away=away, now=utc_now())
     _show_findings(found, [one for one in before if one not in found], as_json=as_json)
 
 
-async def _all_asked(here: Deployment, stack: AsyncExitStack, *, but: int) -> dict[int, Database]:
-    """The databases of all other cells whose addresses are known."""
+async def _all_asked(here: Deployment, stack: AsyncExitStack, *, but: int) -> tuple[dict[int, Database], set[int]]:
+    """The databases of all other cells whose addresses are known, and the numbers of those that
+    can't be reached: no dead cell keeps the others from being checked.
+    """
     addresses = _addresses(here.settings)
     known = [one.number for one in await list_cells(here.database) if one.number in addresses and one.number != but]
-    return {number: await stack.enter_async_context(_asked(number, addresses[number])) for number in known}
+    found, away = {}, set()
+    for number in known:
+        try:
+            found[number] = await stack.enter_async_context(_asked(number, addresses[number]))
+        except SetupError:
+            away.add(number)
+    return found, away
 
 
 @asynccontextmanager

@@ -4,8 +4,8 @@ copy goes that came back of who had moved.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -16,9 +16,9 @@ from pydantic_settings import DotEnvSettingsSource
 from paydesk.commands.connecting import Deployment, command, deployment
 from paydesk.commands.options import MerchantId
 from paydesk.commands.printing import AsJson, counted, note, progress, show_json, show_table, waiting
-from paydesk.core.errors import SetupError
+from paydesk.core.errors import SetupError, Unavailable
 from paydesk.database.migrating import require_current_schema
-from paydesk.database.pool import Database, connected
+from paydesk.database.pool import AWAY, Database, connected
 from paydesk.domain.cells.directory import this_cell
 from paydesk.domain.cells.waits import Wait
 from paydesk.domain.moving.cancelling import cancel_move
@@ -105,7 +105,9 @@ async def move(
         raise typer.BadParameter("--dry-run and --lose are for --remove-copy")
     there = settings_of(to_env)
     require_keys(there)
-    async with deployment() as here, _connected(there.database_url) as target, AsyncExitStack() as stack:
+    async with deployment() as here, AsyncExitStack() as stack:
+        stack.enter_context(_naming_the_next_step())
+        target = await stack.enter_async_context(_connected(there.database_url, f"--to-env: the database of {to_env}"))
         await require_current_schema(target)
         if here.settings.idempotency_secret != there.idempotency_secret:
             raise SetupError(f"{PREFIX}IDEMPOTENCY_SECRET of both cells is not the same: banks would be asked twice")
@@ -230,7 +232,7 @@ async def _home(here: Deployment, target: Database, to: int, stack: AsyncExitSta
         return target
     if not url:
         raise SetupError(f"neither of both cells is the home cell: name its database with {PREFIX}HOME_DATABASE_URL")
-    home = await stack.enter_async_context(_connected(url))
+    home = await stack.enter_async_context(_connected(url, f"the database of {PREFIX}HOME_DATABASE_URL"))
     try:
         is_home = (await this_cell(home)).is_home
     except asyncpg.InsufficientPrivilegeError as error:
@@ -259,6 +261,25 @@ def settings_of(path: Path) -> Settings:
 
 
 @asynccontextmanager
-async def _connected(url: str) -> AsyncIterator[Database]:
-    async with connected(url, most=4, name="move", patience=PATIENCE) as pool:
+async def _connected(url: str, called: str) -> AsyncIterator[Database]:
+    """Another cell's database, for the length of a block. Raises: SetupError, which shows no
+    address: it may hold a password.
+    """
+    async with AsyncExitStack() as stack:
+        try:
+            pool = await stack.enter_async_context(connected(url, most=4, name="move", patience=PATIENCE))
+        except (*AWAY, asyncpg.PostgresError, ValueError) as error:
+            raise SetupError(f"{called} can't be reached ({type(error).__name__}); nothing was begun") from None
         yield pool
+
+
+@contextmanager
+def _naming_the_next_step() -> Iterator[None]:
+    """Where one of the databases goes away amid the block, say what to do. Raises: Unavailable."""
+    try:
+        yield
+    except AWAY as error:
+        raise Unavailable(
+            f"a database went away ({type(error).__name__}): this cell's, the other's or home's; once all answer, run "
+            "the same command again, which goes on, or with --cancel"
+        ) from error

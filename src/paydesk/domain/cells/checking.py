@@ -4,7 +4,7 @@ and mending it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -43,9 +43,11 @@ class Finding:
     to_do: str
 
 
-async def check_cells(home: Database, others: Mapping[int, Database], vault: Vault, *, now: datetime) -> list[Finding]:
+async def check_cells(
+    home: Database, others: Mapping[int, Database], vault: Vault, *, away: Collection[int] = (), now: datetime
+) -> list[Finding]:
     """Compare all cells with the home cell's directory; `others` are the databases of those that
-    can be asked. Changes nothing. `now` is UTC.
+    can be asked, `away` the numbers of those that don't answer. Changes nothing. `now` is UTC.
     """
     number = (await this_cell(home)).number
     kept = await slots(home)
@@ -54,6 +56,9 @@ async def check_cells(home: Database, others: Mapping[int, Database], vault: Vau
         if cell.number == number:
             found += _of_own(number, await compare(home, home, vault, number, now=now))
             found += await _of_ids(home, home, number, now)
+        elif cell.number in away:
+            words = "its database can't be reached: it was not compared"
+            found.append(Finding(cell.number, words, "see there, or check its address in PAYDESK_CELL_DATABASES"))
         else:
             found += await _check_other(home, others.get(cell.number), vault, cell.number, kept, now)
     return found
