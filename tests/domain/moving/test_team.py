@@ -15,7 +15,7 @@ from paydesk.core.errors import Conflict
 from paydesk.domain.accounts import second_factor
 from paydesk.domain.accounts.access_needs import Client, Gate
 from paydesk.domain.accounts.passwords import Passwords
-from paydesk.domain.accounts.sessions import begin_session
+from paydesk.domain.accounts.sessions import begin_session, find_session, look_at
 from paydesk.domain.moving.cancelling import cancel_move
 from paydesk.domain.moving.moving import Step, move_merchant
 
@@ -65,6 +65,19 @@ async def test_who_has_another_shop_here_goes_on_with_the_account_that_they_use(
     await move_merchant(back(joined))
     assert (await person(joined.here, made))["password_hash"] == "hash"
     assert await joined.here.database.fetchval("select count(*) from account_session") == 1
+
+
+async def test_who_looks_at_the_shop_when_it_goes_looks_at_another_one_then(joined: Play) -> None:
+    here = joined.here
+    made = await enlist(here, joined.merchant.id, "ada@team.example")
+    await member(here.database, joined.beside.merchant_id, made)
+    gate = Gate(here.database, here.vault, Passwords())
+    client = Client("192.0.2.1")
+    token = await begin_session(here.database, gate, made, client, halfway=False, now=utc_now())
+    await look_at(gate, await find_session(gate, token, client, now=utc_now()), joined.merchant.id, live=True)
+    await move_merchant(going(joined))
+    session = await find_session(gate, token, client, now=utc_now())
+    assert (session.merchant_id, session.live) == (joined.beside.merchant_id, False)
 
 
 @pytest.mark.parametrize("step", [Step.followed, Step.completed])

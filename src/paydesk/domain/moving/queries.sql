@@ -210,7 +210,7 @@ delete from person p
 
 -- name: end_sessions(merchant_id)!
 -- Who looked at the merchant here looks at nothing until they choose another of their shops, or log in there.
-update account_session set merchant_id = null, live = null where merchant_id = :merchant_id;
+update account_session set merchant_id = null, live = false where merchant_id = :merchant_id;
 
 -- name: remember_keys(merchant_id)!
 -- The acquirer's list still has what was asked for from here: it must not be taken for something forgotten.
