@@ -321,6 +321,23 @@ async def test_haproxy_leads_each_to_their_cell_and_cells_what_it_missed(fleet: 
     assert await fleet.paid() == {HOME: 2, SECOND: 1}
 
 
+async def test_haproxy_leads_who_follows_a_link_to_the_cell_that_made_it(fleet: Fleet) -> None:
+    """So an operator of both cells logs in in the second one for the first time."""
+    name = {"Host": f"pay{SECOND}.test"}
+    login = partial(fleet.web.post, "/account/login", data={"email": f"owner{HOME}@shop.example"})
+    led = await login(headers=name)
+    assert f"paydesk_cell=cell{HOME};" in led.headers["set-cookie"], "by the address"
+    elsewhere = {**name, "Cookie": f"paydesk_cell=cell{HOME}"}
+    for path in ("/account/password/none", "/account/invitation/none", "/account/arrive"):
+        came = await fleet.web.get(path, headers=elsewhere)
+        assert f"paydesk_cell=cell{SECOND};" in came.headers["set-cookie"], path
+        assert "paydesk_here=1;" in came.headers["set-cookie"], path
+    stays = await login(headers={**name, "Cookie": f"paydesk_cell=cell{HOME}; paydesk_here=1"})
+    assert f"paydesk_cell=cell{SECOND};" in stays.headers["set-cookie"]
+    page = await fleet.web.get("/account/login", headers=elsewhere)
+    assert "paydesk_here" not in page.headers.get("set-cookie", "")
+
+
 @long
 async def test_a_merchant_moves_while_customers_and_programs_come(fleet: Fleet, vault: Vault) -> None:
     merchant, home = fleet.merchants[HOME], fleet.databases[HOME]
