@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +22,11 @@ from paydesk.commands.working import migrate
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database, connected
 from paydesk.domain.cells.directory import Entry, Kind, enter
+from paydesk.domain.cells.fencing import fence, lift
 from paydesk.domain.cells.numbers import begin_cell, note_secret
 from paydesk.domain.cells.ranges import go_on_above
 from paydesk.domain.merchants.merchant import create_merchant
+from paydesk.domain.moving.tables import GUARDED
 from paydesk.domain.operations.searching_cells import birth_of
 
 IDS = 10**13
@@ -167,6 +169,7 @@ async def _planted(cells: Cells, merchant_id: int) -> None:
     assert "2: its copy says otherwise than home: merchant" in found
     assert await cells.check("--mend") == (0, [])
     assert await cells.check() == (0, [])
+    await _left_half_way(cells, merchant_id)
     await _ids_planted(cells)
     await say(cells.home.pool, "directory", {"name": str(merchant_id)}, cell=0)
     status, found = await cells.check("--mend")
@@ -185,6 +188,18 @@ async def _others_checked_without_a_dead_cell(cells: Cells) -> None:
     said = await cells.paydesk("cell", "check")
     assert "secret" not in said.out + said.err
     cells.environment["PAYDESK_CELL_DATABASES"] = at
+
+
+async def _left_half_way(cells: Cells, merchant_id: int) -> None:
+    """Whose move was killed is told once it is no passing thing: the shop sells nothing."""
+    other = cells.other.pool
+    await fence(other, merchant_id, other_cell=0, arrives=False, tables=GUARDED)
+    assert await cells.check() == (0, [])
+    await say(other, "merchant_fence", {"merchant_id": merchant_id}, since=datetime(2026, 1, 2, 3, 4, tzinfo=UTC))
+    words = f"2: merchant {merchant_id} is closed, on the way to cell 0, since 2026-01-02 03:04 UTC"
+    assert await cells.check() == (1, [words])
+    await lift(other, merchant_id, tables=GUARDED)
+    assert await cells.check() == (0, [])
 
 
 async def _ids_planted(cells: Cells) -> None:

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from paydesk.adapters.vault import Vault
 from paydesk.database.pool import Database
 from paydesk.domain.cells.adding import database_id
 from paydesk.domain.cells.comparing import UNDER_WAY, Compared, compare, enter_own, kinds_that_differ, take_out
 from paydesk.domain.cells.directory import this_cell
+from paydesk.domain.cells.fencing import Fence, fences
 from paydesk.domain.cells.joining import MOST_NAMED, named
 from paydesk.domain.cells.listing import list_cells
 from paydesk.domain.cells.ranges import go_on_above, range_forgotten
@@ -32,6 +33,9 @@ _ELSEWHERE = (
     "find out which cell is right; a merchant's copy goes by paydesk merchant move ID --to CELL --remove-copy, and "
     "nothing mends this by itself"
 )
+IN_PASSING = timedelta(minutes=2)
+"""How long a merchant may be on the way before it is told: most moves close it for seconds."""
+_END = "unless it is moved just now, run the same `paydesk merchant move` again, or with --cancel"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,7 @@ async def check_cells(
         if cell.number == number:
             found += _of_own(number, await compare(home, home, vault, number, now=now))
             found += await _of_ids(home, home, number, now)
+            found += await _of_fences(home, number, now)
         elif cell.number in away:
             words = "its database can't be reached: it was not compared"
             found.append(Finding(cell.number, words, "see there, or check its address in PAYDESK_CELL_DATABASES"))
@@ -73,6 +78,7 @@ async def _check_other(
         return [*_of_slot(number, slot), unseen]
     found = _of_own(number, await compare(home, other, vault, number, now=now))
     found += await _of_ids(home, other, number, now)
+    found += await _of_fences(other, number, now)
     known = await subscription(other, number)
     if known is None or not known.enabled:
         words = "its subscription is gone" if known is None else "its subscription is switched off"
@@ -92,6 +98,23 @@ async def _of_ids(home: Database, cell: Database, number: int, now: datetime) ->
         return []
     words = f"it was given the ids from {lost} × 10¹³ on, and gives out lower ones: its database came back from before"
     return [Finding(number, words, MEND)]
+
+
+async def _of_fences(cell: Database, number: int, now: datetime) -> list[Finding]:
+    """Whose move was left half-way: nobody sells there until it is ended."""
+    return [
+        Finding(number, f"merchant {one.merchant_id} {_half_way(one)} since {one.since:%Y-%m-%d %H:%M} UTC", _END)
+        for one in await fences(cell)
+        if one.since < now - IN_PASSING
+    ]
+
+
+def _half_way(one: Fence) -> str:
+    if one.arrives:
+        return f"is on the way here from cell {one.other_cell}"
+    if one.moved_at is not None:
+        return f"has moved to cell {one.other_cell} and is not deleted here"
+    return f"is closed, on the way to cell {one.other_cell},"
 
 
 def _of_slot(number: int, slot: Slot | None) -> list[Finding]:
