@@ -25,7 +25,9 @@ from paydesk.database.pool import Database, connected
 from paydesk.domain.cells.adding import add_cell, follow
 from paydesk.domain.cells.directory import Cell, Entry, Kind, enter
 from paydesk.domain.cells.ranges import Ranges, go_on_above, ranges_of
+from paydesk.domain.merchants.merchant import create_merchant
 from paydesk.domain.moving.moving import move_merchant
+from paydesk.equipment import vault_of
 
 HERE, THERE = 1, 2
 
@@ -113,18 +115,30 @@ async def test_what_can_not_be_is_refused_with_a_reason(
     assert (refused.status, why in refused.err) == (1, True), refused.err
 
 
-def _with_a_dead_database(file: Path) -> Path:
-    """An environment file, whose database nobody answers at any more."""
-    lines = [line for line in file.read_text().splitlines() if "DATABASE_URL" not in line]
-    file.write_text("\n".join([*lines, "PAYDESK_DATABASE_URL=postgresql://paydesk:secret@127.0.0.1:1/paydesk"]))
+def _with(file: Path, name: str, value: str) -> Path:
+    """An environment file with another value of one setting."""
+    lines = [line for line in file.read_text().splitlines() if not line.startswith(f"{name}=")]
+    file.write_text("\n".join([*lines, f"{name}={value}"]))
     return file
 
 
 async def test_a_cell_that_can_not_be_reached_is_named(paydesk: Paydesk, other: tuple[Database, str]) -> None:
-    file = _with_a_dead_database(Path(other[1]))
+    file = _with(Path(other[1]), "PAYDESK_DATABASE_URL", "postgresql://paydesk:secret@127.0.0.1:1/paydesk")
     refused = await paydesk("merchant", "move", "5", "--to", "2", "--to-env", str(file))
     assert (refused.status, "secret" in refused.err) == (1, False)
     assert f"--to-env: the database of {file} can't be reached" in refused.err
+
+
+async def test_keys_that_open_nothing_in_the_other_cell_are_not_its_own(
+    paydesk: Paydesk, other: tuple[Database, str]
+) -> None:
+    there, file = other
+    vault = vault_of(moving_merchants.settings_of(Path(file)))
+    await create_merchant(there, vault, name="Shop", email="o@shop.example", now=utc_now())
+    assert "there is no merchant 5" in (await paydesk("merchant", "move", "5", "--to", "2", "--to-env", file)).err
+    another = _with(Path(file), "PAYDESK_VAULT_KEYS", generate_key_setting())
+    refused = await paydesk("merchant", "move", "5", "--to", "2", "--to-env", str(another))
+    assert (refused.status, "--to-env: PAYDESK_VAULT_KEYS lacks keys" in refused.err) == (1, True), refused.err
 
 
 async def test_who_loses_a_database_on_the_way_reads_what_to_do(

@@ -28,6 +28,7 @@ from paydesk.domain.moving.only_here import COMPARED, Alone, code_of
 from paydesk.domain.moving.passes import Pass
 from paydesk.domain.moving.removing import OnlyHere, Removed, Stage, look_at_copy, remove_copy
 from paydesk.domain.moving.tables import COPIED
+from paydesk.domain.sealing.needed_keys import require_vault_keys
 from paydesk.equipment import vault_of
 from paydesk.required_keys import require_keys
 from paydesk.secret_files import WithSecretFiles
@@ -120,6 +121,8 @@ async def move(
             serves_live=bool(there.live_acquirer),
             same_simulator=bool(there.simulator_url) and here.settings.simulator_url == there.simulator_url,
         )
+        if not cancel:
+            await _require_their_keys(asked.target, there)
         if cancel:
             await cancel_move(asked)
             note(f"merchant {merchant_id} goes on here")
@@ -129,6 +132,18 @@ async def move(
             _say_removed(asked, await _removed(asked, lose, as_json=as_json), as_json=as_json)
         else:
             _say(asked, await _moved(asked), as_json=as_json)
+
+
+async def _require_their_keys(target: Side, there: Settings) -> None:
+    """Make sure that the file has the keys under which the other cell's data rests: what goes there
+    is sealed with its first one, and by another's nobody there could ever open it.
+
+    Raises: SetupError.
+    """
+    try:
+        await require_vault_keys(target.database, target.vault, lost=there.lost_keys())
+    except SetupError as error:
+        raise SetupError(f"--to-env: {error.message}") from error
 
 
 async def _moved(asked: Move) -> Moved:
