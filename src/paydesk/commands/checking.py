@@ -32,7 +32,8 @@ async def check(
     merchant: Annotated[int | None, typer.Option(min=1, help="Only this merchant; all if left out.")] = None,
     most: Annotated[int, typer.Option(min=1, help="Differences printed per rule.")] = 20,
     simulator_record: Annotated[
-        Path | None, typer.Option(help="The simulated bank's record, if it runs in a process of its own.")
+        Path | None,
+        typer.Option(help="The simulated bank's record, if it runs in a process of its own, for this cell alone."),
     ] = None,
     live: Annotated[bool, typer.Option("--live", help="Compare with the acquirers' own lists, too.")] = False,
     since: Annotated[str, typer.Option(metavar="PERIOD", help="How far back --live reads the lists.")] = "2d",
@@ -99,7 +100,9 @@ def _record(settings: Settings, given: Path | None) -> Record | None:
     if given is not None:
         raise SetupError(f"there is no record {given}; give the file that the simulated bank was started with")
     place = f"there is no record {path}" if path is not None else f"it runs at {settings.simulator_url}"
-    note(f"the simulated bank is not compared: {place}; give its file with --simulator-record")
+    note(
+        f"the simulated bank is not compared: {place}; if no other cell uses it, give its file with --simulator-record"
+    )
     return None
 
 

@@ -132,7 +132,7 @@ async def _refused(home: CellServer, other: CellServer, ours: Vault, theirs: Vau
         await joined(home, other, ours, at=home.url)
     with pytest.raises(SetupError, match="--home is another database than this cell's"):
         await joined(home, other, ours, at=other.admin_url)
-    with pytest.raises(SetupError, match="the role of --database may not make a subscription"):
+    with pytest.raises(SetupError, match="PAYDESK_CELL_DATABASES, may not make a subscription"):
         await join(home.pool, other.pool, ours, OTHER, home_address=home.admin_url, now=utc_now())
     wrong = Cell(3, OTHER.address, OTHER.inside)
     with pytest.raises(SetupError, match="that database is cell 2, not 3"):

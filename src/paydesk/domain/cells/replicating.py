@@ -109,7 +109,8 @@ async def require_may_subscribe(cell: Database) -> None:
     """Make sure that a role may make a subscription. Raises: SetupError."""
     if not await queries.may_subscribe(cell):
         raise SetupError(
-            "the role of --database may not make a subscription: give the address of a superuser for this one command, "
+            "the role of --database, or in PAYDESK_CELL_DATABASES, may not make a subscription: give the address of a "
+            "superuser for this one command, "
             "or from PostgreSQL 16 on: grant pg_create_subscription to NAME; grant create on database … to NAME"
         )
 
