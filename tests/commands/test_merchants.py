@@ -312,6 +312,18 @@ async def test_the_program_prints_json_alone_on_stdout(environment: dict[str, st
     assert json.loads(out)["private_key"]
 
 
+async def test_a_reader_that_has_seen_enough_is_no_outage(environment: dict[str, str], account: dict[str, Any]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = (sys.executable, "-m", "paydesk", "merchant", "show", str(account["id"]))
+    process = await asyncio.create_subprocess_exec(
+        *command, env={**os.environ, **environment}, stdout=writing, stderr=subprocess.PIPE
+    )
+    os.close(writing)
+    _, err = await process.communicate()
+    assert (process.returncode, err) == (1, b"")
+
+
 LIVE = {
     "PAYDESK_LIVE_ACQUIRER": "stripe",
     "PAYDESK_STRIPE_SECRET_KEY": "sk_test_of_nobody",

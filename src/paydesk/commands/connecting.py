@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+import select
 import shlex
 import signal
 import sys
@@ -178,7 +179,7 @@ def one_line_errors() -> Iterator[None]:
         yield
     except BaseException as error:
         message = _message(error)
-        if message is None:
+        if message is None or (isinstance(error, BrokenPipeError) and _nobody_reads()):
             raise
         sys.stderr.write(f"paydesk: {message}\n")
         raise typer.Exit(1) from None
@@ -196,6 +197,16 @@ def again_under(key: str, call: str) -> Iterator[None]:
     except (Unsure, *AWAY) as error:
         why = error.message if isinstance(error, Unsure) else f"the database went away ({type(error).__name__})"
         raise Unsure(f"{why}; it is safe to run: {call} --key {shlex.quote(key)}") from error
+
+
+def _nobody_reads() -> bool:
+    """Whether the reader of stdout is gone, as `| head` is once it has its lines: no outage."""
+    try:
+        watched = select.poll()
+        watched.register(sys.stdout.fileno(), 0)
+    except (OSError, ValueError):
+        return False
+    return any(seen & select.POLLERR for _, seen in watched.poll(0))
 
 
 def _message(error: BaseException) -> str | None:

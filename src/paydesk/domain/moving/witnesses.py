@@ -211,7 +211,7 @@ def _not_here(seen: Witnesses) -> Conflict | NotFound:
     merchant, there = f"merchant {seen.merchant_id}", seen.cells.there
     if seen.is_open_there:
         led = "" if seen.led_to in (None, there) else f", where the directory does not lead: run {MEND}"
-        return NotFound(f"there is no {merchant} here: it is in cell {there}{led}")
+        return Conflict(f"there is no {merchant} here: it is in cell {there}{led}")
     if seen.arrives:
         part = "a copy of it that is not open" if seen.is_there else "a part of it"
         return Conflict(
