@@ -5,13 +5,14 @@ the same thing is nothing that the other does not know.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, TypeAlias
 
 import pytest
 from tests import shopfront
 from tests.breaking import say
-from tests.domain.moving.copies import comes_back, here, renew, rows, subscribed, there
+from tests.domain.moving.copies import comes_back, here, is_gone, renew, rows, subscribed, there
 from tests.domain.moving.owning import Owning
 from tests.domain.moving.play import HERE, THERE, enlist
 from tests.domain.moving.putting_back import Past, with_a_past
@@ -19,13 +20,16 @@ from tests.set_back import times
 
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Unavailable
+from paydesk.domain.accounts.team import queries as team
 from paydesk.domain.business.key_pairs import public_keys
 from paydesk.domain.ledger.settling import settle_due
 from paydesk.domain.merchants.keys import rotate
 from paydesk.domain.moving.copying import Pair, stream
+from paydesk.domain.moving.moving import Step, move_merchant
 from paydesk.domain.moving.only_here import only_here
 from paydesk.domain.moving.removing import OnlyHere, remove_copy
 from paydesk.domain.subscriptions.ending import cancel
+from paydesk.domain.test_clock.resetting import reset_test_side
 
 Act: TypeAlias = Callable[[Past], Awaitable[object]]
 
@@ -163,3 +167,82 @@ async def test_a_dispute_that_both_cells_have_read_is_known_in_both(own: Owning,
         (again,) = [row["id"] for row in await own.till(past.play.there).rows("chargeback")]
         assert again != chargeback
         assert await known_here(past) == []
+
+
+async def _fails(own: Owning, past: Past, payment_id: int) -> None:
+    """The bank could not give back what was refunded of a payment."""
+    own.play = past.play
+    await own.look()
+    (refund,) = await own.till(past.play.here).rows("movement", payment_id)
+    own.bank.fail_refund(refund["acquirer_reference"], "lost_or_stolen_card")
+
+
+async def test_a_refund_that_failed_there_since_is_known_there(own: Owning, server_url: str) -> None:
+    """Less of the payment is given back there than here."""
+    async with with_a_past(own.play, server_url) as past:
+        sold = await own.till(past.play.here).sell("refunded")
+        await own.till(past.play.here).give_back(sold, "1.00")
+        await comes_back(past)
+        await _fails(own, past, sold)
+        await own.read(past.play.there)
+        assert (await own.till(past.play.there).payment(sold))["refunded"] == 0
+        assert await known_here(past) == []
+        await own.read(past.play.here)
+        assert await known_here(past) == []
+
+
+async def test_a_refund_that_failed_here_alone_is_not(own: Owning, server_url: str) -> None:
+    async with with_a_past(own.play, server_url) as past:
+        sold = await own.till(past.play.here).sell("refunded")
+        await own.till(past.play.here).give_back(sold, "1.00")
+        await comes_back(past)
+        await _fails(own, past, sold)
+        await own.read(past.play.here)
+        found = await known_here(past)
+        assert f"payment: 1 ({sold})" in found
+        assert [one for one in found if one.startswith("movement: 1 ")]
+
+
+async def test_a_dispute_that_was_won_there_since_is_known_there(own: Owning, server_url: str) -> None:
+    """Less of the payment is charged back there than here."""
+    async with with_a_past(own.play, server_url) as past:
+        sold = await own.till(past.play.here).sell("disputed")
+        dispute = own.bank.open_dispute(await own.key_of(past.play.here, sold), "fraudulent")
+        await own.read(past.play.here)
+        assert (await own.till(past.play.here).payment(sold))["charged_back"] > 0
+        await comes_back(past)
+        own.play = past.play
+        await own.look()
+        own.bank.close_dispute(dispute, won=True)
+        await own.read(past.play.there)
+        assert (await own.till(past.play.there).payment(sold))["charged_back"] == 0
+        assert await known_here(past) == []
+
+
+async def test_an_invitation_that_was_withdrawn_there_is_missed_by_nobody(past: Past) -> None:
+    now, merchant_id = utc_now(), past.play.merchant.id
+    about = {"merchant_id": merchant_id, "role": "developer", "invited_by": None, "expires_at": now + timedelta(days=3)}
+    first, _ = [
+        await team.invite(past.play.here.database, **about, email=email, token_hash=email.encode(), now=at)
+        for email, at in (("first@shop.example", now), ("second@shop.example", now + timedelta(seconds=1)))
+    ]
+    await comes_back(past)
+    await team.withdraw(past.play.there.database, merchant_id=merchant_id, id=first)
+    assert await known_here(past) == []
+
+
+async def test_a_test_side_that_was_emptied_there_is_missed_by_nobody(past: Past) -> None:
+    await past.until(Step.opened)
+    await reset_test_side(past.play.there.database, past.play.merchant.id)
+    assert await here(past).payments()
+    await move_merchant(past.going)
+    assert (await is_gone(past), await past.open_in()) == (True, [THERE])
+
+
+async def test_what_is_live_is_missed_also_where_the_test_side_was_emptied(past: Past) -> None:
+    await comes_back(past)
+    await reset_test_side(past.play.there.database, past.play.merchant.id)
+    await _offer(past)
+    await shopfront.offer_link(past.play.here.database, replace(past.play.shop, live=True), title="Live")
+    (found,) = await known_here(past)
+    assert found.startswith("payment_link: 1 ")

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from paydesk.database.durability import ConfirmedConnection
 from paydesk.database.pool import AWAY
-from paydesk.domain.moving.copying import PATIENCE, Pair, Side, names_of_accounts, stream
+from paydesk.domain.moving.copying import PATIENCE, Pair, Side, names_of_accounts, queries, stream
 from paydesk.domain.moving.passes import in_words
 from paydesk.domain.moving.tables import theirs
 
@@ -32,7 +32,8 @@ class Compared:
     A row has a `key` in both cells, what never changes of it (`same`), what comes to pass `once`,
     and what `grows`; where both are of one `version`, both have one `state`. People see it as
     `shown`. Where somebody takes rows away in good order, those that were `made` before the newest
-    that is in both are missed by nobody. `of` is the table, and others that are read with it.
+    that is in both are missed by nobody; nor are those that are not `live`, where the test side was
+    emptied. `of` is the table, and others that are read with it.
     """
 
     same: str = "t.created_at"
@@ -43,6 +44,7 @@ class Compared:
     version: str = "null"
     state: str = "null"
     made: str = "null"
+    live: str = "t.live"
     of: str = ""
 
     @property
@@ -58,16 +60,31 @@ class Compared:
 
 _PERFORMED = Compared(same="t.created_at, t.idempotency_key", version=_ENDED, state="t.state", once=("t.finished_at",))
 _MADE = Compared()
+_OF_BOTH_SIDES = "true"
+_SET = Compared(
+    key="t.merchant_id",
+    shown="t.merchant_id",
+    same="",
+    grows=("extract(epoch from t.changed_at)",),
+    live=_OF_BOTH_SIDES,
+)
 
 COMPARED: Final = {
+    # A refund that fails, and a dispute that is won, take back what was refunded and charged back.
     "payment": Compared(
         once=("t.paid_at", "t.captured_at"),
-        grows=("t.revision", "t.refunded", "t.charged_back"),
+        grows=("t.revision",),
         version="t.revision",
-        state="t.state",
+        state="row(t.state, t.refunded, t.charged_back)",
     ),
     "payment_attempt": _PERFORMED,
-    "movement": _PERFORMED,
+    # A refund that was made may fail later.
+    "movement": Compared(
+        same="t.created_at, t.idempotency_key",
+        once=("t.finished_at", "t.failed_at"),
+        version="case when t.finished_at is not null and t.failed_at is null then 1 end",
+        state="t.state",
+    ),
     "subscription": Compared(
         once=("t.date_active", "t.date_paid", "t.date_cancelled", "t.date_stopped", "t.date_expired"),
         grows=("t.revision",),
@@ -98,6 +115,7 @@ COMPARED: Final = {
         once=("t.finished_at",),
         version=_ENDED,
         state="t.state",
+        live=_OF_BOTH_SIDES,
     ),
     "instrument_charge": Compared(key="t.attempt_id", shown="t.attempt_id"),
     "card": _MADE,
@@ -128,36 +146,37 @@ COMPARED: Final = {
     "evidence_file": _MADE,
     "coupon": _MADE,
     "payment_link": Compared(grows=("extract(epoch from t.changed_at)",)),
-    "merchant": Compared(once=("t.went_live_at",), grows=("t.test_generation",)),
-    "merchant_key": Compared(once=("t.valid_until",)),
-    "branding": Compared(
-        key="t.merchant_id", shown="t.merchant_id", same="", grows=("extract(epoch from t.changed_at)",)
-    ),
-    "business_profile": Compared(
-        key="t.merchant_id",
-        shown="t.merchant_id",
-        same="",
-        grows=("extract(epoch from t.changed_at)",),
-    ),
-    "profile_change": Compared(same="t.proposed_at", once=("t.decided_at",)),
+    "merchant": Compared(once=("t.went_live_at",), grows=("t.test_generation",), live=_OF_BOTH_SIDES),
+    "merchant_key": Compared(once=("t.valid_until",), live=_OF_BOTH_SIDES),
+    "branding": _SET,
+    "business_profile": _SET,
+    "profile_change": Compared(same="t.proposed_at", once=("t.decided_at",), live=_OF_BOTH_SIDES),
     "invitation": Compared(
-        same="t.email", once=("t.accepted_at",), grows=("extract(epoch from t.created_at)",), made="t.created_at"
+        same="t.email",
+        once=("t.accepted_at",),
+        grows=("extract(epoch from t.created_at)",),
+        made="t.created_at",
+        live=_OF_BOTH_SIDES,
     ),
     "membership": Compared(
         key="t.created_at",
         same="",
         shown="p.email",
         made="t.created_at",
+        live=_OF_BOTH_SIDES,
         of="membership t join person p on p.id = t.person_id",
     ),
     # Which of two keys is the newer one nobody knows.
-    "acquirer_account": Compared(key="t.name", shown="t.name", version="1", state="encode(t.key_print, 'hex')"),
-    "acquirer_rule": Compared(made="t.created_at"),
+    "acquirer_account": Compared(
+        key="t.name", shown="t.name", version="1", state="encode(t.key_print, 'hex')", live=_OF_BOTH_SIDES
+    ),
+    "acquirer_rule": Compared(made="t.created_at", live=_OF_BOTH_SIDES),
     # Who suspends the copy does what is to be done with it.
     "audit_entry": Compared(
         key="t.id, t.at",
         same="t.action",
         made="t.at",
+        live=_OF_BOTH_SIDES,
         of="(select * from audit_entry where action not in ('merchant_suspended', 'merchant_resumed')) t",
     ),
 }
@@ -238,30 +257,41 @@ async def _only_here(source: Side, target: Side, merchant_id: int, report: Calla
             "create temporary table kept_there (key text, same text, once boolean[], grows numeric[], version text, "
             "state text) on commit drop"
         )
+        emptied = await _test_sides(there, merchant_id) > await _test_sides(here, merchant_id)
         found = []
         for table, compared in COMPARED.items():
-            if pair.has(table) and (alone := await _alone(pair, here, table, compared)).rows:
+            if pair.has(table) and (alone := await _alone(pair, here, table, compared, emptied)).rows:
                 found.append(alone)
             report()
     return found
 
 
-async def _alone(pair: Pair, here: ConfirmedConnection, table: str, compared: Compared) -> Alone:
+async def _test_sides(connection: ConfirmedConnection, merchant_id: int) -> int:
+    """How often a merchant's test side was begun, as far as a cell knows."""
+    return int(await queries.test_generation(connection, merchant_id=merchant_id) or 0)
+
+
+async def _alone(
+    pair: Pair, here: ConfirmedConnection, table: str, compared: Compared, test_side_was_emptied: bool
+) -> Alone:
     of, owner = compared.of or f"{table} t", pair.owner(table)
     await here.execute("truncate kept_there", timeout=PATIENCE)
     distinct = "" if compared.key == "t.id" else "distinct"
     asked = f"select {distinct} {compared.facts} from {of} where {theirs(table)}"  # noqa: S608
     await stream(pair, asked, [owner], "kept_there", ["key", "same", "once", "grows", "version", "state"])
     await here.execute("analyze kept_there", timeout=PATIENCE)
-    row: Any = await here.fetchrow(_difference(table, compared, of), owner, timeout=PATIENCE)
+    row: Any = await here.fetchrow(_difference(table, compared, of), owner, test_side_was_emptied, timeout=PATIENCE)
     return Alone(*row)
 
 
 def _difference(table: str, compared: Compared, of: str) -> str:
-    """The question for what is here and not there; $1 is whose it is, there is `kept_there`."""
+    """The question for what is here and not there; $1 is whose it is, $2 whether the test side was
+    emptied there, and there is `kept_there`.
+    """
     return f"""
         with ours as (
-            select {compared.facts}, ({compared.shown})::text as shown, ({compared.made})::timestamptz as made
+            select {compared.facts}, ({compared.shown})::text as shown, ({compared.made})::timestamptz as made,
+                   {compared.live} as live
               from {of}
              where {theirs(table)}
         ), beside as (
@@ -278,10 +308,11 @@ def _difference(table: str, compared: Compared, of: str) -> str:
                    row(b.key, b.same, b.once, b.grows, b.version, b.state)::text, 0)::numeric), 0)::text as hash
           from beside b
          cross join newest n
-         where not b.is_there and (b.made <= n.made) is not true
+         where not b.is_there and (b.made <= n.made) is not true and (b.live or not $2)
             or b.same <> b.same_there
             or exists (select from unnest(b.once, b.once_there) as o (here, there) where o.here and not o.there)
-            or exists (select from unnest(b.grows, b.grows_there) as g (here, there)
-                        where g.here > g.there or g.here is not null and g.there is null)
+            or b.is_there
+               and exists (select from unnest(b.grows, b.grows_there) as g (here, there)
+                            where g.here > g.there or g.here is not null and g.there is null)
             or b.version = b.version_there and b.state is distinct from b.state_there
     """  # noqa: S608

@@ -35,6 +35,9 @@ select cell, copied_at is not null as is_a_copy from deployment;
 -- name: is_there(merchant_id)$
 select exists (select from merchant where id = :merchant_id);
 
+-- name: test_generation(merchant_id)$
+select test_generation from merchant where id = :merchant_id;
+
 -- name: live_accounts(merchant_id)
 -- The accounts that have, or may have, live money of the merchant's, or cards by which it is charged, and whose they are.
 select u.name, coalesce(o.own_id, '') as own_id
