@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
+from decimal import Decimal
+from typing import Any
 
 import pytest
 from tests import shopfront
@@ -30,11 +32,12 @@ from paydesk.domain.cells.fencing import Fenced, find_fence
 from paydesk.domain.ledger.closing import close_ledger
 from paydesk.domain.ledger.summing_sales import sum_sales
 from paydesk.domain.merchants.keys import pairs_of
-from paydesk.domain.moving import copying
+from paydesk.domain.moving import copying, moving
 from paydesk.domain.moving.cancelling import cancel_move
 from paydesk.domain.moving.moving import Step, move_merchant
 from paydesk.domain.moving.passes import Pass
 from paydesk.domain.moving.tables import THEIRS
+from paydesk.domain.operations.payout_files import queries as files
 from paydesk.domain.payments.results import Paid
 
 OF_SUMS = ("closings_agree", "sales_add_up", "reserves_add_up", "mrr_adds_up", "postings_balance")
@@ -246,3 +249,21 @@ async def test_open_outcomes_of_another_simulated_bank_stay(play: Play) -> None:
     await say(play.here.database, "payment_attempt", {}, lookup_at=utc_now() + timedelta(hours=1), lookups=1)
     with pytest.raises(Conflict, match="this cell's simulated bank"):
         await move_merchant(replace(play.move, same_simulator=False))
+
+
+async def test_whose_payouts_come_into_a_file_for_the_bank_just_before_the_fence_stays(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both cells would pay the same."""
+    fence_here = moving._fence_here
+
+    async def late(*given: Any) -> Any:
+        now, about = utc_now(), {"currency": "USD", "request_key": "file", "made_by": "command"}
+        lines = {"merchant_ids": [play.merchant.id], "amounts": [Decimal(5)], "accepted_ats": [now]}
+        assert await files.make_file(play.here.database, **about, **lines, now=now)
+        return await fence_here(*given)
+
+    monkeypatch.setattr(moving, "_fence_here", late)
+    with pytest.raises(Conflict, match="1 payouts of it stand in a file that the bank has not done"):
+        await move_merchant(play.move)
+    assert (await play.is_open(play.here), await play.is_open(play.there)) == (True, False)

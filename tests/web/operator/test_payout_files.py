@@ -18,7 +18,10 @@ from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.business.profiles import PURPOSE
+from paydesk.domain.cells.fencing import fence, lift
+from paydesk.domain.moving.tables import GUARDED
 from paydesk.domain.operations.merchants import resume_merchant, suspend_merchant
+from paydesk.domain.operations.payout_files import queries
 from paydesk.domain.payments.desk import Desk
 from paydesk.settings import Settings
 
@@ -120,6 +123,19 @@ async def test_a_file_for_an_account_that_has_changed_is_not_sent(
     assert await seller.audited("bank_account_read") == []
     assert "Another bank account since" in text_of(await operator.see(page))
     assert (await press(operator, page, "drop")).status_code == 303
+
+
+async def test_who_goes_to_another_cell_is_paid_from_there(seller: Seller, database: Database) -> None:
+    merchant_id = seller.shop.merchant_id
+
+    async def is_sent() -> bool:
+        return merchant_id in [one["merchant_id"] async for one in queries.may_be_sent(database, currency="CHF")]
+
+    assert await is_sent()
+    await fence(database, merchant_id, other_cell=2, tables=GUARDED)
+    assert not await is_sent()
+    await lift(database, merchant_id, tables=GUARDED)
+    assert await is_sent()
 
 
 async def test_what_can_not_be_recorded_says_why_and_may_be_later(

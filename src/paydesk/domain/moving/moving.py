@@ -51,6 +51,7 @@ from paydesk.domain.moving.passes import CalledBack, Copied, Watch, bring, unwat
 from paydesk.domain.moving.requirements import (
     Cells,
     require_cells,
+    require_in_no_file,
     require_movable,
     require_not_there,
     require_same_steps,
@@ -292,6 +293,7 @@ async def _bring_last(move: Move, cells: Cells, passed: Passed, watch: Watch) ->
     # on the merchant draws none.
     ids = await _go_on_above(move, cells)
     await require_same_steps(move.source, move.target, cells)
+    await require_in_no_file(move.source, move.merchant_id)
     await _decide(move, here.closed_at)
     passed(Step.moved)
     return brought, ids

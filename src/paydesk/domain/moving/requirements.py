@@ -154,6 +154,13 @@ async def _of_what_is_open(source: Side, merchant_id: int, *, same_simulator: bo
     return reasons
 
 
+async def require_in_no_file(source: Side, merchant_id: int) -> None:
+    """Make sure that no file for the bank was made after all that was asked for before the fence:
+    the other cell would pay the same once more. Raises: Conflict.
+    """
+    _refuse_for(merchant_id, await in_files(source, merchant_id))
+
+
 async def in_files(source: Side, merchant_id: int) -> list[str]:
     """Why nothing of the merchant may be deleted here, in words: payouts may be on their way."""
     lines = await queries.open_payout_files(source.database, merchant_id=merchant_id)

@@ -1,6 +1,7 @@
 -- name: may_be_sent(currency)
 -- What a new file of a currency would send, or of each: to merchants whose bank account is accepted and waits for nothing,
--- of what is available and in no file yet. What is finer than the currency's digits stays.
+-- of what is available and in no file yet. What is finer than the currency's digits stays. Who goes to another cell is
+-- paid from there.
 select b.currency, b.available, m.id as merchant_id, p.decided_at as accepted_at
   from merchant m
   join business_profile p on p.merchant_id = m.id and p.status = 'accepted' and p.iban_sealed is not null
@@ -13,6 +14,7 @@ select b.currency, b.available, m.id as merchant_id, p.decided_at as accepted_at
      having sum(amount) < 0
  ) b
  where m.suspended_at is null
+   and not exists (select from merchant_fence f where f.merchant_id = m.id)
    and not exists (select from payout_file_line l where l.merchant_id = m.id and l.currency = b.currency and l.open)
  order by m.id, b.currency;
 
