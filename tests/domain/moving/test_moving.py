@@ -24,6 +24,7 @@ from tests.till import Till
 from paydesk.adapters.vault import Sealed, Vault, generate_key_setting, generate_secret
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, SetupError, Unavailable
+from paydesk.database.pool import connected
 from paydesk.domain.accounts import second_factor
 from paydesk.domain.cells import directory
 from paydesk.domain.cells.adding import add_cell
@@ -38,6 +39,7 @@ from paydesk.domain.moving.moving import Step, move_merchant
 from paydesk.domain.moving.passes import Pass
 from paydesk.domain.moving.tables import THEIRS
 from paydesk.domain.operations.payout_files import queries as files
+from paydesk.domain.payments.failed_refunds import read_failed_refunds
 from paydesk.domain.payments.results import Paid
 
 OF_SUMS = ("closings_agree", "sales_add_up", "reserves_add_up", "mrr_adds_up", "postings_balance")
@@ -267,3 +269,25 @@ async def test_whose_payouts_come_into_a_file_for_the_bank_just_before_the_fence
     with pytest.raises(Conflict, match="1 payouts of it stand in a file that the bank has not done"):
         await move_merchant(play.move)
     assert (await play.is_open(play.here), await play.is_open(play.there)) == (True, False)
+
+
+async def test_who_is_on_the_way_keeps_no_failed_refund_of_another_from_being_booked_back(play: Play) -> None:
+    """The move has died, and a worker reads what their common bank tells."""
+    tills = [Till(play.here.desk, shop) for shop in (play.shop, play.beside)]
+    for till in tills:
+        await till.give_back(await till.sell("failing"), "1.00", "failing-back")
+    with pytest.raises(Killed):
+        await move_merchant(play.move, passed=killing(Step.closed))
+
+    async def made(till: Till) -> Any:
+        (refund,) = [row for row in await till.rows("movement") if row["request_key"] == "failing-back"]
+        return refund
+
+    for till in tills:
+        play.bank.fail_refund((await made(till))["acquirer_reference"], "lost_or_stolen_card")
+    async with connected(play.here.settings.database_url, name="work") as worker:
+        assert await read_failed_refunds(replace(play.here.desk, database=worker), now=utc_now()) == 1
+    assert [(await made(till))["state"] for till in tills] == ["done", "failed"]
+    await cancel_move(play.move)
+    assert await read_failed_refunds(play.here.desk, now=utc_now()) == 1
+    assert [(await made(till))["state"] for till in tills] == ["failed", "failed"]

@@ -18,6 +18,7 @@ import structlog
 
 from paydesk.adapters.acquirers.disputes import FailedRefund
 from paydesk.core.clock import utc_now
+from paydesk.core.errors import Unavailable
 from paydesk.core.money import fees_due_again
 from paydesk.core.wording import noted
 from paydesk.database.pool import AWAY
@@ -224,7 +225,8 @@ async def _recorded(connection: Connection, acquirer: str, failed: FailedRefund,
         if written:
             return True
     assert row is not None, "it was found each time"
-    raise TimeoutError(f"payment {row.payment_id} changes all the time")
+    # Also if its merchant is fenced: a worker's writing is not done then, and the others go on.
+    raise Unavailable(f"payment {row.payment_id} changes all the time, or its merchant goes to another cell")
 
 
 async def _refuse(connection: Connection, row: _FailedRefund, failed: FailedRefund) -> bool:
