@@ -306,6 +306,16 @@ async def test_its_account_is_read_in_the_other_cell_alone(own: Owning, server_u
         assert (await own.served_by(past.play.there))[-1] == THEIRS
 
 
+async def test_its_account_is_where_it_is_not_where_the_copy_was_about_to_go(own: Owning, server_url: str) -> None:
+    async with with_a_past(own.play, server_url) as past:
+        await comes_back(past, Step.closed)
+        await move_merchant(past.going_home)
+        await remove_copy(replace(past.going, target=past.home, to=HOME))
+        own.play = past.play
+        with pytest.raises(Conflict, match=f'"{THEIRS}" is in cell {HOME}, with its merchant'):
+            await own.add(past.play.here, THEIRS)
+
+
 async def test_an_account_that_was_added_here_since_stops_it(own: Owning, server_url: str) -> None:
     async with with_a_past(own.play, server_url) as past:
         await comes_back(past)

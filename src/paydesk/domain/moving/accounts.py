@@ -195,7 +195,7 @@ async def leave_accounts(connection: Connection, merchant_id: int, *, moved_to: 
     """
     why = "the move of its merchant here was cancelled" if moved_to is None else f"it went to cell {moved_to}"
     await _settle_told(connection, merchant_id, why)
-    await queries.leave(connection, merchant_id=merchant_id, because=why)
+    await queries.leave(connection, merchant_id=merchant_id, because=why, moved_to=moved_to)
 
 
 async def _settle_told(connection: Connection, merchant_id: int, why: str) -> None:

@@ -47,8 +47,9 @@ update reconciliation set leased_until = null from own where acquirer = any(name
 -- name: drop_others(merchant_id, ids)!
 delete from acquirer_account where for_merchant_id = :merchant_id and id <> all (:ids::bigint[]);
 
--- name: leave(merchant_id, because)!
--- The merchant's accounts are not this cell's, but the other one's, which the fence names: they can't be added here.
+-- name: leave(merchant_id, because, moved_to)!
+-- The merchant's accounts are not this cell's, but the other one's (null: that which the fence names): they can't be added
+-- here. A fence that came back may name one that the merchant has left again.
 -- Processes remember them, so it is said that nobody misses them; their names are given to no others, and what waits for
 -- somebody to read them waits there.
 with gone as (
@@ -56,7 +57,8 @@ with gone as (
 ), said as (
     insert into acquirer_lost as l (account, kind, live, own_id, gone_at, gone_because, moved_to, key_print)
     select g.name, g.kind, g.live, coalesce(o.own_id, ''), clock_timestamp(), :because::text,
-           (select other_cell from merchant_fence where merchant_id = :merchant_id), g.key_print
+           coalesce(:moved_to::smallint, (select other_cell from merchant_fence where merchant_id = :merchant_id)),
+           g.key_print
       from gone g
       left join acquirer_own_id o on o.account = g.name
         on conflict (account) do update
