@@ -219,6 +219,18 @@ async def test_a_dispute_that_was_won_there_since_is_known_there(own: Owning, se
         assert await known_here(past) == []
 
 
+@pytest.mark.parametrize(("state_here", "state_there"), [("abandoned", "voided"), ("voided", "abandoned")])
+async def test_a_late_approval_is_known_where_it_was_undone(past: Past, state_here: str, state_there: str) -> None:
+    """The bank approved what both cells had given up."""
+    (number,) = [row["id"] for row in await here(past).payments() if row["merchant_order_id"] == "A-3"]
+    await comes_back(past)
+    for cell, state in ((past.play.here, state_here), (past.play.there, state_there)):
+        attempt = {"merchant_id": past.play.merchant.id, "payment_id": number}
+        await say(cell.database, "payment_attempt", attempt, state=state)
+    found = [one.partition(":")[0] for one in await known_here(past)]
+    assert found == (["payment_attempt"] if state_here == "voided" else [])
+
+
 async def test_an_invitation_that_was_withdrawn_there_is_missed_by_nobody(past: Past) -> None:
     now, merchant_id = utc_now(), past.play.merchant.id
     about = {"merchant_id": merchant_id, "role": "developer", "invited_by": None, "expires_at": now + timedelta(days=3)}

@@ -77,7 +77,13 @@ COMPARED: Final = {
         version="t.revision",
         state="row(t.state, t.refunded, t.charged_back)",
     ),
-    "payment_attempt": _PERFORMED,
+    # What was given up, and approved late, is undone.
+    "payment_attempt": Compared(
+        same="t.created_at, t.idempotency_key",
+        once=("t.finished_at", "case when t.state in ('voiding', 'voided') then 1 end"),
+        version="case when t.finished_at is not null and t.state not in ('voiding', 'voided') then 1 end",
+        state="t.state",
+    ),
     # A refund that was made may fail later.
     "movement": Compared(
         same="t.created_at, t.idempotency_key",
