@@ -13,15 +13,18 @@ import pytest
 from tests import shopfront
 from tests.breaking import say
 from tests.domain.moving.copies import comes_back, here, is_gone, renew, rows, subscribed, there
-from tests.domain.moving.owning import Owning
+from tests.domain.moving.owning import THEIRS, Owning
 from tests.domain.moving.play import HERE, THERE, enlist
 from tests.domain.moving.putting_back import Past, with_a_past
 from tests.set_back import times
 
+from paydesk.adapters.acquirers.disputes import DisputeStatus
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Unavailable
 from paydesk.domain.accounts.team import queries as team
+from paydesk.domain.acquirers.leases import Unleased
 from paydesk.domain.business.key_pairs import public_keys
+from paydesk.domain.chargebacks.booking import record_dispute
 from paydesk.domain.ledger.settling import settle_due
 from paydesk.domain.merchants.keys import rotate
 from paydesk.domain.moving.copying import Pair, stream
@@ -216,6 +219,40 @@ async def test_a_dispute_that_was_won_there_since_is_known_there(own: Owning, se
         own.bank.close_dispute(dispute, won=True)
         await own.read(past.play.there)
         assert (await own.till(past.play.there).payment(sold))["charged_back"] == 0
+        assert await known_here(past) == []
+
+
+async def test_a_dispute_that_was_won_here_alone_is_not(own: Owning, server_url: str) -> None:
+    async with with_a_past(own.play, server_url) as past:
+        sold = await own.till(past.play.here).sell("disputed")
+        reference = own.bank.open_dispute(await own.key_of(past.play.here, sold), "fraudulent")
+        await own.read(past.play.here)
+        await comes_back(past)
+        own.play = past.play
+        await own.look()
+        own.bank.close_dispute(reference, won=True)
+        await own.read(past.play.here)
+        found = [one.partition(":")[0] for one in await known_here(past)]
+        assert {"payment", "chargeback", "ledger_posting"} <= set(found)
+
+
+async def test_a_lost_dispute_that_was_decided_otherwise_there_since_is_known_there(
+    own: Owning, server_url: str
+) -> None:
+    async with with_a_past(own.play, server_url) as past:
+        sold = await own.till(past.play.here).sell("disputed")
+        reference = own.bank.open_dispute(await own.key_of(past.play.here, sold), "fraudulent")
+        own.bank.close_dispute(reference, won=False)
+        await own.read(past.play.here)
+        await comes_back(past)
+        own.play = past.play
+        await own.look()
+        told = await past.play.there.desk.acquirers[THEIRS].find_dispute(reference)
+        assert told is not None
+        won = replace(told, status=DisputeStatus.WON, at=told.at + timedelta(seconds=1))
+        await record_dispute(Unleased(past.play.there.database).holding, THEIRS, won, now=utc_now())
+        states = [(await own.till(cell).rows("chargeback"))[0]["state"] for cell in (past.play.here, past.play.there)]
+        assert states == ["lost", "won"]
         assert await known_here(past) == []
 
 

@@ -97,14 +97,13 @@ COMPARED: Final = {
         version="t.revision",
         state="t.state",
     ),
-    # Each cell books a dispute that it reads by a number of its own.
+    # Each cell books a dispute that it reads by a number of its own; how it stands, which
+    # banks decide anew, acquirers tell the other cell, too.
     "chargeback": Compared(
         key="t.live, t.payment_id, t.acquirer, coalesce(nullif(t.acquirer_reference, ''), t.id::text)",
         same="t.currency",
-        once=("t.closed_at", "t.evidence_at"),
+        once=("t.evidence_at",),
         grows=("t.takes", "t.returns"),
-        version="case when t.closed_at is not null then 1 end",
-        state="t.state",
     ),
     "payout": Compared(same="t.at, t.currency, t.amount"),
     # What falls due is booked in each cell alike, by whoever works there.
