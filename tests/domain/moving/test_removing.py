@@ -210,6 +210,17 @@ async def test_who_came_back_closed_stays_so_when_it_is_refused(past: Past) -> N
     assert await is_gone(past)
 
 
+async def test_a_fence_that_is_all_that_is_left_goes_too(past: Past) -> None:
+    """Whoever put it up came after another one had deleted the copy, and died."""
+    await comes_back(past)
+    await remove_copy(past.going)
+    await fence(past.play.here.database, past.play.merchant.id, other_cell=THERE, tables=GUARDED)
+    await remove_copy(past.going)
+    assert (await is_gone(past), await past.open_in()) == (True, [THERE])
+    await move_merchant(replace(back(past.play), home=past.home.database))
+    assert await past.open_in() == [HERE]
+
+
 async def test_without_a_directory_it_goes_all_the_same(play: Play, server_url: str) -> None:
     async with with_a_past(play, server_url) as past:
         await comes_back(past)

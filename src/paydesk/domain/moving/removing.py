@@ -91,7 +91,8 @@ async def remove_copy(
     seen = await _look(move, cells)
     found: Sequence[Alone] = ()
     left = None
-    if seen.is_here:
+    # A fence may be all that is left, of a call that came after another one had deleted the rest.
+    if seen.is_here or not seen.has_moved:
         async with _or_as_it_stood(move, seen):
             await fence(move.source.database, move.merchant_id, other_cell=cells.there, tables=GUARDED, waits=waits)
             left = await close(move.source.database, move.merchant_id, patience=patience, waits=waits)

@@ -142,7 +142,7 @@ def require_may_be_removed(seen: Witnesses) -> None:
     """
     _refuse_third_cell(seen)
     merchant, here, there = f"merchant {seen.merchant_id}", seen.cells.here, seen.cells.there
-    if not seen.is_here and not seen.has_moved:
+    if not seen.is_here and seen.here is None:
         raise _not_here(seen)
     if seen.has_directory and seen.led_to is None:
         raise Conflict(f"the directory does not know {merchant}: {MEND} enters it")
