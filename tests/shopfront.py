@@ -167,7 +167,8 @@ async def buy(
     """
     reference = reference or secrets.token_hex(8)
     link = await order(desk.database, shop, reference, now=now, **asked)
-    assert await pay(desk, link, number, email=email, now=now) == Paid()
+    came = await pay(desk, link, number, email=email, now=now)
+    assert came == Paid(), came
     return await payment_of(desk.database, shop, reference)
 
 

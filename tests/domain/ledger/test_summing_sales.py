@@ -26,6 +26,7 @@ from paydesk.domain.ledger import summing_sales
 from paydesk.domain.ledger.figures import CurrencySales, Days, Sales, Span, period_of, sales, whole_of
 from paydesk.domain.ledger.summing_sales import run_summing, sum_sales
 from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.payments.card_guard import in_test_mode
 from paydesk.domain.payments.states import TAKEN, PaymentState
 
 ZONES = ("UTC", "Asia/Kathmandu")
@@ -135,6 +136,8 @@ def clocks_put(now: datetime, month: int) -> date:
 
 async def trade_at_borders(live: Till, now: datetime) -> None:
     """Payments in the last moment before a day of a zone and in its first, and some hours later."""
+    # One card pays for all of them, faster than its tries are taken back.
+    live = replace(live, desk=replace(live.desk, limits=in_test_mode(live.desk.limits)))
     moments = set()
     for day in whole_days_of(now):
         for zone in BORDERS:
