@@ -71,6 +71,7 @@ WORK = {
     "open outcomes": "paydesk.worker:watch_open_outcomes",
     "standbys": "paydesk.domain.operations.second_server:StandbyWatch.look",
     "alarms": "paydesk.worker:watch_alarms",
+    "moves between cells": "paydesk.domain.operations.half_way:MoveWatch.look",
     "hiding of older links": "paydesk.worker:hide_left_links",
     "erasing of files of past disputes": "paydesk.worker:erase_past_files",
     "payment page": "paydesk.web.checkout.page_watching:PageWatch.look",

@@ -37,6 +37,7 @@ from paydesk.domain.merchants.idempotent_calls import KEPT, forget_calls
 from paydesk.domain.merchants.refused_forms import forget_form_counts
 from paydesk.domain.operations.clocks import ClockWatch
 from paydesk.domain.operations.copying import is_a_copy
+from paydesk.domain.operations.half_way import MoveWatch
 from paydesk.domain.operations.history import History
 from paydesk.domain.operations.holding import EVERY, beat, tend_hold, watch_history
 from paydesk.domain.operations.machinery import run_pulse, watch_queues
@@ -211,6 +212,7 @@ async def run_housekeeping(settings: Settings, database: Database, vault: Vault,
         "queues": lambda: watch_queues(database, now=utc_now()),
         "open outcomes": lambda: watch_open_outcomes(database, now=utc_now()),
         "alarms": lambda: watch_alarms(database, now=utc_now()),
+        "moves between cells": MoveWatch(database).look,
     }
 
     async def do(chore: Callable[[], Awaitable[object]]) -> None:

@@ -117,7 +117,7 @@ async def test_a_program_is_told_to_come_back_and_reads_why(
     web = await open_web()
     await put_up(database, shop, closed=False)
     answer = await web.get("/api/v1/payments", headers={"X-ApiKey": gateway.private_key})
-    assert (answer.status_code, answer.headers["retry-after"]) == (503, "30")
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "3")
     assert "is being moved" in answer.json()["message"]
 
 

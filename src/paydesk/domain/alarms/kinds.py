@@ -35,6 +35,7 @@ class AlarmKind(StrEnum):
     still_kept = "still_kept"
     nothing_kept = "nothing_kept"
     plan_forgotten = "plan_forgotten"
+    half_moved = "half_moved"
 
 
 MEANINGS: dict[AlarmKind, Worded] = {
@@ -147,6 +148,11 @@ MEANINGS: dict[AlarmKind, Worded] = {
         "books again, and the subscription is on its old plan. Tell the merchant. Once the change is asked for again, "
         "to be charged now, what was paid counts for it, nobody is charged twice, and the alarm settles itself. If "
         "nobody wants it any more, give the payment back and settle this."
+    ),
+    AlarmKind.half_moved: worded(
+        "A merchant's move to another cell was left half-way. A shop that is closed for it sells nothing until the "
+        "move is ended. In the cell that it leaves, run the same `paydesk merchant move` again, which goes on where "
+        "it was left, or with `--cancel` as long as it has not moved. Then the alarm settles itself."
     ),
     AlarmKind.one_account_twice: worded(
         "Two accounts here are one and the same at their acquirer, under two keys: what it took is read twice, and "

@@ -24,6 +24,14 @@ update alarm
    and settled_at is null
 returning id;
 
+-- name: settle_all_but(merchant_id, live, kind, subjects, by, now)
+-- What of a kind is still so is named; all else has mended itself.
+update alarm
+   set settled_at = :now, settled_by = :by
+ where merchant_id = :merchant_id and live = :live and kind = :kind and subject <> all(:subjects::text[])
+   and settled_at is null
+returning id;
+
 -- name: settle_quiet(kind, quiet_since, by, now)
 -- What is tried again and again, and was not raised since a time, has mended itself.
 update alarm

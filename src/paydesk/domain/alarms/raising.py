@@ -134,6 +134,24 @@ async def settle_alarms(
     return len([row async for row in rows])
 
 
+async def settle_all_but(
+    database: Connection, kind: AlarmKind, subjects: Sequence[str], *, by: str, now: datetime
+) -> int:
+    """Settle the open alarms of a kind that concern no merchant, but for those on these things; how
+    many. Moves no money.
+    """
+    rows = queries.settle_all_but(
+        database,
+        merchant_id=NOBODY.merchant_id,
+        live=NOBODY.live,
+        kind=str(kind),
+        subjects=[storable_text(subject, longest=_LONGEST_SUBJECT) for subject in subjects],
+        by=storable_text(by, longest=_LONGEST_SUBJECT),
+        now=now,
+    )
+    return len([row async for row in rows])
+
+
 async def watch_alarms(database: Database, *, now: datetime) -> None:
     """Settle what mended itself, and measure how many alarms are open, by kind,
     for the operator.

@@ -6,14 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from paydesk.adapters.vault import Vault
 from paydesk.database.pool import Database
 from paydesk.domain.cells.adding import database_id
 from paydesk.domain.cells.comparing import UNDER_WAY, Compared, compare, enter_own, kinds_that_differ, take_out
 from paydesk.domain.cells.directory import this_cell
-from paydesk.domain.cells.fencing import Fence, fences
+from paydesk.domain.cells.fencing import Fence, left_half_way
 from paydesk.domain.cells.joining import MOST_NAMED, named
 from paydesk.domain.cells.listing import list_cells
 from paydesk.domain.cells.ranges import go_on_above, range_forgotten
@@ -33,8 +33,6 @@ _ELSEWHERE = (
     "find out which cell is right; a merchant's copy goes by paydesk merchant move ID --to CELL --remove-copy, and "
     "nothing mends this by itself"
 )
-IN_PASSING = timedelta(minutes=2)
-"""How long a merchant may be on the way before it is told: most moves close it for seconds."""
 _END = "unless it is moved just now, run the same `paydesk merchant move` again, or with --cancel"
 
 
@@ -104,8 +102,7 @@ async def _of_fences(cell: Database, number: int, now: datetime) -> list[Finding
     """Whose move was left half-way: nobody sells there until it is ended."""
     return [
         Finding(number, f"merchant {one.merchant_id} {_half_way(one)} since {one.since:%Y-%m-%d %H:%M} UTC", _END)
-        for one in await fences(cell)
-        if one.since < now - IN_PASSING
+        for one in await left_half_way(cell, now=now)
     ]
 
 

@@ -12,7 +12,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, fields
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 
 import asyncpg
@@ -25,8 +25,11 @@ from paydesk.domain.cells.waits import Wait, Waits, unheard, wait_out
 
 queries = load_statements(__package__ or "", "fencing.sql")
 
-RETRY_AFTER = 30
-"""Seconds after which whoever was refused may ask again."""
+RETRY_AFTER = 3
+"""Seconds after which whoever was refused may ask again: most moves close a shop for less."""
+
+IN_PASSING = timedelta(minutes=3)
+"""How long a merchant may be on the way before it is told: most moves close it for seconds."""
 
 _TRIGGER = "merchant_is_fenced"
 _GIVES_WAY = "200ms"
@@ -111,6 +114,11 @@ async def find_fence(database: Database, merchant_id: int) -> Fence | None:
 async def fences(database: Database) -> list[Fence]:
     """All who are on their way, or have gone."""
     return await records_of(Fence, queries.every(database))
+
+
+async def left_half_way(database: Database, *, now: datetime) -> list[Fence]:
+    """The fences of those whose move stands still, for longer than in passing. `now` is UTC."""
+    return await records_of(Fence, queries.half_way(database, before=now - IN_PASSING))
 
 
 async def prepare(database: Database, tables: Sequence[str], waits: Waits = unheard) -> None:

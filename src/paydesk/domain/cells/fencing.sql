@@ -4,6 +4,16 @@ select merchant_id, arrives, other_cell, since, closed_at, moved_at from merchan
 -- name: every()
 select merchant_id, arrives, other_cell, since, closed_at, moved_at from merchant_fence order by merchant_id;
 
+-- name: half_way(before)
+-- Whose move stands still. A pass over who arrives, and what deletes who has moved, may take long: each holds the fence's
+-- row until it ends, by which it is known without a lock of ours.
+select merchant_id, arrives, other_cell, since, closed_at, moved_at
+  from merchant_fence f
+ where coalesce(moved_at, since) < :before
+   and not ((arrives or moved_at is not null) and exists (
+       select from pg_locks l where l.locktype = 'transactionid' and l.granted and l.transactionid = f.xmax))
+ order by merchant_id;
+
 -- name: begin(merchant_id, arrives, other_cell)$
 -- Who comes is closed from the first moment on, and is not here yet. A fence that stands stays as it is.
 insert into merchant_fence (merchant_id, arrives, other_cell, since, closed_at)

@@ -25,6 +25,12 @@ FAILING = Gauge(
     "Running live subscriptions whose last charge failed",
     multiprocess_mode="mostrecent",
 )
+HALF_MOVED = Gauge(
+    "paydesk_merchants_half_moved",
+    "Merchants whose move to another cell was left half-way, by how they stand here: closed, arriving, moved",
+    ["state"],
+    multiprocess_mode="mostrecent",
+)
 HELD = Gauge(
     "paydesk_held",
     "1 while this process begins nothing that moves money, since the database may have forgotten some",

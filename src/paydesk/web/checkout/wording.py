@@ -141,7 +141,7 @@ ERRORS: dict[int, PageProblem] = {
 }
 """Texts of the general error pages, by HTTP status."""
 
-MOVING = PageProblem(mark("This shop is being moved"), mark("Please try again in a minute."), passes=True)
+MOVING = PageProblem(mark("This shop is being moved"), mark("Please try again in a few seconds."), passes=True)
 """What a customer is told whose shop goes to another server just now."""
 
 

@@ -34,6 +34,7 @@ ALARMS: Mapping[AlarmKind, str] = {
     AlarmKind.still_kept: mark("Still kept"),
     AlarmKind.nothing_kept: mark("Nothing kept"),
     AlarmKind.plan_forgotten: mark("Plan forgotten"),
+    AlarmKind.half_moved: mark("Half moved"),
 }
 
 FINDINGS: Mapping[FindingKind, str] = {
