@@ -7,7 +7,6 @@ the entry is taken up by its next try, or taken out by `paydesk cell check --men
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,6 +15,7 @@ import structlog
 
 from paydesk.adapters.vault import Vault
 from paydesk.core.errors import Unavailable
+from paydesk.database.impatience import answered_within
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.statements import Connection
 from paydesk.domain.cells.directory import Entry, Kind, TakenElsewhere, account_name, enter, name_of, this_cell
@@ -72,8 +72,7 @@ class Entering:
             log.error("nothing new can be made in this cell: PAYDESK_HOME_DATABASE_URL is not set")
             raise _not_now()
         try:
-            async with asyncio.timeout(PATIENCE):
-                await enter(self.home, entries, standing.number, now=now)
+            await answered_within(PATIENCE, enter(self.home, entries, standing.number, now=now))
         except AWAY as error:
             log.warning("the home cell's database can't be reached", why=type(error).__name__)
             raise _not_now() from error

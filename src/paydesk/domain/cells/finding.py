@@ -17,6 +17,7 @@ import structlog
 
 from paydesk.adapters.vault import Vault
 from paydesk.core.errors import Unavailable
+from paydesk.database.impatience import answered_within
 from paydesk.database.pool import AWAY, Database, connected
 from paydesk.domain.cells.directory import Cell, Kind, Standing, find_cell, name_of, this_cell
 from paydesk.domain.cells.fencing import fences
@@ -68,8 +69,7 @@ class Home:
         if self._clock() < self._away_until:
             raise NotKnownYet
         try:
-            async with asyncio.timeout(PATIENCE):
-                found = await find_cell(self._database, kind, name)
+            found = await answered_within(PATIENCE, find_cell(self._database, kind, name))
         except AWAY as error:
             self._away_until = self._clock() + PATIENCE
             log.warning("the home cell's directory can't be asked", why=f"{type(error).__name__}: {error}")
