@@ -1,8 +1,10 @@
 import os
 import re
+import shlex
 import stat
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 from shutil import which
 
@@ -98,6 +100,23 @@ def test_the_proxies_let_go_of_connections_before_the_service_does() -> None:
     kept = [int(seconds) for one in proxies for seconds in re.findall(r"(?:keepalive|pool-purge-delay) ([0-9]+)s", one)]
     assert len(kept) == 2
     assert max(kept) < Settings.model_fields["idle_seconds"].default
+
+
+def test_debians_haproxy_is_told_of_both_files_and_keeps_its_own_options() -> None:
+    unit = Path("/lib/systemd/system/haproxy.service")
+    if not unit.exists():
+        pytest.skip("install Debian's haproxy to read its unit")
+    said = unit.read_text()
+    (its_own,) = re.findall(r"^Environment=(.*)", said, re.M)
+    variables = dict(one.split("=", 1) for one in shlex.split(its_own))
+    (told,) = re.findall(r"^ +```ini\n(.*?)^ +```$", PAGE, re.M | re.S)
+    kept = variables["EXTRAOPTS"]
+    variables |= dict(one.split("=", 1) for one in shlex.split(told))
+    (start,) = re.findall(r"^ExecStart=(.*)", said, re.M)
+    words = re.sub(r"\$(\w+)", lambda name: variables[name[1]], start).split()
+    files = [after for word, after in pairwise(words) if word == "-f"]
+    assert files == ["/etc/haproxy/cells/keys.cfg", "/etc/haproxy/cells.cfg"]
+    assert kept in " ".join(words)
 
 
 def test_the_commands_that_install_the_units_install_all_of_them(tmp_path: Path) -> None:
