@@ -57,6 +57,7 @@ COMPARING = "Comparing"
 AWAITED = {
     Wait.opened: "Waiting until every process of the other cell has opened its accounts",
     Wait.readings: "Waiting for a reading of its accounts that is on its way",
+    Wait.clocks: "Waiting until nobody advances or resets its test clock",
     Wait.writers: "Waiting for transactions that write",
     Wait.calls: "Fenced, waiting for calls in the air",
 }

@@ -36,8 +36,9 @@ from paydesk.domain.pingbacks.sending import PingbackSender
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.subscription_terms import Terms, Trial
 from paydesk.domain.test_clock import resetting
-from paydesk.domain.test_clock.advancing import Progress, Stopped, Summary, What, advance
+from paydesk.domain.test_clock.advancing import Progress, Summary, What, advance
 from paydesk.domain.test_clock.resetting import reset_test_side
+from paydesk.domain.test_clock.stopping import Stopped
 
 MONTHLY = Terms("Coffee club", "club", "USD", Decimal("10.00"), Period(1, "month"), None, 0)
 ALWAYS_DECLINED_LATER = "4000000000000341"

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, dataclass, fields, replace
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -40,6 +40,8 @@ _PATIENCE = 120.0
 _MOMENT, _CLOSED_FOR = 1.0, 5.0
 """Seconds that whoever writes may have written already when a merchant is fenced, and for which it
 stays fenced until they are through."""
+_CLOCK_ENDS = 5.0
+"""Seconds within which whoever moves a test clock comes to see a fence."""
 
 
 class Fenced(asyncpg.PostgresError):  # type: ignore[misc]
@@ -109,6 +111,18 @@ class _Guard:
 async def find_fence(database: Database, merchant_id: int) -> Fence | None:
     """The fence around a merchant, None if there is none."""
     return record_if_any(Fence, await queries.find(database, merchant_id=merchant_id))
+
+
+async def require_unfenced(database: Database, merchant_id: int) -> None:
+    """Make sure that the merchant is on no way, for what would have it closed for longer.
+
+    Raises: Fenced, as the database says it.
+    """
+    found = await find_fence(database, merchant_id)
+    if found is not None and found.moved_at is not None:
+        raise Fenced(f"this account has moved to cell {found.other_cell}: nothing was done here; ask there")
+    if found is not None:
+        raise Fenced("this account is being moved to another server: nothing was done; try again in a minute")
 
 
 async def fences(database: Database) -> list[Fence]:
@@ -225,12 +239,29 @@ async def close(database: Database, merchant_id: int, *, patience: float, waits:
     """Wait until no call is in flight, or for so many seconds, then let nobody write any more.
 
     Returns what was in flight still: its outcome is unknown, and is looked for where the merchant
-    goes. Who is writing at that moment is waited for.
+    goes. Who is writing at that moment is waited for. Whoever moves a test clock gives way at once,
+    or is dead.
     """
-    look = partial(in_flight, database, merchant_id)
+    end = time.monotonic() + _CLOCK_ENDS
+
+    async def look() -> InFlight:
+        found = await in_flight(database, merchant_id)
+        return found if time.monotonic() < end else replace(found, clocks=0)
+
     left = await wait_out(look, Wait.calls, seconds=patience, pause=_PAUSE, waits=waits)
     await queries.close(database, merchant_id=merchant_id)
     return left
+
+
+async def wait_for_clock(database: Database, merchant_id: int, *, seconds: float, waits: Waits = unheard) -> None:
+    """Wait until nobody moves the merchant's test clock, or for so many seconds: its shop goes on
+    meanwhile, and the fence ends what is not over then.
+    """
+
+    async def is_moved() -> int:
+        return (await in_flight(database, merchant_id)).clocks
+
+    await wait_out(is_moved, Wait.clocks, seconds=seconds, pause=_PAUSE, waits=waits)
 
 
 async def say_moved(database: Database, merchant_id: int, *, closed_at: datetime) -> bool:

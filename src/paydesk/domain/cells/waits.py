@@ -18,12 +18,15 @@ _Seen = TypeVar("_Seen")
 
 
 class Wait(StrEnum):
-    """What is waited for: that processes of the other cell have `opened` accounts, `readings` of
-    these come to their end, `writers` commit, and `calls` in the air end.
+    """What is waited for.
+
+    That processes of the other cell have `opened` accounts, `readings` of these come to their end,
+    nobody moves the test clock (`clocks`), `writers` commit, and `calls` in the air end.
     """
 
     opened = "opened"
     readings = "readings"
+    clocks = "clocks"
     writers = "writers"
     calls = "calls"
 

@@ -16,6 +16,7 @@ from paydesk.core.wording import plural
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.records import record_if_any
 from paydesk.database.statements import load_statements
+from paydesk.domain.cells.fencing import Fenced, require_unfenced
 from paydesk.domain.merchants.shop import Shop
 from paydesk.loops.repeating import renewed
 
@@ -108,8 +109,10 @@ async def held_clock(database: Database, merchant_id: int) -> AsyncIterator[Held
     """Hold a merchant's test clock for the length of a block, so that nobody else moves
     or resets it.
 
-    Raises: NotFound if there is no such merchant; Conflict if somebody else holds it.
+    Raises: NotFound if there is no such merchant; Conflict if somebody else holds it; Fenced if the
+        merchant goes to another cell, which would wait for it.
     """
+    await require_unfenced(database, merchant_id)
     holder, real_now = secrets.token_hex(8), utc_now()
     row = record_if_any(_Row, await queries.hold_clock(database, merchant_id=merchant_id, holder=holder, lease=LEASE))
     if row is None:
@@ -129,7 +132,7 @@ async def held_clock(database: Database, merchant_id: int) -> AsyncIterator[Held
         async with renewed("hold on a test clock", clock.keep, every=RENEWAL_SECONDS):
             yield clock
     finally:
-        with suppress(*AWAY):
+        with suppress(*AWAY, Fenced):
             await queries.let_clock_go(database, merchant_id=merchant_id, holder=holder)
 
 

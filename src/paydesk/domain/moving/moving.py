@@ -32,6 +32,7 @@ from paydesk.domain.cells.fencing import (
     open_up,
     prepare,
     say_moved,
+    wait_for_clock,
     write_of_closed_alone,
 )
 from paydesk.domain.cells.ranges import go_on_above, ranges_of
@@ -61,6 +62,10 @@ from paydesk.domain.moving.witnesses import look, require_may_go
 
 CALLS_END = 60.0
 """Seconds for which calls that are in the air are waited for."""
+
+CLOCK_ENDS = 40.0
+"""Seconds for which whoever moves the test clock may end that before the merchant is fenced: a call
+of the API or the account does."""
 
 FEW, MOST_PASSES = 500, 5
 """Rows that are brought in a moment, so that the merchant may be fenced; and after how many passes
@@ -254,6 +259,7 @@ async def _is_fenced(move: Move, cells: Cells, waits: Waits) -> bool:
     """
     source = move.source.database
     if await find_fence(source, move.merchant_id) is None:
+        await wait_for_clock(source, move.merchant_id, seconds=CLOCK_ENDS, waits=waits)
         await prepare(source, GUARDED, waits)
         await wait_until_they_may_go(move.source, move.target, move.merchant_id, waits)
     await fence(source, move.merchant_id, other_cell=cells.there, tables=GUARDED, waits=waits)

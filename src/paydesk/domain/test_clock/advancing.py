@@ -13,13 +13,14 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
 from paydesk.core.clock import utc_now
-from paydesk.core.errors import Held, Malformed, TooMany, Unavailable
+from paydesk.core.errors import Held, Malformed, Unavailable
 from paydesk.core.periods import Period, occurrence
 from paydesk.core.wording import worded
 from paydesk.database.records import record_of, records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.billing.charging import BillingRun
 from paydesk.domain.billing.pacing import Pace
+from paydesk.domain.cells.fencing import Fenced, require_unfenced
 from paydesk.domain.chargebacks.reading_acquirers import read_disputes
 from paydesk.domain.deliveries.deadlines import act_on_due
 from paydesk.domain.ledger.settling import settle_due
@@ -29,6 +30,7 @@ from paydesk.domain.payments.janitor import settle_due as settle_attempts
 from paydesk.domain.pingbacks.sending import PingbackSender
 from paydesk.domain.subscriptions.changing import carry_out_due
 from paydesk.domain.subscriptions.ending import expire_due
+from paydesk.domain.test_clock.stopping import HeldUp, OnItsWay, Stopped
 
 queries = load_statements(__package__ or "", "advancing.sql")
 
@@ -123,36 +125,6 @@ class Progress:
 Report = Callable[[Progress], None]
 
 
-class Stopped(TooMany):
-    """A call has worked for as long as it may; the clock stands at `now`,
-    where the next call goes on.
-    """
-
-    def __init__(self, start: datetime, now: datetime, target: datetime) -> None:
-        super().__init__(
-            f"the test clock has come to {now:%Y-%m-%d %H:%M:%S} UTC; what falls due by {target:%Y-%m-%d %H:%M:%S} is "
-            "too much for one call: advance it by the rest",
-            retry_after=1,
-        )
-        self.started_at = start
-        self.now = now
-
-
-class HeldUp(Held):
-    """Payments came to be held on the way; the clock stands at `now`,
-    where a later call goes on.
-    """
-
-    def __init__(self, start: datetime, now: datetime, held: Held) -> None:
-        super().__init__(
-            f"the test clock has come to {now:%Y-%m-%d %H:%M:%S} UTC; advance it by the rest later. From there on "
-            f"{held.message}",
-            held.retry_after,
-        )
-        self.started_at = start
-        self.now = now
-
-
 @dataclass(frozen=True, slots=True)
 class _Due:
     """When the next charge, expiry, change, deadline of an authorization and pingback fall due,
@@ -228,7 +200,8 @@ async def advance(
     Raises: NotFound if there is no such merchant; Conflict if somebody else is moving its clock;
     Malformed if it would run too far ahead; Stopped if there is more to do than there is time for;
     Unavailable if something that is due is kept locked by somebody else; Held, and nothing was
-    moved, or HeldUp if that began on the way.
+    moved, or HeldUp if that began on the way; Fenced and OnItsWay likewise, if the merchant goes to
+    another cell, which waits for no test clock.
     """
     await desk.gate.require()
     async with held_clock(desk.database, merchant_id) as clock:
@@ -242,9 +215,11 @@ async def advance(
                     report(Progress(clock.start, at, target))
                     if until is not None and time.monotonic() >= until and await journey.has_more():
                         raise Stopped(clock.start, at, target)
+            now = await clock.move_to(target)
         except Held as held:
             raise HeldUp(clock.start, journey.at, held) from held
-        now = await clock.move_to(target)
+        except Fenced as fenced:
+            raise OnItsWay(clock.start, journey.at, target) from fenced
         report(Progress(clock.start, target, target))
         return await _summary(desk, clock, now, most_events)
 
@@ -294,6 +269,7 @@ class _Journey:
         """Do what is due, and yield each moment once it is done."""
         await self._settle(self.at)
         while (due := await self._next_due()).first <= self._target:
+            await self._require_open()
             at = max(due.first, self.at)
             if min(due.charge, due.shipping, due.sure) <= at:
                 await self._desk.gate.require()
@@ -343,6 +319,7 @@ class _Journey:
 
     async def _wait_for_others(self, at: datetime) -> None:
         """Something is due, and somebody else was faster or holds its row: give them a moment."""
+        await self._require_open()
         if self._patience <= 0:
             raise Unavailable(
                 worded("what is due at %(at)s is kept locked by somebody else; try again", at=f"{at:%Y-%m-%d %H:%M:%S}")
@@ -355,6 +332,7 @@ class _Journey:
         """
         database = self._desk.database
         while self._patience > 0:
+            await self._require_open()
             in_hand = record_of(_InHand, await queries.in_hand(database, merchant_id=self._merchant_id))
             if not in_hand.attempts and not in_hand.pingbacks:
                 return
@@ -365,6 +343,10 @@ class _Journey:
                 await settle_attempts(self._desk, now=real_now)
             self._patience -= time.monotonic() - before
             await self._pause(_SOON)
+
+    async def _require_open(self) -> None:
+        """A merchant that goes to another cell is closed for as long as this goes on: give way."""
+        await require_unfenced(self._desk.database, self._merchant_id)
 
     async def _pause(self, seconds: float) -> None:
         self._patience -= seconds

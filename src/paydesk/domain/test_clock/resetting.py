@@ -11,6 +11,7 @@ import asyncpg
 from paydesk.core.errors import Conflict
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
+from paydesk.domain.cells.fencing import Fenced
 from paydesk.domain.merchants.test_clock import held_clock
 from paydesk.domain.merchants.test_clock import queries as clock_queries
 
@@ -57,7 +58,7 @@ async def reset_test_side(database: Database, merchant_id: int, *, report: Repor
     first round. Returns how many rows of each kind were deleted. Moves no money.
 
     Raises: NotFound if there is no such merchant; Conflict if its clock is being moved or its test
-        side is in use.
+        side is in use, or goes to another cell meanwhile; Fenced if it did before.
     """
     deleted = dict.fromkeys(IN_ORDER, 0)
     async with held_clock(database, merchant_id) as clock:
@@ -66,6 +67,11 @@ async def reset_test_side(database: Database, merchant_id: int, *, report: Repor
                 found = await _round(database, merchant_id, deleted, report if number == 0 else lambda: None)
             except _DISTURBED:
                 continue
+            except Fenced as fenced:
+                raise Conflict(
+                    f"the test side of merchant {merchant_id} is being moved to another server, and deleted in part: "
+                    "reset it again once its shop is open again"
+                ) from fenced
             if found:
                 continue
             stopped = await clock_queries.stop_clock(database, merchant_id=merchant_id, holder=clock.holder)

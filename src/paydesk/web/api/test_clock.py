@@ -64,9 +64,9 @@ async def post_test_clock(
     each at its own time.
 
     Renewals, retries, stops, expiries and pingbacks, as the workers would do them. Returns when all
-    is done, with what happened. 429 if there is more to do than one call may take: the message says
-    how far the clock has come, so advance it by the rest. 409 on live data, which has no clock, and
-    while somebody else moves this clock.
+    is done, with what happened. 429 if there is more to do than one call may take, or your account
+    is moved to another server meanwhile: the message says how far the clock has come, so advance it
+    by the rest. 409 on live data, which has no clock, and while somebody else moves this clock.
     """
     return await once.answer(caller.shop, partial(_advance, request, caller, services))
 
