@@ -26,6 +26,7 @@ from paydesk.domain.cells.adding import add_cell, follow
 from paydesk.domain.cells.directory import Cell, Entry, Kind, enter
 from paydesk.domain.cells.ranges import Ranges, go_on_above, ranges_of
 from paydesk.domain.merchants.merchant import create_merchant
+from paydesk.domain.moving import moving
 from paydesk.domain.moving.moving import move_merchant
 from paydesk.equipment import vault_of
 
@@ -68,8 +69,38 @@ async def test_a_merchant_moves_and_is_not_here_any_more(paydesk: Paydesk, other
     assert (moved.status, moved.result["cell"], moved.result["rows"] > 1) == (0, THERE, True), moved.err
     assert await there.fetchval("select name from merchant where id = $1", made["id"]) == "Shop"
     assert (await paydesk("merchant", "list", "--json")).result == []
-    again = await paydesk("merchant", "move", name, *to)
-    assert (again.status, "there is no merchant" in again.err) == (1, True), again.err
+    assert moved.result["was_there"] is False
+
+
+@pytest.mark.parametrize("with_directory", [True, False])
+async def test_a_move_that_has_ended_is_run_again_without_harm(
+    paydesk: Paydesk, database: Database, other: tuple[Database, str], with_directory: bool
+) -> None:
+    there, file = other
+    made = (await paydesk("merchant", "create", "--name", "Shop", "--email", "o@shop.example", "--json")).result
+    if with_directory:
+        await _enlist(database, there, made["id"])
+    asked = ("merchant", "move", str(made["id"]), "--to", str(THERE), "--to-env", file)
+    assert (await paydesk(*asked)).status == 0
+    again = await paydesk(*asked)
+    said = f"merchant {made['id']} is in cell 2 already, and nothing of it is here"
+    assert (again.status, said in again.err, "closed for" in again.err) == (0, True, False), again.err
+    as_json = await paydesk(*asked, "--json")
+    assert (as_json.status, as_json.result["was_there"], as_json.result["rows"]) == (0, True, None), as_json.err
+    cancelled = await paydesk(*asked, "--cancel")
+    assert (cancelled.status, "is not being moved: it is in cell 2" in cancelled.err) == (1, True), cancelled.err
+    removed = await paydesk(*asked, "--remove-copy")
+    assert (removed.status, "there is no merchant" in removed.err) == (1, True), removed.err
+
+
+async def _enlist(database: Database, there: Database, merchant_id: int) -> None:
+    """Both cells are in the directory, which the first one keeps, and the merchant."""
+    for number in (HERE, THERE):
+        cell = Cell(number, f"https://pay{number}.test", "http://inside")
+        await add_cell(database, cell, database_id=str(number), now=utc_now())
+    await enter(database, [Entry(Kind.merchant, str(merchant_id), merchant_id)], HERE, now=utc_now())
+    for one in (database, there):
+        await follow(one, HERE)
 
 
 async def test_without_a_directory_it_is_said_that_somebody_must_lead_there(
@@ -85,19 +116,12 @@ async def test_it_goes_to_lower_ids_once_it_is_said_which_come_then(
 ) -> None:
     there, file = other
     made = (await paydesk("merchant", "create", "--name", "Shop", "--email", "o@shop.example", "--json")).result
-    for number in (HERE, THERE):
-        cell = Cell(number, f"https://pay{number}.test", "http://inside")
-        await add_cell(database, cell, database_id=str(number), now=utc_now())
-    await enter(database, [Entry(Kind.merchant, str(made["id"]), made["id"])], HERE, now=utc_now())
-    for one in (database, there):
-        await follow(one, HERE)
+    await _enlist(database, there, made["id"])
     higher = await go_on_above(database, database, HERE, THERE, now=utc_now())
     asked = ("merchant", "move", str(made["id"]), "--to", str(THERE), "--to-env", file)
     moved = await paydesk(*asked, "--json")
     assert (moved.status, moved.result["ids"]) == (0, higher + 1), moved.err
     assert await ranges_of(there) == Ranges(higher + 1, higher + 1)
-    again = await paydesk(*asked)
-    assert (again.status, "this is cell 1: search in its console says which other" in again.err) == (1, True), again.err
 
 
 @pytest.mark.parametrize(
@@ -157,12 +181,16 @@ async def test_who_looks_at_no_terminal_is_told_once_what_is_waited_for(
 ) -> None:
     monkeypatch.setattr(moving_merchants, "move_merchant", partial(move_merchant, patience=2))
     made = (await paydesk("merchant", "create", "--name", "Shop", "--email", "o@shop.example", "--json")).result
+    monkeypatch.setattr(moving, "CLOCK_ENDS", 2)
     await say(database, "merchant", {"id": made["id"]}, clock_held_until=utc_now() + timedelta(hours=1))
     asked = ("merchant", "move", str(made["id"]), "--to", str(THERE), "--to-env", other[1], "--json")
     moved = await paydesk(*asked)
     assert (moved.status, moved.result["cell"]) == (0, THERE), moved.err
     told = [line for line in moved.err.splitlines() if "waiting" in line]
-    assert told == ["paydesk: fenced, waiting for calls in the air, for 2 s at most"]
+    assert told == [
+        "paydesk: waiting until nobody advances or resets its test clock, for 2 s at most",
+        "paydesk: fenced, waiting for calls in the air, for 2 s at most",
+    ]
 
 
 def test_at_a_terminal_what_is_waited_for_is_shown_for_as_long(monkeypatch: pytest.MonkeyPatch) -> None:

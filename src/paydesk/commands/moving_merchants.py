@@ -164,10 +164,13 @@ def _say(asked: Move, moved: Moved, *, as_json: bool) -> None:
             "cell": asked.to,
             "seconds": round(moved.seconds, 1),
             "ids": moved.ids,
+            "was_there": moved.was_there,
         }
         came = {"rows": copied.rows, "rows_while_closed": copied.changed, "lsn": copied.lsn} if copied else {}
         show_json(facts | {"rows": None, "rows_while_closed": None, "lsn": None} | came)
         return
+    if moved.was_there:
+        note(f"merchant {asked.merchant_id} is in cell {asked.to} already, and nothing of it is here")
     if moved.ids is not None:
         note(f"cell {asked.to} gives out its ids from {moved.ids} × 10¹³ on now, above those that came")
     if moved.left:

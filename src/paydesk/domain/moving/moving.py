@@ -58,7 +58,7 @@ from paydesk.domain.moving.requirements import (
     require_same_steps,
 )
 from paydesk.domain.moving.tables import GUARDED
-from paydesk.domain.moving.witnesses import look, require_may_go
+from paydesk.domain.moving.witnesses import Witnesses, look, require_may_go
 
 CALLS_END = 60.0
 """Seconds for which calls that are in the air are waited for."""
@@ -113,7 +113,8 @@ class Moved:
     What the last pass brought (None: an earlier call's), and all that this call has sealed anew;
     calls that were in the air too long, entries of the directory that were changed, and for how
     many seconds the merchant was closed. `ids` is the range that the other cell had to go on in
-    (None: its ids were the higher ones).
+    (None: its ids were the higher ones). `was_there`: another call has moved it, and nothing of it
+    is left here.
     """
 
     copied: Copied | None
@@ -122,7 +123,10 @@ class Moved:
     led: int
     seconds: float
     ids: int | None = None
+    was_there: bool = False
 
+
+WAS_THERE = Moved(None, 0, None, 0, 0.0, was_there=True)
 
 Passed: TypeAlias = Callable[[Step], None]
 
@@ -145,7 +149,28 @@ async def move_merchant(
     """
     cells = await require_cells(move.source, move.target, move.to)
     seen = await look(move.source, move.target, move.home, move.merchant_id, cells)
+    if seen.is_only_there:
+        return WAS_THERE
     require_may_go(seen)
+    try:
+        moved = await _brought(move, seen, cells, passed, watch, waits, patience)
+    except PaydeskError:
+        if not seen.has_moved and await _another_has_moved(move, cells):
+            return WAS_THERE
+        raise
+    led, opened = await _open_there(move, passed)
+    here = await find_fence(move.source.database, move.merchant_id)
+    if here is not None:
+        await forget_here(move)
+    passed(Step.forgotten)
+    closed = (opened - here.since).total_seconds() if here else 0.0
+    return replace(moved, led=led, seconds=closed)
+
+
+async def _brought(
+    move: Move, seen: Witnesses, cells: Cells, passed: Passed, watch: Watch, waits: Waits, patience: float
+) -> Moved:
+    """Bring all there, and decide, if that has not been done; what that came to so far."""
     last, sealed, left, ids = None, 0, None, None
     if seen.is_to_come_again:
         ids = await _go_on_above(move, cells)
@@ -163,13 +188,24 @@ async def move_merchant(
             left = await _fence_here(move, cells, passed, patience, waits)
             last, ids_anew = await _bring_last(move, cells, passed, watch)
         ids = ids_anew or ids
-    led, opened = await _open_there(move, passed)
-    here = await find_fence(move.source.database, move.merchant_id)
-    if here is not None:
-        await forget_here(move)
-    passed(Step.forgotten)
-    closed = (opened - here.since).total_seconds() if here else 0.0
-    return Moved(last, sealed + (last.sealed if last else 0), left, led, closed, ids)
+    return Moved(last, sealed + (last.sealed if last else 0), left, 0, 0.0, ids)
+
+
+async def _another_has_moved(move: Move, cells: Cells) -> bool:
+    """Whether another call has moved the merchant while this one was at it.
+
+    Raises: Conflict if that one has not ended it yet.
+    """
+    try:
+        seen = await look(move.source, move.target, move.home, move.merchant_id, cells)
+    except PaydeskError:
+        return False
+    if seen.has_moved:
+        raise Conflict(
+            f"another call has just moved merchant {move.merchant_id} to cell {move.to}, and is about to end that: run "
+            "the same command again, which says whether it has"
+        )
+    return seen.is_only_there
 
 
 async def _require(move: Move) -> None:

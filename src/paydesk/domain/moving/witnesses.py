@@ -53,6 +53,14 @@ class Witnesses:
         return self.is_there and self.there is None
 
     @property
+    def is_only_there(self) -> bool:
+        """Whether the other cell works with the merchant, the directory leads there, and nothing of
+        it is here.
+        """
+        led_there = not self.has_directory or self.led_to == self.cells.there
+        return self.here is None and not self.is_here and self.is_open_there and led_there
+
+    @property
     def is_left_there(self) -> bool:
         """Whether all that there is of the merchant is what came to the other cell, which has still
         to open it: here nothing is left, not even that it went.

@@ -1,0 +1,56 @@
+"""Of several calls that move one merchant at once, each says what is true of it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from tests.domain.moving.play import THERE, Killed, Play, clean, going, killing
+
+from paydesk.core.errors import Conflict
+from paydesk.domain.moving import moving
+from paydesk.domain.moving.moving import WAS_THERE, Move, Moved, Step, move_merchant
+
+
+async def test_whoever_loses_hears_that_it_has_moved(joined: Play) -> None:
+    play = joined
+    calls = [move_merchant(going(play)) for _ in range(4)]
+    ends: list[Moved | BaseException] = await asyncio.gather(*calls, return_exceptions=True)
+    others = [str(one) for one in ends if not isinstance(one, Moved)]
+    assert [one for one in others if "another call has just moved" not in one] == []
+    assert len(others) < len(ends)
+    assert await move_merchant(going(play)) == WAS_THERE
+    assert (await play.is_open(play.here), await play.is_open(play.there)) == (False, True)
+    assert (await clean(play.here), await clean(play.there)) == ([], [])
+
+
+@pytest.mark.parametrize("point", ["_bring_before", "_fence_here", "_bring_last", "_decide"])
+async def test_another_call_is_faster(joined: Play, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
+    play, honest = joined, getattr(moving, point)
+
+    async def late(*given: Any) -> Any:
+        monkeypatch.setattr(moving, point, honest)
+        await move_merchant(going(play))
+        return await honest(*given)
+
+    monkeypatch.setattr(moving, point, late)
+    assert await move_merchant(going(play)) == WAS_THERE
+    assert (await play.is_open(play.here), await play.is_open(play.there)) == (False, True)
+
+
+async def test_another_call_has_moved_it_and_is_not_through(joined: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    play, honest = joined, moving._decide
+
+    async def late(move: Move, *given: Any) -> None:
+        monkeypatch.setattr(moving, "_decide", honest)
+        with pytest.raises(Killed):
+            await move_merchant(move, passed=killing(Step.opened))
+        await honest(move, *given)
+
+    monkeypatch.setattr(moving, "_decide", late)
+    with pytest.raises(Conflict, match=f"another call has just moved merchant .* to cell {THERE}.*same command again"):
+        await move_merchant(going(play))
+    assert await play.is_open(play.there)
+    assert (await move_merchant(going(play))).was_there is False
+    assert await move_merchant(going(play)) == WAS_THERE
