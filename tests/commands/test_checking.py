@@ -1,12 +1,18 @@
 from __future__ import annotations
 
+from contextlib import closing
+from datetime import timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from paydesk.adapters.acquirers.simulator import Record
+from paydesk.adapters.acquirers.marks import Mark, PurchaseKind
+from paydesk.adapters.acquirers.purchases import CardDetails, Purchase
+from paydesk.adapters.acquirers.simulator import Bank, Record, SimulatedAcquirer
 from paydesk.commands import checking
+from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.ledger.checking import BANK_RULES, RULES
 from paydesk.web.assets import ASSETS, asset_url
@@ -56,6 +62,25 @@ async def test_a_bank_of_its_own_needs_its_record_named(
     wrong = await paydesk("check", "--simulator-record", path)
     assert wrong.status == 1
     assert "is not a simulated bank's record" in wrong.err
+
+
+@pytest.mark.parametrize("mark", [Mark("another", 1, "tag", live=False, kind=PurchaseKind.ORDER, order="A-1"), None])
+async def test_what_other_cells_took_at_a_bank_that_they_share_is_left_out(
+    account: dict[str, Any], paydesk: Any, tmp_path: Path, mark: Mark | None
+) -> None:
+    """What has no mark is nobody's, so that all would miss it."""
+    record, card = Record(tmp_path / "shared.sqlite"), CardDetails("4242424242424242", 12, 2040, "Ada", "123")
+    until = utc_now() + timedelta(minutes=1)
+    asked = Purchase(
+        key="theirs", amount=Decimal("7.50"), currency="EUR", card=card, capture=True, not_after=until, mark=mark
+    )
+    with closing(record):
+        await SimulatedAcquirer(Bank(record), base_url="http://pay.test").authorize(asked)
+    said = await paydesk("check", "--simulator-record", record.path)
+    assert ("under a key that no attempt has" in said.out) == (mark is None), said.out
+    assert ("serves other cells, or deployments, too; left out: 1 purchase" in said.err) == (mark is not None), said.err
+    as_json = await paydesk("check", "--simulator-record", record.path, "--json")
+    assert as_json.result["left_out"] == (0 if mark is None else 1)
 
 
 async def test_differences_are_named_up_to_a_number_and_the_rest_counted(

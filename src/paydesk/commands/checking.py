@@ -33,7 +33,7 @@ async def check(
     most: Annotated[int, typer.Option(min=1, help="Differences printed per rule.")] = 20,
     simulator_record: Annotated[
         Path | None,
-        typer.Option(help="The simulated bank's record, if it runs in a process of its own, for this cell alone."),
+        typer.Option(help="The simulated bank's record, if it runs in a process of its own."),
     ] = None,
     live: Annotated[bool, typer.Option("--live", help="Compare with the acquirers' own lists, too.")] = False,
     since: Annotated[str, typer.Option(metavar="PERIOD", help="How far back --live reads the lists.")] = "2d",
@@ -100,9 +100,7 @@ def _record(settings: Settings, given: Path | None) -> Record | None:
     if given is not None:
         raise SetupError(f"there is no record {given}; give the file that the simulated bank was started with")
     place = f"there is no record {path}" if path is not None else f"it runs at {settings.simulator_url}"
-    note(
-        f"the simulated bank is not compared: {place}; if no other cell uses it, give its file with --simulator-record"
-    )
+    note(f"the simulated bank is not compared: {place}; give its file with --simulator-record")
     return None
 
 
@@ -129,6 +127,7 @@ def _report(found: list[RuleResult], unsettled: int, record: Record | None) -> d
         "clean": not any(finding.found for finding in found),
         "open_outcomes": unsettled,
         "simulator_record": str(record.path) if record is not None else None,
+        "left_out": _left_out(found),
         "rules": [
             {
                 "name": finding.rule.statement,
@@ -149,10 +148,16 @@ def _show(found: list[RuleResult], unsettled: int) -> None:
                 typer.echo(f"  {_line(difference)}")
             if finding.found > len(finding.differences):
                 typer.echo(f"  and {finding.found - len(finding.differences)} more")
+    if left_out := _left_out(found):
+        note(f"the simulated bank serves other cells, or deployments, too; left out: {counted(left_out, 'purchase')}")
     if unsettled:
         note(f"still open, in the janitor's care: {counted(unsettled, 'outcome')}")
     if not any(finding.found for finding in found):
         typer.echo(f"clean: {len(found)} rules hold")
+
+
+def _left_out(found: list[RuleResult]) -> int:
+    return max((finding.left_out for finding in found), default=0)
 
 
 def _line(difference: BrokenRow) -> str:

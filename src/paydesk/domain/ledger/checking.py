@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from itertools import islice
@@ -42,6 +42,7 @@ _PATIENCE = 24 * 3600.0
 """Seconds that one statement may take: on a big table a rule reads all of it."""
 
 _BATCH = 1000
+_COLUMNS = ("key", "currency", "net", "held", "charged_back", "disputed_at_line", "deployment", "merchant_tag")
 _PURCHASES = frozenset({Kind.AUTHORIZE, Kind.CHARGE, Kind.CHALLENGE, Kind.PAGE})
 _DISPUTES = frozenset({Kind.DISPUTE, Kind.DISPUTE_WON, Kind.DISPUTE_LOST})
 
@@ -209,11 +210,14 @@ class _BrokenAtBank(_Broken):
 
 @dataclass(frozen=True, slots=True)
 class RuleResult:
-    """What came of one rule: how many rows break it, and the first of them."""
+    """What came of one rule: how many rows break it, and the first of them; of one about the
+    simulated bank also how many purchases were `left_out`, which other cells made there.
+    """
 
     rule: Rule
     found: int
     differences: tuple[BrokenRow, ...]
+    left_out: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,9 +269,9 @@ async def findings(database: Database, scope: CheckScope) -> AsyncIterator[RuleR
         yield finding
     if scope.record is not None:
         async with database.acquire() as connection, connection.transaction():
-            await _bring_record(connection, scope.record)
+            left_out = await _bring_record(connection, scope.record)
             for rule in BANK_RULES:
-                yield await _apply(connection, rule, scope)
+                yield replace(await _apply(connection, rule, scope), left_out=left_out)
 
 
 async def count_open(database: Database, merchant_id: int | None = None) -> int:
@@ -324,8 +328,9 @@ def _file_of(rule: Rule, *files: tuple[tuple[Rule, ...], Statements]) -> Stateme
     return next(statements for rules, statements in files if rule in rules)
 
 
-async def _bring_record(connection: ConfirmedConnection, record: Record) -> None:
-    """Copy how each purchase stands at the bank into a temporary table, in batches.
+async def _bring_record(connection: ConfirmedConnection, record: Record) -> int:
+    """Copy how each purchase stands at the bank into a temporary table, in batches; returns how
+    many were left out, which are other deployments'.
 
     It is read before any attempt is: an intent is committed before its call, so no key of the
     record is unknown here.
@@ -336,15 +341,18 @@ async def _bring_record(connection: ConfirmedConnection, record: Record) -> None
         await connection.copy_records_to_table(
             "bank_purchase",
             records=batch,
-            columns=("key", "currency", "net", "held", "charged_back", "disputed_at_line"),
+            columns=_COLUMNS,
             timeout=_PATIENCE,
         )
     await connection.execute("analyze bank_purchase", timeout=_PATIENCE)
+    return int(await queries.leave_out_others(connection))
 
 
-def _purchases(record: Record) -> Iterator[tuple[str, str, Decimal, Decimal, Decimal, int | None]]:
-    """Key, currency, net, held and charged back money of every purchase of the bank,
-    and the line where a dispute of it last began or ended.
+def _purchases(
+    record: Record,
+) -> Iterator[tuple[str, str, Decimal, Decimal, Decimal, int | None, str | None, str | None]]:
+    """Key, currency, net, held and charged back money of every purchase of the bank, the line where
+    a dispute of it last began or ended, and the deployment and merchant that its mark names.
 
     Each key is decided once.
     """
@@ -355,7 +363,9 @@ def _purchases(record: Record) -> Iterator[tuple[str, str, Decimal, Decimal, Dec
             if standing is not None:
                 money = (standing.net, standing.held, standing.charged_back)
                 disputed_at = max((line.seq for line in lines if line.kind in _DISPUTES), default=None)
-                yield standing.key, standing.currency, *money, disputed_at
+                mark = (record.mark(operation.of_key) or (None, None))[1]
+                whose = (mark.deployment, mark.merchant) if mark is not None else (None, None)
+                yield standing.key, standing.currency, *money, disputed_at, *whose
 
 
 def _has_moved(record: Record, broken: _BrokenAtBank) -> bool:

@@ -17,5 +17,21 @@ create temporary table bank_purchase (
     net numeric not null,
     held numeric not null,
     charged_back numeric not null,
-    disputed_at_line bigint
+    disputed_at_line bigint,
+    deployment text,
+    merchant_tag text
 ) on commit drop;
+
+-- name: leave_out_others()$
+-- What another deployment's mark stands with is that one's, as in a list that is reconciled; cells may share a bank. Ours is
+-- what our books have of it, and all of a merchant's who is here, wherever it was taken. How many purchases were left out.
+with others as (
+    delete from bank_purchase b
+     where b.deployment <> (select tag from deployment)
+       and not exists (select from payment_attempt a where a.idempotency_key = b.key and a.acquirer = 'simulator')
+       and not exists (select from merchant m
+                        where m.key_tag = b.merchant_tag
+                          and not exists (select from merchant_fence f where f.merchant_id = m.id and f.moved_at is not null))
+ returning b.key
+)
+select count(*) from others;
