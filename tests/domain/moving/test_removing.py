@@ -16,7 +16,7 @@ from tests.domain.moving.play import HERE, THERE, Killed, Play, back, clean, enl
 from tests.domain.moving.putting_back import HOME, Past, with_a_past
 
 from paydesk.core.clock import utc_now
-from paydesk.core.errors import Conflict, NotFound
+from paydesk.core.errors import Conflict
 from paydesk.database.migrating import Migration, migrate
 from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.cells.directory import switch_merchant
@@ -183,7 +183,7 @@ async def test_killed_at_any_point_the_same_command_goes_on(past: Past, stage: S
             with pytest.raises(Conflict, match=r"in both cells.*stays closed here.*--remove-copy"):
                 await command(past.going)
     if stage is Stage.deleted:
-        with pytest.raises(NotFound, match=r"there is no merchant .* here: it is in cell 2"):
+        with pytest.raises(Conflict, match=r"there is no merchant .* here: it is in cell 2"):
             await remove_copy(past.going)
     else:
         await remove_copy(past.going)

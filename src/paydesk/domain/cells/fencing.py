@@ -13,7 +13,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, fields, replace
 from datetime import datetime, timedelta
-from functools import partial
 
 import asyncpg
 
