@@ -156,6 +156,7 @@ async def test_no_column_that_is_added_later_reaches_a_class_that_is_filled_from
     filled = {name for reader in all_readers() for filling in reader.fillings() for name in filling.statements}
     filling = [path for path in sorted(SOURCE.rglob("*.py")) if _SPREAD.search(path.read_text())]
     async with grown.acquire() as connection, connection.transaction():
+        await checking.queries.make_bank_record(connection)
         await checking.queries.make_bank_purchase(connection)
         for module in filling:
             for name, sql in called_by(module).items():

@@ -52,8 +52,9 @@ def shown(name: Name) -> str:
 
 @pytest.fixture
 async def connection(database: Database) -> AsyncIterator[Any]:
-    """A connection on which the one table is there that a statement makes for those after it."""
+    """A connection on which the tables are there that statements make for those after them."""
     async with database.acquire() as connection, connection.transaction():
+        await checking.queries.make_bank_record(connection)
         await checking.queries.make_bank_purchase(connection)
         yield connection
 

@@ -335,17 +335,14 @@ async def _bring_record(connection: ConfirmedConnection, record: Record) -> int:
     It is read before any attempt is: an intent is committed before its call, so no key of the
     record is unknown here.
     """
-    await queries.make_bank_purchase(connection)
+    await queries.make_bank_record(connection)
     purchases = _purchases(record)
     while batch := await asyncio.to_thread(lambda: list(islice(purchases, _BATCH))):
-        await connection.copy_records_to_table(
-            "bank_purchase",
-            records=batch,
-            columns=_COLUMNS,
-            timeout=_PATIENCE,
-        )
+        await connection.copy_records_to_table("bank_record", records=batch, columns=_COLUMNS, timeout=_PATIENCE)
+    await connection.execute("analyze bank_record", timeout=_PATIENCE)
+    await connection.execute(queries.make_bank_purchase.sql, timeout=_PATIENCE)
     await connection.execute("analyze bank_purchase", timeout=_PATIENCE)
-    return int(await queries.leave_out_others(connection))
+    return int(await queries.left_out(connection))
 
 
 def _purchases(
