@@ -36,7 +36,8 @@ ACROSS = {
     "domain/mail": ("caps", "every_kind", "reach", "telling_afterwards"),
     "domain/moving": (
         *("accounts_apart", "accounts_elsewhere", "coming_back", "fencing_amid_writers", "going_on_here"),
-        *("own_accounts", "reading_just_before", "reading_meanwhile", "refused_accounts", "stragglers", "waits"),
+        *("half_way", "own_accounts", "reading_just_before", "reading_meanwhile", "refused_accounts"),
+        *("several_at_once", "shared_bank", "stragglers", "test_clocks", "waits"),
     ),
     "domain/operations": ("comparing_under_a_lease", "posted_again"),
     "domain/payments": (
