@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
+from paydesk.database.embedded import EmbeddedServer
 from paydesk.database.pool import Database, connected
 from paydesk.domain.cells import finding
 from paydesk.domain.cells.directory import Kind
@@ -15,17 +17,20 @@ from paydesk.domain.cells.finding import Home, NotKnownYet
 
 
 @pytest.fixture
-async def frozen(database_url: str) -> AsyncIterator[Database]:
-    """Home's database, whose server stands still."""
-    if "PAYDESK_DATABASE_URL" in os.environ:
-        pytest.skip("only a server of our own can be stopped")
-    async with connected(database_url, least=0, most=1, patience=1.0) as pool:
-        pid = await pool.fetchval("select pg_backend_pid()")
-        os.kill(pid, signal.SIGSTOP)
-        try:
-            yield pool
-        finally:
-            os.kill(pid, signal.SIGCONT)
+async def frozen(tmp_path: Path) -> AsyncIterator[Database]:
+    """Home's database, whose server stands still: one of its own, which alone can be stopped."""
+    server = EmbeddedServer(tmp_path / "home")
+    await server.start()
+    try:
+        async with connected(server.admin_url, least=0, most=1, patience=1.0) as pool:
+            pid = await pool.fetchval("select pg_backend_pid()")
+            os.kill(pid, signal.SIGSTOP)
+            try:
+                yield pool
+            finally:
+                os.kill(pid, signal.SIGCONT)
+    finally:
+        await server.stop()
 
 
 async def test_who_asks_a_frozen_home_does_not_wait_for_its_connection_too(
