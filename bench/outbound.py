@@ -21,21 +21,20 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import aiohttp
-import httptools
 import uvloop
 
 import smoke
 from paydesk.adapters.outbound import OutboundClient
+from receiving import receivers
 
 AT_ONCE = 128
 MERCHANTS = 4
 BODY = b"x" * 700
 """As long as a pingback of a payment."""
 HEADERS = {"Content-Type": "application/json", "X-Service-Signature": "s" * 64}
-ANSWER = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\nok"
 
 Post = Callable[[int], Awaitable[bool]]
 """Posts once for one of the merchants; whether `ok` came back."""
@@ -57,29 +56,12 @@ WAYS = (
 )
 
 
-class Receiver(asyncio.Protocol):
-    """Reads requests, and answers each with `ok`."""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin to read."""
-        self._transport = cast("asyncio.WriteTransport", transport)
-        self._parser = httptools.HttpRequestParser(self)
-
-    def data_received(self, data: bytes) -> None:
-        """Read on."""
-        self._parser.feed_data(data)
-
-    def on_message_complete(self) -> None:
-        """A request is there as a whole."""
-        self._transport.write(ANSWER)
-
-
 async def receive(folder: Path) -> None:
     """Print the ports without and with TLS, and answer until stdin is closed."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(folder / "certificate.pem", folder / "key.pem")
     loop = asyncio.get_running_loop()
-    servers = [await loop.create_server(Receiver, "127.0.0.1", 0, ssl=tls, backlog=1024) for tls in (None, context)]
+    servers = [await loop.create_server(receivers(), "127.0.0.1", 0, ssl=tls, backlog=1024) for tls in (None, context)]
     print(*(server.sockets[0].getsockname()[1] for server in servers), flush=True)
     await loop.run_in_executor(None, sys.stdin.read)
 
