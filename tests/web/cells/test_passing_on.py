@@ -14,6 +14,7 @@ from paydesk.domain.cells import finding
 from paydesk.domain.cells.directory import Cell, Kind
 from paydesk.domain.cells.fencing import close, fence, find_fence, forget, say_moved
 from paydesk.domain.merchants.merchant import shop_of
+from paydesk.domain.moving.copying import empty
 from paydesk.domain.payments.hurrying import Notified, notify_url
 from paydesk.web.cells import calling, passing_on, places
 from paydesk.web.cells.marks import HEADER, Passed, mark
@@ -298,6 +299,27 @@ class TestWhatIsNotKnownHere:
         answer = await cells.web[SECOND].get(PAYMENTS, headers=key_of(cells, HOME))
         assert answer.status_code == 200
         assert len(cells.served[HOME].arrived) == 1
+
+    async def test_a_copy_that_still_leads_here_to_who_has_moved_asks_home(self, cells: Cells) -> None:
+        await cells.know(HOME, SECOND)
+        moved = cells.merchants[SECOND]
+        path = await open_page(cells.web[SECOND], form_of(moved))
+        await breaking.say(cells.databases[HOME], "directory", {"merchant_id": moved.id}, cell=HOME)
+        async with cells.databases[SECOND].acquire() as connection, connection.transaction():
+            await empty(connection, moved.id)
+
+        async def ask(web: httpx.AsyncClient) -> list[int]:
+            answers = [
+                await web.get(PAYMENTS, headers=key_of(cells, SECOND)),
+                await web.post("/payment/form", data=form_of(moved)),
+                await web.get(path),
+            ]
+            return [one.status_code for one in answers]
+
+        await ask(cells.web[SECOND])
+        assert [one.path for one in cells.served[HOME].arrived] == [PAYMENTS, "/payment/form", path]
+        away = await cells.open(SECOND, home_database_url="postgresql://paydesk@127.0.0.1:9/home")
+        assert await ask(away) == [503, 503, 503]
 
     async def test_what_home_does_not_know_is_nowhere_and_it_is_not_asked_at_once_again(
         self, cells: Cells, monkeypatch: pytest.MonkeyPatch

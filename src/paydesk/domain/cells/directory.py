@@ -132,6 +132,13 @@ async def find_cell(database: Database, kind: Kind, name: str) -> Cell | None:
     return record_if_any(Cell, await queries.find_cell(database, kind=kind, name=name))
 
 
+async def has_merchant_of(database: Database, kind: Kind, name: str) -> bool:
+    """Whether the merchant whose entry is called so is in this very database, wherever its copy of
+    the directory leads.
+    """
+    return bool(await queries.has_merchant_of(database, kind=kind, name=name))
+
+
 async def this_cell(database: Database | Connection) -> Standing:
     """Whose database this is, and whether there are cells: whoever asks often keeps the answer,
     which changes only by `paydesk cell add`.

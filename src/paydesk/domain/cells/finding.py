@@ -1,8 +1,9 @@
 """Which other cell has what was not found in this one.
 
-This cell's copy of the directory is asked first; what it knows nothing of, the home cell is asked,
-since the copy may be behind: what home doesn't know is nowhere, for everything is entered there
-before it is made. While home can't be asked, nobody knows.
+This cell's copy of the directory is asked first; what it knows nothing of, or leads here for though
+its merchant has gone, the home cell is asked, since the copy may be behind: what home doesn't know
+is nowhere, for everything is entered there before it is made. While home can't be asked, nobody
+knows.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from paydesk.adapters.vault import Vault
 from paydesk.core.errors import Unavailable
 from paydesk.database.impatience import answered_within
 from paydesk.database.pool import AWAY, Database, connected
-from paydesk.domain.cells.directory import Cell, Kind, Standing, find_cell, name_of, this_cell
+from paydesk.domain.cells.directory import Cell, Kind, Standing, find_cell, has_merchant_of, name_of, this_cell
 from paydesk.domain.cells.fencing import fences
 from paydesk.loops.repeating import repeat
 
@@ -113,9 +114,17 @@ class Finder:
         """
         name = name_of(self._vault, kind, value)
         found = await find_cell(self._database, kind, name)
-        if found is None and not self.standing.is_home:
+        if not self.standing.is_home and await self._may_be_behind(found, kind, name):
             found = await self._ask_home(kind, name, may_ask)
         return found if found is not None and found.number != self.standing.number else None
+
+    async def _may_be_behind(self, found: Cell | None, kind: Kind, name: str) -> bool:
+        """Whether this cell's copy can't be believed: it knows nothing, or still leads here to who
+        has moved.
+        """
+        if found is None:
+            return True
+        return found.number == self.standing.number and not await has_merchant_of(self._database, kind, name)
 
     async def _ask_home(self, kind: Kind, name: str, may_ask: Callable[[], bool]) -> Cell | None:
         if self._home is None:
