@@ -168,6 +168,17 @@ async def test_a_server_that_does_not_speak_tls_is_said_so() -> None:
     assert answer.error.startswith("TLS: ")
 
 
+async def test_a_server_that_closes_instead_of_speaking_tls_is_said_so() -> None:
+    async def close(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(10_000)
+        writer.close()
+
+    server = await asyncio.start_server(close, "127.0.0.1", 0)
+    async with server, client() as outbound:
+        answer = await outbound.post(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/", b"", {})
+    assert answer.error == "no connection: the server closed it"
+
+
 @pytest.mark.parametrize(
     "host",
     [

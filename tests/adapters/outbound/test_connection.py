@@ -9,6 +9,7 @@ import ssl
 from contextlib import suppress
 from pathlib import Path
 
+import pytest
 from tests.adapters.outbound.receivers import (
     OK,
     Names,
@@ -74,14 +75,18 @@ async def test_a_connection_serves_one_merchant_and_mode_only() -> None:
     assert receiver.connections == 5
 
 
-async def test_an_answer_that_comes_before_the_request_is_none() -> None:
-    async def greet(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+@pytest.mark.parametrize("scheme", ["http", "https"])
+async def test_an_answer_that_comes_before_the_request_is_none(scheme: str, tmp_path: Path) -> None:
+    async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readexactly(1)
         writer.write(OK)
         await writer.drain()
 
-    server = await asyncio.start_server(greet, "127.0.0.1", 0, limit=1024)
-    async with server, client() as outbound:
-        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+    tls = own_certificate(tmp_path, "shop.example") if scheme == "https" else None
+    trusting = ssl.create_default_context(cafile=str(tmp_path / "certificate.pem")) if tls else None
+    server = await asyncio.start_server(greet, "127.0.0.1", 0, limit=1024, ssl=tls)
+    async with server, client(tls=trusting, resolver=Names(["127.0.0.1"])) as outbound:
+        url = f"{scheme}://shop.example:{server.sockets[0].getsockname()[1]}/"
         # More than the sockets hold, and nobody reads it: it is never sent wholly.
         answer = await outbound.post(url, b"x" * 30_000_000, {})
     assert (answer.status, answer.body_start) == (None, b"")

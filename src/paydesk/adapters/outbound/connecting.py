@@ -32,6 +32,17 @@ _GOODBYE_SECONDS = 2.0
 _AddrInfo = tuple[int | socket.AddressFamily, int | socket.SocketKind, int, str, tuple[Any, ...]]
 
 
+class _BeforeTls(asyncio.Protocol):
+    """Hears whether the server speaks first, which none does that speaks TLS."""
+
+    def __init__(self) -> None:
+        self.spoke = False
+
+    def data_received(self, data: bytes) -> None:
+        """Note it."""
+        self.spoke = True
+
+
 class Connector:
     """Connects to what may be reached.
 
@@ -100,11 +111,23 @@ class Connector:
             socket_factory=self._checked_socket,
         )
         connection = Connection(connected, self._max_answer, is_tls=is_tls)
-        tls: dict[str, Any] = {}
-        if is_tls:
-            context = self._tls or _system_certificates()
-            tls = {"ssl": context, "server_hostname": name, "ssl_shutdown_timeout": _GOODBYE_SECONDS}
-        await asyncio.get_running_loop().create_connection(lambda: connection, sock=connected, **tls)
+        loop = asyncio.get_running_loop()
+        if not is_tls:
+            await loop.create_connection(lambda: connection, sock=connected)
+            return connection
+        # TLS is begun by a step of its own, for only the wire below it says what is not sent yet.
+        wire, before = await loop.create_connection(_BeforeTls, sock=connected)
+        if before.spoke:
+            wire.abort()
+            raise ssl.SSLError(1, "the server spoke first")
+        if wire.is_closing():
+            raise ConnectionResetError
+        context = self._tls or _system_certificates()
+        secure = await loop.start_tls(
+            wire, connection, context, server_hostname=name, ssl_shutdown_timeout=_GOODBYE_SECONDS
+        )
+        assert secure is not None
+        connection.secured(secure, wire)
         return connection
 
     def _checked_socket(self, target: _AddrInfo) -> socket.socket:

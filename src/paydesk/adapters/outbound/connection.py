@@ -52,6 +52,7 @@ class Connection(asyncio.Protocol):
         self._max_answer = max_answer
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
+        self._wire: asyncio.Transport | None = None
         self._parser = self._new_parser()
         self._spoke_unasked = False
         self._done: asyncio.Future[None] | None = None
@@ -108,15 +109,19 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """It is open, TLS included."""
-        self._transport = cast(asyncio.Transport, transport)
+        """It is open, without TLS."""
+        self._transport = self._wire = cast(asyncio.Transport, transport)
+
+    def secured(self, transport: asyncio.Transport, wire: asyncio.Transport) -> None:
+        """It is open with TLS, over a `wire` that alone knows what of it has not been sent."""
+        self._transport, self._wire = transport, wire
 
     def data_received(self, data: bytes) -> None:
         """Take what came for the answer, if one is due."""
         if self._done is None or self._done.done():
             self._spoke_unasked = True
             self.abort()
-        elif self._transport is not None and self._transport.get_write_buffer_size():
+        elif self._wire is not None and self._wire.get_write_buffer_size():
             self._end(NotHttp(_TOO_EARLY))
         else:
             self._heard.began = True
@@ -125,7 +130,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         """It is gone, which ends an answer whose head named no other end."""
-        self._transport = None
+        self._transport = self._wire = None
         self._parser = None
         if self._alarm is not None:
             self._alarm.cancel()

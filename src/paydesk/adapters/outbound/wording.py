@@ -47,7 +47,8 @@ def _of_a_connection(cause: OSError) -> str:
         return str(cause)
     if isinstance(cause, ConnectionRefusedError):
         return "connection refused"
-    return f"no connection: {os.strerror(cause.errno) if cause.errno else cause}"[:300]
+    why = os.strerror(cause.errno) if cause.errno else str(cause)
+    return f"no connection: {why or 'the server closed it'}"[:300]
 
 
 def _of_tls(cause: ssl.SSLError) -> str:
