@@ -6,6 +6,7 @@ Writing them needs root, or a group that was delegated to you.
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 PERIOD = 20_000
@@ -22,11 +23,15 @@ class Group:
         for path in (self._limited, self._counted):
             path.mkdir(exist_ok=True)
         quota = int(PERIOD * part)
-        if is_old:
-            (self._limited / "cpu.cfs_period_us").write_text(str(PERIOD))
-            (self._limited / "cpu.cfs_quota_us").write_text(str(quota))
-        else:
-            (self._limited / "cpu.max").write_text(f"{quota} {PERIOD}")
+        try:
+            if is_old:
+                (self._limited / "cpu.cfs_period_us").write_text(str(PERIOD))
+                (self._limited / "cpu.cfs_quota_us").write_text(str(quota))
+            else:
+                (self._limited / "cpu.max").write_text(f"{quota} {PERIOD}")
+        except OSError:
+            self.remove()
+            raise
 
     def enter(self) -> None:
         """Put this process in, and with it all that it starts."""
@@ -50,3 +55,16 @@ class Group:
         """Take the group away again; whoever was in it has ended."""
         for path in {self._limited, self._counted}:
             path.rmdir()
+
+
+def can_be_written() -> bool:
+    """Whether processes can be put into groups here: tried, for rights alone don't say."""
+    try:
+        group = Group(f"paydesk-bench-{os.getpid()}-tried", 0.5)
+        try:
+            subprocess.run(["true"], check=True, preexec_fn=group.enter)
+        finally:
+            group.remove()
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return True
