@@ -321,6 +321,19 @@ class TestWhatIsNotKnownHere:
         away = await cells.open(SECOND, home_database_url="postgresql://paydesk@127.0.0.1:9/home")
         assert await ask(away) == [503, 503, 503]
 
+    async def test_a_process_that_began_while_its_database_was_away_knows_of_cells_once_it_is_back(
+        self, cells: Cells, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        await cells.know(HOME, SECOND)
+
+        async def away(_database: object) -> None:
+            raise ConnectionRefusedError
+
+        with monkeypatch.context() as patched:
+            patched.setattr(finding, "this_cell", away)
+            web = await cells.open(SECOND)
+        assert (await web.get(PAYMENTS, headers=key_of(cells, HOME))).status_code == 200
+
     async def test_what_home_does_not_know_is_nowhere_and_it_is_not_asked_at_once_again(
         self, cells: Cells, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -92,6 +92,7 @@ class Finder:
 
     def __init__(self, database: Database, vault: Vault, home: Home | None) -> None:
         self.standing = Standing(number=0, home=None)
+        self.has_looked = False
         self.gone: frozenset[int] = frozenset()
         self._database = database
         self._vault = vault
@@ -105,6 +106,7 @@ class Finder:
         if self.standing.has_cells:
             found = await fences(self._database)
             self.gone = frozenset(one.merchant_id for one in found if one.moved_at is not None)
+        self.has_looked = True
 
     async def find_other(self, kind: Kind, value: str, may_ask: Callable[[], bool]) -> Cell | None:
         """The other cell that has it; None if what is said here holds, since it is nowhere else.

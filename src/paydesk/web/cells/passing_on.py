@@ -112,7 +112,7 @@ class PassingOn:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer here, or have another cell answer."""
         between: BetweenCells | None = scope.get("state", {}).get(BetweenCells.key)
-        if scope["type"] != "http" or between is None or not between.finder.standing.has_cells:
+        if scope["type"] != "http" or between is None or not await self._has_cells(between.finder):
             await self.app(scope, receive, send)
             return
         body, answer = _Body(receive), _HeldBack(scope, send)
@@ -133,6 +133,15 @@ class PassingOn:
             await (await self._refusal(Request(scope, receive), error))(scope, receive, send)
         except ClientDisconnect:
             await answer.let_go()
+
+    async def _has_cells(self, finder: Finder) -> bool:
+        """Whether there are other cells: looked for now where the database was away when this
+        process began, or what another cell has would be refused until the next look.
+        """
+        if not finder.has_looked:
+            with suppress(*AWAY):
+                await finder.look_at_standing()
+        return finder.standing.has_cells
 
     async def _is_of_gone(self, finder: Finder, scope: Scope) -> bool:
         """Whether it names a merchant that has left, and has not come back since somebody looked:
