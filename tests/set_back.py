@@ -118,8 +118,9 @@ async def no_disputes_left(database: Database) -> None:
 
 
 async def banks_tell_of_refunds_again(database: Database) -> None:
-    """Nothing was read of what banks tell of refunds that failed."""
-    await database.execute("delete from failed_refund_reading")
+    """Nothing was read of what banks tell of refunds that failed, and none waits."""
+    for table in ("failed_refund_reading", "failed_refund_waiting"):
+        await database.execute(f"delete from {table}")
 
 
 async def nothing_to_look_up(database: Database) -> None:

@@ -68,6 +68,9 @@ from paydesk.equipment import (
 )
 from paydesk.loops.repeating import due_work_held, repeat
 from paydesk.settings import PREFIX, Settings
+from paydesk.web.cells.asking import Asking
+from paydesk.web.cells.calling import other_cells
+from paydesk.web.cells.refunds import refunds_elsewhere
 from paydesk.web.checkout.page_watching import run_page_watch
 from paydesk.web.mails.writing import Addresses, write
 
@@ -105,7 +108,7 @@ async def work(
     clock = ClockWatch(database, "work")
     try:
         with due_work_held(lambda: clock.holds_due_work), heard_by(sender.wake):
-            async with accounts_open(desk), asyncio.TaskGroup() as tasks:
+            async with accounts_open(desk), other_cells() as others, asyncio.TaskGroup() as tasks:
                 tasks.create_task(clock.run(stop), name="clock")
                 tasks.create_task(standby_watch(settings, desk).run(stop), name="standbys")
                 file, often = memory_file(settings.data_dir), timedelta(seconds=EVERY * 0.9)
@@ -118,7 +121,8 @@ async def work(
                 tasks.create_task(run_card_lookups(desk, stop), name="card changes")
                 tasks.create_task(run_billing(desk, stop, billing_pace(settings)), name="billing")
                 tasks.create_task(run_disputes(desk, stop), name="disputes")
-                tasks.create_task(run_failed_refunds(desk, stop), name="failed refunds")
+                elsewhere = refunds_elsewhere(Asking(others, vault), database)
+                tasks.create_task(run_failed_refunds(desk, stop, elsewhere), name="failed refunds")
                 tasks.create_task(run_reconciliation(desk, stop), name="reconciliation")
                 tasks.create_task(run_proceeds(desk, stop, timedelta(days=settings.payout_days)), name="proceeds")
                 tasks.create_task(run_deadlines(desk, stop), name="deadlines")

@@ -100,7 +100,8 @@ class Owning:
         tables = {"acquirer_account": "name", "acquirer_own_id": "account", "acquirer_rule": "account"} | dict.fromkeys(
             (
                 *("balance_line", "balance_reading", "bank_payout", "dispute_reading", "dispute_waiting"),
-                *("failed_refund_reading", "operator_entry", "proceeds_finding", "reconciliation"),
+                *("failed_refund_reading", "failed_refund_waiting", "operator_entry", "proceeds_finding"),
+                "reconciliation",
             ),
             "acquirer",
         )

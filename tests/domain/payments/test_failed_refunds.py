@@ -169,6 +169,23 @@ async def test_one_that_nobody_knows_is_an_alarm_and_stops_no_other(order: Till)
     assert await read(order) == 1
     assert await order.alarms() == [("refund_unknown", by_hand)]
     assert (await standing(order))[0] == "captured"
+    assert await read(order, hours=3) == 0
+    assert await order.alarms() == [("refund_unknown", by_hand)]
+
+
+async def test_one_that_was_forgotten_is_booked_back_once_its_refund_is_in_the_books_again(order: Till) -> None:
+    given = await order.give(FOUR)
+    await send_back(order, given)
+    (row,) = [one for one in await order.rows("movement") if one["id"] == given.reference_id]
+    forgotten = {"merchant_id": order.shop.merchant_id, "id": given.reference_id}
+    await breaking.say(order.database, "movement", forgotten, idempotency_key="forgotten")
+    assert await read(order) == 0
+    assert await order.alarms() == [("refund_unknown", row["acquirer_reference"])]
+    await breaking.say(order.database, "movement", forgotten, idempotency_key=row["idempotency_key"])
+    assert await read(order, hours=1) == 1
+    assert await order.alarms() == []
+    assert await standing(order) == ("captured", ZERO, ZERO)
+    assert await order.problems() == []
 
 
 async def test_an_acquirer_that_can_t_be_read_for_hours_is_an_alarm_until_it_can(order: Till) -> None:
@@ -199,7 +216,7 @@ async def test_one_that_can_not_be_recorded_is_kept_and_stops_no_other(
     given = await order.give(FOUR)
     record, broken = failed_refunds.record_failed, True
 
-    async def breaks(within: Within, acquirer: str, failed: FailedRefund, **named: Any) -> bool:
+    async def breaks(within: Within, acquirer: str, failed: FailedRefund, **named: Any) -> Any:
         if broken and failed.amount == FOUR:
             raise ValueError("nobody can work it out")
         return await record(within, acquirer, failed, **named)

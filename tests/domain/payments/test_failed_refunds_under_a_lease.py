@@ -23,7 +23,7 @@ from paydesk.adapters.acquirers.interface import OutcomeUnknown
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.payments import failed_refunds
+from paydesk.domain.payments import failed_refunds, waiting_refunds
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.failed_refunds import ALARM_AFTER, read_failed_refunds
 
@@ -31,15 +31,23 @@ __all__ = ["database", "database_url"]
 
 SOME, LONG = timedelta(minutes=5), ALARM_AFTER + timedelta(minutes=5)
 MADE, ON_ITS_WAY, REFUSED = Decimal(4), Decimal(3), Decimal(2)
-TABLES = ("alarm", "failed_refund_reading", "ledger_posting", "movement", "payment", "pingback")
+TABLES = (
+    *("alarm", "failed_refund_reading", "failed_refund_waiting", "ledger_posting", "movement", "payment"),
+    "pingback",
+)
 
 POINTS: dict[str, tuple[object, str]] = {
     "before a failed refund is looked for": (failed_refunds.queries, "failed_refund"),
     "before it is booked back": (failed_refunds.queries, "record_failed_refund"),
     "before it is refused": (failed_refunds, "_refuse"),
-    "before what nobody knows is an alarm": (failed_refunds, "raise_alarms"),
+    "before what nobody knows waits": (waiting_refunds.queries, "keep"),
+    "before what waits is looked for": (waiting_refunds, "due"),
+    "before other cells are asked": (waiting_refunds, "heard_of"),
+    "before what nobody knows is an alarm": (waiting_refunds, "raise_alarms"),
+    "before it is tried later": (waiting_refunds.queries, "try_later"),
     "before what can't be recorded is set aside": (failed_refunds, "set_aside"),
     "before it is said that they are read": (failed_refunds, "settle_alarms"),
+    "before old ones are forgotten": (waiting_refunds.queries, "forget"),
 }
 
 

@@ -127,6 +127,11 @@ async def cell_by_number(database: Database, number: int) -> Cell | None:
     return record_if_any(Cell, await queries.cell_by_number(database, number=number))
 
 
+async def all_other_cells(database: Database) -> list[Cell]:
+    """All cells but this one, by number; none where a deployment stands alone."""
+    return await records_of(Cell, queries.other_cells(database))
+
+
 async def find_cell(database: Database, kind: Kind, name: str) -> Cell | None:
     """The cell of what is called so (`name_of`), as far as this cell's copy knows."""
     return record_if_any(Cell, await queries.find_cell(database, kind=kind, name=name))

@@ -20,6 +20,9 @@ select c.number, c.address, c.inside
 -- name: cell_by_number(number)^
 select number, address, inside from cell where number = :number::bigint;
 
+-- name: other_cells()
+select number, address, inside from cell where number <> (select cell from deployment) order by number;
+
 -- name: this_cell()^
 select cell as number, home_cell as home from deployment;
 

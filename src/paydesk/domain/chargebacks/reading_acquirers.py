@@ -27,6 +27,7 @@ from paydesk.database.pool import AWAY, Database
 from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.acquirers.leases import Lease, ReadByAnother
+from paydesk.domain.acquirers.trying_again import pause
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms, settle_alarms
 from paydesk.domain.alarms.setting_aside import ASIDE, one_by_one, reason_of, set_aside
@@ -57,7 +58,6 @@ PATIENCE = timedelta(hours=1)
 """How long a dispute may wait for what passes by itself before an operator is told."""
 
 _MOST = 100
-_LONGEST_WAIT = timedelta(minutes=10)
 
 
 async def run_disputes(desk: Desk, stop: asyncio.Event) -> None:
@@ -344,7 +344,7 @@ class _Reading:
             references=list(waiting),
             told=[storable_json(msgspec.to_builtins(dispute)) for dispute, _ in waiting.values()],
             reasons=[why.reason for _, why in waiting.values()],
-            next_ats=[self.now + _pause(tries.get(reference, 0)) for reference in waiting],
+            next_ats=[self.now + pause(tries.get(reference, 0)) for reference in waiting],
             now=self.now,
         )
         alarms = []
@@ -364,11 +364,6 @@ class _Reading:
 
     def _subject(self, reference: str) -> str:
         return f"dispute {reference} at {self.acquirer}"
-
-
-def _pause(tries: int) -> timedelta:
-    """How long a dispute waits before it is tried again: twice as long each time."""
-    return min(timedelta(seconds=PAUSE * (1 << min(tries, 10))), _LONGEST_WAIT)
 
 
 async def _end_subscriptions(database: Database, *, now: datetime) -> None:

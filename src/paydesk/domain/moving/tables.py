@@ -29,6 +29,7 @@ OF_ACCOUNTS: Final = {
     "dispute_reading": "acquirer",
     "dispute_waiting": "acquirer",
     "failed_refund_reading": "acquirer",
+    "failed_refund_waiting": "acquirer",
     "operator_entry": "acquirer",
     "proceeds_finding": "acquirer",
     "purchase_given_back": "acquirer",

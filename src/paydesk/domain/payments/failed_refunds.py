@@ -2,7 +2,8 @@
 and it is the merchant's again.
 
 Acquirers tell of them up to a month later. They are read like disputes, by one worker at a time,
-and written down once. Each transaction that writes what was read holds the reading's lease first.
+and written down once. What is not known here waits (`waiting_refunds.py`). Each transaction that
+writes what was read holds the reading's lease first; none is open while another cell is asked.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
-from functools import partial
+from enum import Enum
 
 import structlog
 
@@ -28,10 +29,11 @@ from paydesk.domain.acquirers.leases import Lease, ReadByAnother, Within
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms, settle_alarms
 from paydesk.domain.alarms.setting_aside import Worked, one_by_one, reason_of, set_aside
-from paydesk.domain.payments import metrics, movement_outcomes
+from paydesk.domain.payments import metrics, movement_outcomes, waiting_refunds
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.movement_effects import PART, Reversible, funds_of, told
 from paydesk.domain.payments.states import MovementState, PaymentState
+from paydesk.domain.payments.waiting_refunds import Elsewhere, alarm_of, alone
 from paydesk.domain.pingbacks import waking
 from paydesk.domain.pingbacks.payload import ReversalReport
 from paydesk.loops.hanging import LONG_READING
@@ -73,6 +75,22 @@ class _Stands:
     since: datetime
 
 
+class CameTo(Enum):
+    """What a telling of a failed refund came to."""
+
+    BOOKED = "booked"
+    KNOWN = "known"
+    """It was written down before, or is with an operator."""
+    UNKNOWN = "unknown"
+    """No refund of this cell has its key."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Tried:
+    refund: FailedRefund
+    came_to: CameTo
+
+
 class _FailedRefund(Reversible, frozen=True):
     """A refund that was made under a key, with its payment."""
 
@@ -83,29 +101,30 @@ class _FailedRefund(Reversible, frozen=True):
     fees_returned_of: Decimal
 
 
-async def run_failed_refunds(desk: Desk, stop: asyncio.Event) -> None:
-    """Read of failed refunds until told to stop."""
+async def run_failed_refunds(desk: Desk, stop: asyncio.Event, elsewhere: Elsewhere = alone) -> None:
+    """Read of failed refunds until told to stop; `elsewhere` asks the other cells."""
 
     async def read() -> None:
-        await read_failed_refunds(desk, now=utc_now())
+        await read_failed_refunds(desk, now=utc_now(), elsewhere=elsewhere)
         await watch_readings(desk, now=utc_now())
 
     await repeat("failed refunds", read, stop, rest=PAUSE, due=True, patience=LONG_READING)
 
 
-async def read_failed_refunds(desk: Desk, *, now: datetime) -> int:
-    """Book back the refunds that failed at any acquirer since the last reading;
-    returns how many there were.
+async def read_failed_refunds(desk: Desk, *, now: datetime, elsewhere: Elsewhere = alone) -> int:
+    """Book back the refunds that failed at any acquirer since the last reading, and those that
+    waited for their merchant; returns how many there were.
 
-    The money has come back at the acquirer before this is called. `now` is real time (UTC). An
-    acquirer that another worker is reading is left to it.
+    The money has come back at the acquirer before this is called. `now` is real time (UTC);
+    `elsewhere` asks the other cells for what is not known here. An acquirer that another worker is
+    reading is left to it.
     """
     changed = 0
     for name in desk.acquirers:
         claimed = record_if_any(_Place, await queries.claim_reading(desk.database, acquirer=name, lease=LEASE))
         if claimed is not None:
             lease = Lease(desk.database, name, queries.hold, LEASE, claimed.leased_until)
-            changed += await _Reading(desk, name, now, lease).whole(claimed.place)
+            changed += await _Reading(desk, name, now, lease, elsewhere).whole(claimed.place)
     return changed
 
 
@@ -124,12 +143,13 @@ class _Reading:
     acquirer: str
     now: datetime
     lease: Lease
+    elsewhere: Elsewhere
     place: str = field(default="", init=False)
     changed: int = field(default=0, init=False)
 
     async def whole(self, place: str) -> int:
-        """Read on from a place, page by page; how many were news. What can't be recorded waits in
-        the operator's list and stops no other.
+        """Read on from a place, page by page, then try what waits; how many were news. What can't
+        be recorded waits in the operator's list and stops no other.
 
         The place stays before the first page of which something could not be recorded: it is told,
         and tried, again.
@@ -148,6 +168,7 @@ class _Reading:
         """Read to the end; whether it went well, as an operator is told. Raises: ReadByAnother."""
         try:
             await self._pages()
+            await self._waiting()
         except (*AWAY, ReadByAnother):
             raise
         except Exception as error:
@@ -159,30 +180,81 @@ class _Reading:
         by = noted("its failed refunds were read")
         async with self.lease.holding() as connection:
             await settle_alarms(connection, AlarmKind.refunds_unread, [self.acquirer], shop=None, by=by, now=self.now)
+            await waiting_refunds.forget(connection, self.acquirer, now=self.now)
         return True
 
     async def _pages(self) -> None:
         after, is_recorded, is_complete = self.place, True, False
         while not is_complete:
             page = await self.desk.acquirers[self.acquirer].failed_refunds(after)
-            worked = await self._record(page.refunds)
-            self.changed += sum(worked.results)
-            is_recorded = is_recorded and not worked.failed
+            is_recorded = await self._record(page.refunds) and is_recorded
             if is_recorded:
                 self.place = page.next
             after, is_complete = page.next, not page.refunds
 
-    async def _record(self, refunds: Sequence[FailedRefund]) -> Worked[FailedRefund, bool]:
+    async def _record(self, refunds: Sequence[FailedRefund]) -> bool:
         """Record a page, each in a transaction of its own: what the database refuses of one undoes
-        no other. Raises: ReadByAnother.
+        no other. Whether all are recorded, or wait. Raises: ReadByAnother.
         """
-        worked = await one_by_one(refunds, partial(record_failed, self.lease.holding, self.acquirer, now=self.now))
-        if worked.failed:
-            # First that it is theirs still: whoever was taken over has failed with each.
-            async with self.lease.holding() as connection:
-                doing = noted("it failed, unrecorded")
-                await set_aside(connection, worked, lambda one: (None, one.reference), doing=doing)
-        return worked
+        if not refunds:
+            return True
+        worked = await one_by_one(refunds, self._tried)
+        # First that it is theirs still: whoever was taken over has failed with each.
+        async with self.lease.holding() as connection:
+            await _set_aside(connection, worked)
+            await self._known(connection, worked)
+            unknown = [one.refund for one in worked.results if one.came_to is CameTo.UNKNOWN]
+            await waiting_refunds.keep(connection, self.acquirer, unknown, now=self.now)
+        return not worked.failed
+
+    async def _waiting(self) -> None:
+        """Try those that wait once more, and ask other cells for what is not known here still."""
+        waiting = await waiting_refunds.due(self.desk.database, self.acquirer, now=self.now)
+        if not waiting:
+            return
+        known = await waiting_refunds.known_here(self.desk.database, {one.refund.key for one in waiting})
+        keys = {one.key for one in known}
+        worked = await one_by_one([one.refund for one in waiting if one.refund.key in keys], self._tried)
+        tried = {one.refund.reference: one.came_to for one in worked.results}
+        failed = {refund.reference for refund, _ in worked.failed}
+        unknown = [
+            one
+            for one in waiting
+            if one.acquirer_reference not in failed
+            and tried.get(one.acquirer_reference, CameTo.UNKNOWN) is CameTo.UNKNOWN
+        ]
+        await self.lease.keep()
+        heard = await waiting_refunds.heard_of(self.elsewhere, unknown)
+        later = waiting_refunds.Later(self.acquirer, self.now)
+        for one in waiting:
+            if one.acquirer_reference in failed:
+                later.again(one)
+        for one in unknown:
+            later.judged(one, heard)
+        async with self.lease.holding() as connection:
+            # Whose merchant is on the way is booked once that is over, and needs nobody.
+            await _set_aside(connection, worked, but=Unavailable)
+            await self._known(connection, worked)
+            await later.write(connection)
+
+    async def _tried(self, refund: FailedRefund) -> _Tried:
+        return _Tried(refund, await record_failed(self.lease.holding, self.acquirer, refund, now=self.now))
+
+    async def _known(self, connection: Connection, worked: Worked[FailedRefund, _Tried]) -> None:
+        """Count what was booked; what is known here waits no more."""
+        self.changed += sum(one.came_to is CameTo.BOOKED for one in worked.results)
+        known = [one.refund.reference for one in worked.results if one.came_to is not CameTo.UNKNOWN]
+        await waiting_refunds.wait_no_more(connection, self.acquirer, known, now=self.now)
+
+
+async def _set_aside(
+    connection: Connection, worked: Worked[FailedRefund, _Tried], *, but: type[Exception] | tuple[()] = ()
+) -> None:
+    """Tell an operator of what can't be recorded, `but` for what passes by itself."""
+    failed = [(one, why) for one, why in worked.failed if not isinstance(why, but)]
+    told: Worked[FailedRefund, _Tried] = Worked(failed=failed)
+    doing = noted("it failed, unrecorded")
+    await set_aside(connection, told, lambda one: (None, one.reference), doing=doing)
 
 
 async def _report_unread(connection: Connection, acquirer: str, why: str, *, now: datetime) -> None:
@@ -193,37 +265,39 @@ async def _report_unread(connection: Connection, acquirer: str, why: str, *, now
     await raise_alarms(connection, [Alarm(AlarmKind.refunds_unread, acquirer, why)], now=now)
 
 
-async def record_failed(within: Within, acquirer: str, failed: FailedRefund, *, now: datetime) -> bool:
-    """Write down that a refund failed, in one transaction, once however often it is told; whether
-    it changed anything. Moves no money.
+async def record_failed(within: Within, acquirer: str, failed: FailedRefund, *, now: datetime) -> CameTo:
+    """Write down that a refund failed, in one transaction, once however often it is told; what
+    that came to. Moves no money.
 
     `now` is real time (UTC): a test side's own time is ahead by its clock. Raises: what `within`
     raises if it may not be written.
     """
     async with within() as connection:
-        is_news = await _recorded(connection, acquirer, failed, now=now)
-    if is_news:
+        came_to = await _recorded(connection, acquirer, failed, now=now)
+    if came_to is CameTo.BOOKED:
         waking.told()
-    return is_news
+    return came_to
 
 
-async def _recorded(connection: Connection, acquirer: str, failed: FailedRefund, *, now: datetime) -> bool:
+async def _recorded(connection: Connection, acquirer: str, failed: FailedRefund, *, now: datetime) -> CameTo:
     for _ in range(READ_AGAIN):
         row = record_if_any(
             _FailedRefund, await queries.failed_refund(connection, acquirer=acquirer, key=failed.key, real_now=now)
         )
-        if row is None or failed.currency != row.currency or failed.amount != row.moved:
-            await _report_unknown(connection, acquirer, failed, row, now=now)
-            return False
+        if row is None:
+            return CameTo.UNKNOWN
+        if failed.currency != row.currency or failed.amount != row.moved:
+            await _report_another(connection, acquirer, failed, row, now=now)
+            return CameTo.KNOWN
         match row.movement_state:
             case MovementState.FAILED | MovementState.REFUSED:
-                return False
+                return CameTo.KNOWN
             case MovementState.PROCESSING:
                 written = await _refuse(connection, row, failed)
             case MovementState.DONE:
                 written = await _book_back(connection, row, failed)
         if written:
-            return True
+            return CameTo.BOOKED
     assert row is not None, "it was found each time"
     # Also if its merchant is fenced: a worker's writing is not done then, and the others go on.
     raise Unavailable(f"payment {row.payment_id} changes all the time, or its merchant goes to another cell")
@@ -287,27 +361,14 @@ def _fees_due_again(row: _FailedRefund) -> Decimal:
     return fees_due_again(replace(funds_of(row), fees_returned_of=row.fees_returned_of), row.moved)
 
 
-async def _report_unknown(
-    connection: Connection, acquirer: str, failed: FailedRefund, row: _FailedRefund | None, *, now: datetime
+async def _report_another(
+    connection: Connection, acquirer: str, failed: FailedRefund, row: _FailedRefund, *, now: datetime
 ) -> None:
-    """Raise an alarm for a refund that is not ours as the acquirer tells it."""
-    why = noted("nobody knows of it; a second charge that was undone may be the customer's loss again")
-    shop = None
-    if row is not None:
-        why = noted(
-            "it is refund %(movement_id)s here, of %(moved)s %(currency)s",
-            movement_id=row.movement_id,
-            moved=row.moved,
-            currency=row.currency,
-        )
-        shop = row.shop
-    told_as = noted(
-        "%(amount)s %(currency)s came back to %(acquirer)s (%(reason)s)",
-        amount=failed.amount,
-        currency=failed.currency,
-        acquirer=acquirer,
-        reason=failed.reason,
+    """Raise an alarm for a refund of which the acquirer tells another sum than we know."""
+    why = noted(
+        "it is refund %(movement_id)s here, of %(moved)s %(currency)s",
+        movement_id=row.movement_id,
+        moved=row.moved,
+        currency=row.currency,
     )
-    details = {"acquirer": acquirer, "key": failed.key, "reason": failed.reason}
-    alarm = Alarm(AlarmKind.refund_unknown, failed.reference, f"{told_as}: {why}", shop, details)
-    await raise_alarms(connection, [alarm], now=now)
+    await raise_alarms(connection, [alarm_of(acquirer, failed, why, row.shop)], now=now)

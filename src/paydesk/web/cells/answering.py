@@ -13,9 +13,11 @@ from starlette.routing import Route
 from paydesk.core.clock import utc_now
 from paydesk.domain.operations.cell_figures import figures_of_this_cell
 from paydesk.domain.operations.searching_cells import has_id
+from paydesk.domain.payments.waiting_refunds import known_here
 from paydesk.web.cells.asking import QUESTION, who_asks
 from paydesk.web.cells.holding import HOLDING, AskedId, Holds
 from paydesk.web.cells.passing_on import BetweenCells
+from paydesk.web.cells.refunds import LARGEST_QUESTION, REFUNDS, AskedRefunds, KnownRefunds
 from paydesk.web.cells.shops import SHOPS, AskedShops, shops_of
 from paydesk.web.cells.watching import FIGURES
 from paydesk.web.visits import read_body
@@ -43,12 +45,18 @@ async def _holding(request: Request) -> Response:
     return _answer(Holds(await has_id(between.gate.database, asked.number)))
 
 
-async def _asked(request: Request, between: BetweenCells, kind: type[T]) -> T:
+async def _refunds(request: Request) -> Response:
+    between: BetweenCells = request.state.cells
+    asked = await _asked(request, between, AskedRefunds, largest=LARGEST_QUESTION)
+    return _answer(KnownRefunds(await known_here(between.gate.database, asked.keys)))
+
+
+async def _asked(request: Request, between: BetweenCells, kind: type[T], *, largest: int = _LARGEST) -> T:
     """What another cell asks. Raises: HTTPException if none does."""
     given = request.headers.getlist(QUESTION)
     if not between.has_others or len(given) != 1:
         raise HTTPException(404)
-    body, vault = await read_body(request, _LARGEST), between.gate.vault
+    body, vault = await read_body(request, largest), between.gate.vault
     if who_asks(vault, request.url.path, body, given[0], own=between.own, now=utc_now()) is None:
         raise HTTPException(404)
     try:
@@ -66,4 +74,5 @@ routes: list[Route] = [
     Route(FIGURES, _figures, methods=["POST"]),
     Route(SHOPS, _shops, methods=["POST"]),
     Route(HOLDING, _holding, methods=["POST"]),
+    Route(REFUNDS, _refunds, methods=["POST"]),
 ]

@@ -1,0 +1,43 @@
+-- name: keep(acquirer, references, told, now)!
+-- What is not known here waits, as it was told last; what waits already, or is over, stays as it stands. Whoever keeps it
+-- holds the reading's lease.
+insert into failed_refund_waiting as w (acquirer, acquirer_reference, told, first_at, last_at, next_at)
+select :acquirer, d.reference, d.told::jsonb, :now, :now, :now
+  from unnest(:references::text[], :told::text[]) as d (reference, told)
+    on conflict (acquirer, acquirer_reference) do update
+       set told = excluded.told, last_at = excluded.last_at;
+
+-- name: wait_no_more(acquirer, references)
+delete from failed_refund_waiting
+ where acquirer = :acquirer and acquirer_reference = any(:references::text[])
+returning acquirer_reference;
+
+-- name: due(acquirer, now, most)
+-- Those that wait and are to be tried again; only who holds the reading's lease asks.
+select told, acquirer_reference, first_at, tries, alarmed_at
+  from failed_refund_waiting
+ where acquirer = :acquirer and next_at <= :now
+ order by next_at
+ limit :most;
+
+-- name: try_later(acquirer, references, next_ats, alarmed_ats)!
+-- A null next_at: it is not tried again.
+update failed_refund_waiting w
+   set next_at = d.next_at, alarmed_at = d.alarmed_at, tries = w.tries + 1
+  from unnest(:references::text[], :next_ats::timestamptz[], :alarmed_ats::timestamptz[])
+    as d (reference, next_at, alarmed_at)
+ where w.acquirer = :acquirer and w.acquirer_reference = d.reference;
+
+-- name: forget(acquirer, told_before)!
+-- What nobody has told for so long, and is over or with an operator. What another cell has still to book stays.
+delete from failed_refund_waiting
+ where acquirer = :acquirer and last_at < :told_before and (next_at is null or alarmed_at is not null);
+
+-- name: known(keys)
+-- Those of these keys under which a merchant of this cell has a refund, and whether it is known that it failed. Of who has
+-- gone to another cell what is here is what was. One index search per merchant finds them.
+select m.idempotency_key as key, bool_or(m.state in ('failed', 'refused')) as is_over
+  from merchant s
+  join movement m on m.merchant_id = s.id and m.idempotency_key = any(:keys::text[]) and m.kind = 'refund'
+ where s.id <> all (array(select merchant_id from merchant_fence where moved_at is not null))
+ group by m.idempotency_key;
