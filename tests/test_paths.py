@@ -35,8 +35,8 @@ ACROSS = {
     "domain/ledger": ("checking_after", "checking_coupons", "checking_figures", "checking_subscriptions", "statement"),
     "domain/mail": ("caps", "every_kind", "reach", "telling_afterwards"),
     "domain/moving": (
-        *("accounts_apart", "accounts_elsewhere", "coming_back", "fencing_amid_writers", "going_on_here"),
-        *("half_way", "own_accounts", "reading_just_before", "reading_meanwhile", "refused_accounts"),
+        *("accounts_apart", "accounts_elsewhere", "coming_back", "failed_refunds_of_both", "fencing_amid_writers"),
+        *("going_on_here", "half_way", "own_accounts", "reading_just_before", "reading_meanwhile", "refused_accounts"),
         *("several_at_once", "shared_bank", "stragglers", "test_clocks", "waits"),
     ),
     "domain/operations": ("comparing_under_a_lease", "posted_again"),
