@@ -152,6 +152,11 @@ async def test_whose_merchant_is_on_the_way_waits_and_is_booked_once_it_is_there
         at_work = replace(play.there, desk=replace(play.there.desk, database=worker))
         assert await both.read(at_work, SOON) == 0
         assert (await both.booked(), await both.told(play.there)) == ([0, 0], [])
+        key = await play.there.database.fetchval(
+            "select idempotency_key from movement where request_key = 'failing-back'"
+        )
+        known = [[one.key for one in await known_here(cell.database, [key])] for cell in (play.here, play.there)]
+        assert known == [[], [key]], "what is left where it was is what was"
         with suppress(Killed):
             await move_merchant(going(play))
         assert await both.read(at_work, ON_THE_WAY) == 1

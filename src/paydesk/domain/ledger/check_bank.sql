@@ -13,7 +13,7 @@ select 'simulated bank' as table_name, null::bigint as merchant_id, b.key as id,
 -- name: approved_money_at_bank(merchant_id)
 -- An attempt over 0 only checked the card, so that no money is to be found. What is on its way may have arrived or not:
 -- a refund in progress counts either way, and while a capture or void is under way no more is there than was approved.
--- A refund that failed and waited for its merchant to come here is on its way into the books.
+-- A refund that failed and waited for its merchant to come here is on its way into the books, unless an operator was told.
 select 'payment_attempt' as table_name, a.merchant_id, a.id, a.idempotency_key as key, b.net, b.held,
        format('is approved for %s %s and its payment is %s, but the bank ', a.amount, a.currency, p.state)
        || case when b.key is null then 'does not know it'
@@ -39,7 +39,11 @@ select 'payment_attempt' as table_name, a.merchant_id, a.id, a.idempotency_key a
                      from movement m
                      join failed_refund_waiting w on w.acquirer = 'simulator' and w.told ->> 'key' = m.idempotency_key
                     where m.merchant_id = a.merchant_id and m.live = a.live and m.payment_id = a.payment_id
-                      and m.kind = 'refund' and m.state = 'done' and w.next_at is not null and w.alarmed_at is null);
+                      and m.kind = 'refund' and m.state = 'done' and w.next_at is not null and w.alarmed_at is null
+                      and not exists (select
+                                        from alarm o
+                                       where o.kind = 'set_aside' and o.subject = w.acquirer_reference
+                                         and o.settled_at is null));
 
 -- name: chargebacks_at_bank(merchant_id)
 -- How a dispute opened or ended is news until it was read, up to its line of the bank's record; so is one that was read and
