@@ -121,17 +121,8 @@ async def settle_alarms(
     Args: by says what saw it, for example `disputes were read`; database and now as for
         `raise_alarms`.
     """
-    side = shop or NOBODY
-    rows = queries.settle_alarms(
-        database,
-        merchant_id=side.merchant_id,
-        live=side.live,
-        kind=str(kind),
-        subjects=[storable_text(subject, longest=_LONGEST_SUBJECT) for subject in subjects],
-        by=storable_text(by, longest=_LONGEST_SUBJECT),
-        now=now,
-    )
-    return len([row async for row in rows])
+    asked = _settling(shop or NOBODY, kind, subjects, by)
+    return len([row async for row in queries.settle_alarms(database, **asked, now=now)])
 
 
 async def settle_all_but(
@@ -140,16 +131,19 @@ async def settle_all_but(
     """Settle the open alarms of a kind that concern no merchant, but for those on these things; how
     many. Moves no money.
     """
-    rows = queries.settle_all_but(
-        database,
-        merchant_id=NOBODY.merchant_id,
-        live=NOBODY.live,
-        kind=str(kind),
-        subjects=[storable_text(subject, longest=_LONGEST_SUBJECT) for subject in subjects],
-        by=storable_text(by, longest=_LONGEST_SUBJECT),
-        now=now,
-    )
-    return len([row async for row in rows])
+    asked = _settling(NOBODY, kind, subjects, by)
+    return len([row async for row in queries.settle_all_but(database, **asked, now=now)])
+
+
+def _settling(shop: Shop, kind: AlarmKind, subjects: Sequence[str], by: str) -> dict[str, object]:
+    """Where alarms stand that are settled, or kept, and by what, in texts as they were stored."""
+    return {
+        "merchant_id": shop.merchant_id,
+        "live": shop.live,
+        "kind": str(kind),
+        "subjects": [storable_text(subject, longest=_LONGEST_SUBJECT) for subject in subjects],
+        "by": storable_text(by, longest=_LONGEST_SUBJECT),
+    }
 
 
 async def watch_alarms(database: Database, *, now: datetime) -> None:
