@@ -29,7 +29,17 @@ from paydesk.database.migrating import Migration, migrate
 from paydesk.database.pool import Database, connected
 from paydesk.domain.billing.charging import BillingRun
 from paydesk.domain.cells import fencing
-from paydesk.domain.cells.fencing import Fenced, close, fence, fences, find_fence, in_flight, lift
+from paydesk.domain.cells.fencing import (
+    Fenced,
+    close,
+    fence,
+    fences,
+    find_fence,
+    in_flight,
+    lift,
+    require_unfenced,
+    say_moved,
+)
 from paydesk.domain.ledger.settling import settle_due as settle_money
 from paydesk.domain.mail.telling import tell_events
 from paydesk.domain.merchants.merchant import Merchant, create_merchant, shop_of
@@ -118,7 +128,23 @@ async def test_a_program_is_told_to_come_back_and_reads_why(
     await put_up(database, shop, closed=False)
     answer = await web.get("/api/v1/payments", headers={"X-ApiKey": gateway.private_key})
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "3")
-    assert "is being moved" in answer.json()["message"]
+    assert answer.json()["message"].endswith("moved to another server: nothing was done; try again in a moment")
+
+
+@pytest.mark.parametrize("moved", [False, True])
+async def test_whoever_refuses_says_the_same(database: Database, shop: Shop, *, moved: bool) -> None:
+    await put_up(database, shop)
+    fenced = await find_fence(database, shop.merchant_id)
+    assert fenced is not None
+    assert fenced.closed_at is not None
+    if moved:
+        await say_moved(database, shop.merchant_id, closed_at=fenced.closed_at)
+    with pytest.raises(Fenced) as asked:
+        await require_unfenced(database, shop.merchant_id)
+    with pytest.raises(Fenced) as written:
+        await say(database, "merchant", {"id": shop.merchant_id}, name="Another")
+    assert str(asked.value) == str(written.value)
+    assert ("try again in a moment" in str(asked.value)) is not moved
 
 
 async def test_a_form_gets_a_page_in_the_customers_language(

@@ -115,13 +115,11 @@ async def find_fence(database: Database, merchant_id: int) -> Fence | None:
 async def require_unfenced(database: Database, merchant_id: int) -> None:
     """Make sure that the merchant is on no way, for what would have it closed for longer.
 
-    Raises: Fenced, as the database says it.
+    Raises: Fenced, in the words in which the database refuses what is written.
     """
-    found = await find_fence(database, merchant_id)
-    if found is not None and found.moved_at is not None:
-        raise Fenced(f"this account has moved to cell {found.other_cell}: nothing was done here; ask there")
-    if found is not None:
-        raise Fenced("this account is being moved to another server: nothing was done; try again in a minute")
+    words = await queries.in_words(database, merchant_id=merchant_id)
+    if words is not None:
+        raise Fenced(words)
 
 
 async def fences(database: Database) -> list[Fence]:

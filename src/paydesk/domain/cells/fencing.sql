@@ -1,6 +1,10 @@
 -- name: find(merchant_id)^
 select merchant_id, arrives, other_cell, since, closed_at, moved_at from merchant_fence where merchant_id = :merchant_id;
 
+-- name: in_words(merchant_id)$
+-- Why nothing is written, null if it is: as the trigger says it.
+select fence_in_words(f) from merchant_fence f where merchant_id = :merchant_id;
+
 -- name: every()
 select merchant_id, arrives, other_cell, since, closed_at, moved_at from merchant_fence order by merchant_id;
 
