@@ -73,7 +73,8 @@ class Arrived:
 @dataclass
 class Serving:
     """A cell's web application on loopback, in a `state`: what came to it over the wire, and what
-    is answered there instead of its own (`instead`), if anything.
+    is answered there instead of its own (`instead`), if anything. Its health page shows always:
+    another cell asks for that while it waits.
     """
 
     app: Any
@@ -87,6 +88,9 @@ class Serving:
 
     async def of_wire(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer another cell."""
+        if scope["path"] == "/healthz":
+            await self.of_browser(scope, receive, send)
+            return
         headers = [(name.decode(), value.decode()) for name, value in scope["headers"]]
         self.arrived.append(Arrived(scope["method"], scope["path"], headers))
         await (self.instead or self.of_browser)(scope, receive, send)

@@ -1,16 +1,18 @@
 """Asks another cell's web server in a client's stead, and gives its answer back as it comes.
 
 A cell that is dead or slow takes nobody else with it: few requests at once wait for one cell
-(`places.py`), each for a limited time, and none for one that took no connection a moment ago. A
-request is sent once: a connection is used for one alone, so that none ends just as another request
-is written to it.
+(`places.py`), each for a limited time, and none for one that took no connection a moment ago, or
+takes them and is silent (`pulses.py`). A request is sent once: a connection is used for one alone,
+so that none ends just as another request is written to it.
 """
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Final
 
 import aiohttp
@@ -19,6 +21,7 @@ from yarl import URL
 from paydesk.core.errors import Unavailable, Unsure
 from paydesk.domain.cells.directory import Cell
 from paydesk.web.cells.places import Asker, Places
+from paydesk.web.cells.pulses import Pulse
 
 CONNECT: Final = 2.0
 """Seconds that another cell gets to take a connection, and is left alone if it took none."""
@@ -26,6 +29,10 @@ CONNECT: Final = 2.0
 ANSWER: Final = 60.0
 """Seconds until its whole answer is there; a proxy in front gives up then, too."""
 
+HEALTH: Final = 2.0
+"""Seconds that another cell gets for its health page, in which it looks nothing up."""
+
+_READS: Final = ("GET", "HEAD")
 _LARGEST_LINE: Final = 32 * 1024
 _OWN: Final = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
 """Headers that the client would add by itself."""
@@ -69,6 +76,7 @@ class OtherCells:
         self._clock = clock
         self._places = Places()
         self._away_until: dict[int, float] = {}
+        self._pulses: dict[tuple[int, str], Pulse] = {}
 
     @asynccontextmanager
     async def asked(
@@ -79,24 +87,50 @@ class OtherCells:
         Raises: CellAway if it got nothing; NoPlace if it was not asked; AnswerLost if what may have
             written anything has no answer.
         """
+        pulse = self._pulse_of(cell)
         if self._clock() < self._away_until.get(cell.number, 0):
             raise CellAway
+        if pulse.is_silent:
+            pulse.look()
+            raise CellAway
         with self._places.taken(cell.number, asker):
+            asking = self._session.request(
+                method,
+                _inside(cell, target),
+                headers=list(headers),
+                data=body or None,
+                allow_redirects=False,
+            )
             try:
-                response = await self._session.request(
-                    method,
-                    URL(cell.inside.rstrip("/") + target, encoded=True),
-                    headers=list(headers),
-                    data=body or None,
-                    allow_redirects=False,
-                )
+                response = await pulse.answered(asyncio.ensure_future(asking), reads=method in _READS)
             except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
                 self._away_until[cell.number] = self._clock() + CONNECT
                 raise CellAway from error
             except (aiohttp.ClientError, OSError) as error:
-                raise (CellAway if method in ("GET", "HEAD") else AnswerLost) from error
+                raise (CellAway if method in _READS else AnswerLost) from error
             async with response:
                 yield response
+
+    async def end(self) -> None:
+        """Leave off asking."""
+        for pulse in self._pulses.values():
+            await pulse.end()
+
+    def _pulse_of(self, cell: Cell) -> Pulse:
+        """The cell's pulse where it is reached now."""
+        where = cell.number, cell.inside
+        if where not in self._pulses:
+            self._pulses[where] = Pulse(cell.number, partial(self._see_health, cell), self._clock)
+        return self._pulses[where]
+
+    async def _see_health(self, cell: Cell) -> None:
+        limit = aiohttp.ClientTimeout(total=HEALTH)
+        async with self._session.get(_inside(cell, "/healthz"), timeout=limit, allow_redirects=False):
+            pass
+
+
+def _inside(cell: Cell, target: str) -> URL:
+    return URL(cell.inside.rstrip("/") + target, encoded=True)
 
 
 @asynccontextmanager
@@ -112,4 +146,8 @@ async def other_cells() -> AsyncIterator[OtherCells]:
         max_line_size=_LARGEST_LINE,
         max_field_size=_LARGEST_LINE,
     ) as session:
-        yield OtherCells(session)
+        others = OtherCells(session)
+        try:
+            yield others
+        finally:
+            await others.end()

@@ -1,10 +1,11 @@
 """The places of other cells: how many requests of one process wait for a cell at a time, and whose.
 
-A slow cell holds each for up to a minute, and whoever asks may be anybody. So nobody has a fixed
-share, but as much as others leave: a sender that has half as many places as are free gets no more.
-One alone gets a third of an idle cell, the next a third of the rest, and the last place is for one
-who has none, so that a cell is full only by eight senders, or more. With a fixed share of a quarter
-four would do, and a merchant whose customers come all at once would get less of an idle cell.
+A slow cell holds each for up to a minute, a silent one until it is known as that (`pulses.py`), and
+whoever asks may be anybody. So nobody has a fixed share, but as much as others leave: a sender that
+has half as many places as are free gets no more. One alone gets a third of an idle cell, the next a
+third of the rest, and the last place is for one who has none, so that a cell is full only by eight
+senders, or more. With a fixed share of a quarter four would do, and a merchant whose customers come
+all at once would get less of an idle cell.
 """
 
 from __future__ import annotations
