@@ -9,6 +9,7 @@ import re
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import timedelta
+from decimal import Decimal
 
 import pytest
 from tests import shopfront
@@ -27,6 +28,7 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict
 from paydesk.database.migrating import Migration, migrate
 from paydesk.database.pool import Database, connected
+from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.billing.charging import BillingRun
 from paydesk.domain.cells import fencing
 from paydesk.domain.cells.fencing import (
@@ -45,6 +47,7 @@ from paydesk.domain.mail.telling import tell_events
 from paydesk.domain.merchants.merchant import Merchant, create_merchant, shop_of
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.moving.tables import GUARDED
+from paydesk.domain.operations import payout_files
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.janitor import settle_due
 from paydesk.domain.pingbacks.sending import PingbackSender
@@ -355,3 +358,25 @@ def test_every_claim_leaves_out_who_is_fenced() -> None:
         if re.search(r"skip\s+locked", statement.written, re.I) and not names_merchant(statement)
     }
     assert [name for name, sql in claims.items() if "merchant_fence" not in sql and name not in LOCKS_OF_NOBODY] == []
+
+
+@pytest.mark.parametrize("closed", [False, True])
+async def test_who_is_fenced_while_a_file_of_payouts_is_made_is_left_out_of_it(
+    database: Database, vault: Vault, shop: Shop, beside: Shop, monkeypatch: pytest.MonkeyPatch, *, closed: bool
+) -> None:
+    """The other cell would pay the same; everybody else is paid."""
+
+    async def make(key: str, *shops: Shop) -> list[int]:
+        async def read_before(*_given: object) -> list[payout_files._Available]:
+            await put_up(database, shop, closed=closed)
+            return [payout_files._Available("USD", Decimal(5), one.merchant_id, utc_now()) for one in shops]
+
+        monkeypatch.setattr(payout_files, "_may_be_sent", read_before)
+        made = await payout_files.make_file(database, COMMAND_LINE, "USD", key, now=utc_now())
+        return [line.merchant_id for line in await payout_files.lines_of(database, vault, made)]
+
+    with pytest.raises(Conflict, match="nothing in USD can be sent"):
+        await make("theirs", shop)
+    assert await make("all", shop, beside) == [beside.merchant_id]
+    (file,) = await payout_files.list_files(database, before=2**62, most=9)
+    assert (file.transfers, file.total) == (1, Decimal(5))

@@ -52,7 +52,7 @@ async def test_what_goes_and_is_guarded_says_whose_it_is(database: Database) -> 
 
 async def test_what_is_a_merchants_and_stays_is_known(database: Database) -> None:
     stays = {name for name, is_theirs in (await tables_in(database)).items() if is_theirs and name not in GUARDED}
-    known = {"account_session", "payout_file_line", "merchant_fence", "directory"}
+    known = {"account_session", "merchant_fence", "directory"}
     assert stays - set(SUMS) <= known
 
 

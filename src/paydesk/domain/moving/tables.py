@@ -90,8 +90,8 @@ STAYS: Final = {
 }
 """What does not go, and why."""
 
-GUARDED: Final = (*THEIRS, "membership", *COUNTS, *ACCOUNTS, *OF_ACCOUNTS)
-"""What nobody writes while its merchant is fenced."""
+GUARDED: Final = (*THEIRS, "membership", *COUNTS, *ACCOUNTS, *OF_ACCOUNTS, "payout_file_line")
+"""What nobody writes while its merchant is fenced; of the last, nothing new."""
 
 ELSEWHERE: Final = ("cell", "directory")
 """What home writes for all cells."""

@@ -18,7 +18,7 @@ from paydesk.core.errors import Conflict, NotFound, PaydeskError
 from paydesk.core.money import minor_digits
 from paydesk.core.wording import worded
 from paydesk.database.pool import Database
-from paydesk.database.records import records_of
+from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.accounts.audit import Action, Actor, record
 from paydesk.domain.business.profiles import PURPOSE
@@ -107,6 +107,12 @@ class _Available:
         return self.available.quantize(Decimal(1).scaleb(-minor_digits(self.currency)), ROUND_DOWN)
 
 
+@dataclass(frozen=True, slots=True)
+class _Made:
+    id: int
+    transfers: int
+
+
 class _LineRow(msgspec.Struct, frozen=True):
     merchant_id: int
     merchant_name: str
@@ -145,7 +151,7 @@ async def make_file(database: Database, actor: Actor, currency: str, request_key
         if known is not None:
             return int(known)
         lines = await _may_be_sent(connection, currency)
-        made = await queries.make_file(
+        row = await queries.make_file(
             connection,
             currency=currency,
             request_key=request_key,
@@ -155,11 +161,13 @@ async def make_file(database: Database, actor: Actor, currency: str, request_key
             accepted_ats=[one.accepted_at for one in lines],
             now=now,
         )
+        made = record_if_any(_Made, row)
         if made is None:
             raise Conflict(worded("nothing in %(currency)s can be sent that is in no file yet", currency=currency))
-        details: dict[str, object] = {"what": "file made", "currency": currency, "transfers": len(lines)}
-        await record(connection, actor, Action.payout_changed, now=now, subject=f"payout file {made}", details=details)
-    return int(made)
+        details: dict[str, object] = {"what": "file made", "currency": currency, "transfers": made.transfers}
+        subject = f"payout file {made.id}"
+        await record(connection, actor, Action.payout_changed, now=now, subject=subject, details=details)
+    return made.id
 
 
 async def list_files(database: Database, *, before: int, most: int) -> list[PayoutFile]:

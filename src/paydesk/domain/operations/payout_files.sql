@@ -18,8 +18,9 @@ select b.currency, b.available, m.id as merchant_id, p.decided_at as accepted_at
    and not exists (select from payout_file_line l where l.merchant_id = m.id and l.currency = b.currency and l.open)
  order by m.id, b.currency;
 
--- name: make_file(currency, request_key, made_by, merchant_ids, amounts, accepted_ats, now)$
--- A file of transfers, of what is in no other one. Nothing comes back if nothing is left for it.
+-- name: make_file(currency, request_key, made_by, merchant_ids, amounts, accepted_ats, now)^
+-- A file of transfers, of what is in no other one, and not of who has been fenced since that was read (see
+-- refuse_while_fenced). Nothing comes back if nothing is left for it.
 with named as materialized (
     select nextval('payout_file_id_seq') as id
 ), lines as (
@@ -35,7 +36,7 @@ insert into payout_file (id, currency, request_key, made_by, made_at)
 select named.id, :currency, :request_key, :made_by, :now
   from named
  where exists (select from lines)
-returning id;
+returning id, (select count(*) from lines) as transfers;
 
 -- name: file_of_request(request_key)$
 select id from payout_file where request_key = :request_key;
