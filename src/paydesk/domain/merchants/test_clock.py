@@ -15,7 +15,7 @@ from paydesk.core.errors import Conflict, NotFound
 from paydesk.core.wording import plural
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.records import record_if_any
-from paydesk.database.statements import load_statements
+from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.cells.fencing import Fenced, require_unfenced
 from paydesk.domain.merchants.shop import Shop
 from paydesk.loops.repeating import renewed
@@ -85,15 +85,15 @@ class HeldClock:
         self.holder = holder
         self._database = database
 
-    async def move_to(self, at: datetime) -> datetime:
+    async def move_to(self, at: datetime, *, on: Connection | None = None) -> datetime:
         """Make `at` (UTC) the test side's time, or leave it where it is if it is later;
-        returns the side's time.
+        returns the side's time. In the transaction `on`, if there is one.
 
         Raises: Conflict if the clock was lost to somebody else.
         """
-        real_now = utc_now()
+        real_now, database = utc_now(), on or self._database
         ahead = await queries.move_clock(
-            self._database, merchant_id=self.merchant_id, holder=self.holder, at=at, real_now=real_now, lease=LEASE
+            database, merchant_id=self.merchant_id, holder=self.holder, at=at, real_now=real_now, lease=LEASE
         )
         if ahead is None:
             raise Conflict(f"somebody else moves the test clock of merchant {self.merchant_id} now; this one stopped")

@@ -30,6 +30,7 @@ from paydesk.domain.payments.janitor import settle_due as settle_attempts
 from paydesk.domain.pingbacks.sending import PingbackSender
 from paydesk.domain.subscriptions.changing import carry_out_due
 from paydesk.domain.subscriptions.ending import expire_due
+from paydesk.domain.test_clock.noting import Note, noted_if_stopped, unnoted
 from paydesk.domain.test_clock.stopping import HeldUp, OnItsWay, Stopped
 
 queries = load_statements(__package__ or "", "advancing.sql")
@@ -185,6 +186,7 @@ async def advance(
     by: Period,
     *,
     report: Report = lambda _: None,
+    note: Note = unnoted,
     patience: float = PATIENCE,
     most_events: int = MOST_EVENTS,
     most_seconds: float | None = None,
@@ -193,9 +195,10 @@ async def advance(
 
     Renewals, retries, stops, expiries and pingback resends happen as the workers would do them,
     each at its own time; workers may run meanwhile. Interrupted, it leaves the clock where it was,
-    and can be called again. `sender` is for this call alone. `patience` (seconds) is how long to
-    wait, all in all, for unknown outcomes and for what others have in hand; what is open after that
-    is in the summary. With `most_seconds` it works for so long and at a shared pace.
+    and can be called again; what was moved is noted all the same. `sender` is for this call alone.
+    `patience` (seconds) is how long to wait, all in all, for unknown outcomes and for what others
+    have in hand; what is open after that is in the summary. With `most_seconds` it works for so
+    long and at a shared pace.
 
     Raises: NotFound if there is no such merchant; Conflict if somebody else is moving its clock;
     Malformed if it would run too far ahead; Stopped if there is more to do than there is time for;
@@ -210,12 +213,15 @@ async def advance(
         journey = _Journey(desk, sender, clock, target, patience, billing)
         until = None if most_seconds is None else time.monotonic() + most_seconds
         try:
-            async with aclosing(journey.moments()) as moments:
-                async for at in moments:
-                    report(Progress(clock.start, at, target))
-                    if until is not None and time.monotonic() >= until and await journey.has_more():
-                        raise Stopped(clock.start, at, target)
-            now = await clock.move_to(target)
+            async with noted_if_stopped(desk.database, note, clock.start, lambda: journey.at):
+                async with aclosing(journey.moments()) as moments:
+                    async for at in moments:
+                        report(Progress(clock.start, at, target))
+                        if until is not None and time.monotonic() >= until and await journey.has_more():
+                            raise Stopped(clock.start, at, target)
+                async with desk.database.acquire() as connection, connection.transaction():
+                    now = await clock.move_to(target, on=connection)
+                    await note(connection, clock.start, now)
         except Held as held:
             raise HeldUp(clock.start, journey.at, held) from held
         except Fenced as fenced:
