@@ -9,7 +9,12 @@ import httpx
 import pytest
 from structlog.testing import capture_logs
 
+from paydesk.database.waiting import NoConnection
+from paydesk.domain.cells.fencing import Fenced
+from paydesk.domain.cells.finding import NotKnownYet
 from paydesk.domain.merchants.merchant import Merchant
+from paydesk.web.cells.calling import CellAway
+from paydesk.web.cells.places import NoPlace
 
 SignedForm = Callable[..., dict[str, Any]]
 
@@ -24,6 +29,19 @@ async def test_an_unknown_address_is_a_page_or_the_fixed_json(web: httpx.AsyncCl
         answer = await web.get(path, headers=JSON)
         assert answer.status_code == 404
         assert set(answer.json()) == {"success", "type", "message", "code"}
+
+
+@pytest.mark.parametrize("why", [CellAway(), NoPlace(is_full=True), NotKnownYet(), Fenced("x"), NoConnection()])
+async def test_a_page_and_its_header_agree_on_when_to_come_back(
+    web: httpx.AsyncClient, signed_form: SignedForm, monkeypatch: pytest.MonkeyPatch, why: Exception
+) -> None:
+    async def refused(*_: Any, **__: Any) -> None:
+        raise why
+
+    monkeypatch.setattr("paydesk.web.checkout.payment_form.receive_form", refused)
+    page = await web.post("/payment/form", data=signed_form())
+    assert (page.status_code, page.headers["retry-after"]) == (503, "3")
+    assert "Please try again in a few seconds." in page.text
 
 
 @pytest.mark.parametrize("path", ["/payment/form", "/api/v1/deliveries", "/account/login"])

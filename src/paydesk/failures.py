@@ -15,9 +15,9 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Match
 
-from paydesk.core.errors import Conflict, PaydeskError
+from paydesk.core.errors import IN_A_MOMENT, Conflict, PaydeskError
 from paydesk.database.pool import AWAY
-from paydesk.database.waiting import RETRY_AFTER, NoConnection
+from paydesk.database.waiting import NoConnection
 from paydesk.domain.cells import fencing
 from paydesk.web.api.list_parameters import refuse_invalid
 from paydesk.web.checkout import pages, wording
@@ -69,8 +69,8 @@ async def _fenced(request: Request, error: Exception) -> Response:
     """
     request.scope[NOTHING_HERE] = True
     if wants_json(request):
-        return problem_json(503, str(error), {"Retry-After": str(fencing.RETRY_AFTER)})
-    return _page(request, 503, retry_after=fencing.RETRY_AFTER, words=wording.MOVING)
+        return problem_json(503, str(error), {"Retry-After": str(IN_A_MOMENT)})
+    return _page(request, 503, retry_after=IN_A_MOMENT, words=wording.MOVING)
 
 
 async def _broken_off(_request: Request, _error: ClientDisconnect) -> Response:
@@ -116,9 +116,9 @@ async def _no_connection(request: Request, error: NoConnection) -> Response:
     WITHOUT_CONNECTION.inc()
     log.warning("a request got no database connection", why=str(error))
     if wants_json(request):
-        headers = {"Retry-After": str(RETRY_AFTER)}
+        headers = {"Retry-After": str(IN_A_MOMENT)}
         return problem_json(503, "too many requests are being answered just now; nothing was done, try again", headers)
-    return _page(request, 503, retry_after=RETRY_AFTER)
+    return _page(request, 503, retry_after=IN_A_MOMENT)
 
 
 async def _database_away(request: Request, error: Exception) -> Response:
@@ -126,9 +126,9 @@ async def _database_away(request: Request, error: Exception) -> Response:
     if wants_json(request):
         # A program that is told when to try again does so without looking, so only one that reads
         # is told.
-        headers = {"Retry-After": "3"} if _reads(request) else {}
+        headers = {"Retry-After": str(IN_A_MOMENT)} if _reads(request) else {}
         return problem_json(503, f"the service is starting again; {_whether_done(request)}", headers)
-    return _page(request, 503, retry_after=3)
+    return _page(request, 503, retry_after=IN_A_MOMENT)
 
 
 async def _unknown_error(request: Request, error: Exception) -> Response:

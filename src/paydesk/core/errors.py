@@ -4,8 +4,14 @@ each error knows its HTTP status.
 
 from __future__ import annotations
 
+from typing import Final
+
 from paydesk.core.card_numbers import masked
 from paydesk.core.wording import without
+
+IN_A_MOMENT: Final = 3
+"""Seconds after which to ask again for what is only away, or being moved, for moments: what
+`Retry-After` says to whoever is refused for that, at all doors."""
 
 
 class PaydeskError(Exception):

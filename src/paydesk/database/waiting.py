@@ -16,9 +16,6 @@ LONGEST_STATEMENT = 30.0
 """Seconds that a statement may take for which a customer waits: a proxy gives up after a minute,
 without words."""
 
-RETRY_AFTER = 3
-"""Seconds after which it may."""
-
 
 class NoConnection(TimeoutError):
     """All connections were in use for as long as this request may wait;

@@ -24,9 +24,6 @@ from paydesk.domain.cells.waits import Wait, Waits, unheard, wait_out
 
 queries = load_statements(__package__ or "", "fencing.sql")
 
-RETRY_AFTER = 3
-"""Seconds after which whoever was refused may ask again: most moves close a shop for less."""
-
 IN_PASSING = timedelta(minutes=3)
 """How long a merchant may be on the way before it is told: most moves close it for seconds."""
 

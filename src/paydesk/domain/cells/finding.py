@@ -17,7 +17,7 @@ from typing import Final
 import structlog
 
 from paydesk.adapters.vault import Vault
-from paydesk.core.errors import Unavailable
+from paydesk.core.errors import IN_A_MOMENT, Unavailable
 from paydesk.database.impatience import answered_within
 from paydesk.database.pool import AWAY, Database, connected
 from paydesk.domain.cells.directory import Cell, Kind, Standing, find_cell, has_merchant_of, name_of, this_cell
@@ -41,7 +41,7 @@ _MOST_NOES: Final = 10_000
 class NotKnownYet(Unavailable):
     """Nobody can say just now whether something is in another cell."""
 
-    retry_after = 3
+    retry_after = IN_A_MOMENT
 
     def __init__(self) -> None:
         super().__init__(

@@ -10,13 +10,13 @@ from __future__ import annotations
 import asyncio
 from enum import StrEnum
 
-from paydesk.core.errors import Held
+from paydesk.core.errors import IN_A_MOMENT, Held
 
 PATIENCE = 2.0
 """Seconds that who would begin something waits while it is being looked at:
 mostly it takes no longer."""
 
-SOON, LATER = 3, 60
+SOON, LATER = IN_A_MOMENT, 60
 """After how many seconds to try again: while it is being looked at, and while it is held."""
 
 LOOKING = "payments wait for some seconds: the database was moved or started, and it is looked whether it is whole"

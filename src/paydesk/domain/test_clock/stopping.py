@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from paydesk.core.errors import Held, TooMany
-from paydesk.domain.cells.fencing import RETRY_AFTER
+from paydesk.core.errors import IN_A_MOMENT, Held, TooMany
 
 
 class Stopped(TooMany):
@@ -47,7 +46,7 @@ class OnItsWay(TooMany):
         super().__init__(
             f"the test clock stands at {now:%Y-%m-%d %H:%M:%S} UTC, for the account is being moved to another server; "
             f"once its shop is open again, advance it by the rest, up to {target:%Y-%m-%d %H:%M:%S}",
-            RETRY_AFTER,
+            IN_A_MOMENT,
         )
         self.started_at = start
         self.now = now

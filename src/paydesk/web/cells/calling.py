@@ -18,7 +18,7 @@ from typing import Final
 import aiohttp
 from yarl import URL
 
-from paydesk.core.errors import Unavailable, Unsure
+from paydesk.core.errors import IN_A_MOMENT, Unavailable, Unsure
 from paydesk.domain.cells.directory import Cell
 from paydesk.web.cells.places import Asker, Places
 from paydesk.web.cells.pulses import Pulse
@@ -49,7 +49,7 @@ OF_ONE_HOP: Final = frozenset(
 class CellAway(Unavailable):
     """Another cell could not be asked; nothing was done."""
 
-    retry_after = 3
+    retry_after = IN_A_MOMENT
 
     def __init__(self) -> None:
         super().__init__(

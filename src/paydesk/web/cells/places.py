@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, NamedTuple
 
-from paydesk.core.errors import Unavailable
+from paydesk.core.errors import IN_A_MOMENT, Unavailable
 
 AT_ONCE: Final = 32
 """Requests that one process has passed on to one cell at a time; more are told to come back."""
@@ -31,7 +31,7 @@ class Asker(NamedTuple):
 class NoPlace(Unavailable):
     """None of a cell's places is left, or none for whoever asks; nothing was done."""
 
-    retry_after = 3
+    retry_after = IN_A_MOMENT
 
     def __init__(self, *, is_full: bool) -> None:
         super().__init__(

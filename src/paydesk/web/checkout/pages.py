@@ -23,6 +23,7 @@ from markupsafe import Markup, escape
 from starlette.responses import HTMLResponse, JSONResponse
 
 from paydesk.core.cards import BRAND_RULES, Brand
+from paydesk.core.errors import IN_A_MOMENT
 from paydesk.core.urls import front_page, source_of
 from paydesk.domain.payments.states import PAGE_LEFT
 from paydesk.domain.shoppers.counting import CODES_A_DAY
@@ -272,6 +273,8 @@ def error_page(
     `again` says that what was asked for was a page, which can be loaded once more; `back` is the
     page of ours whose form was sent.
     """
+    if words is None and status == 503 and retry_after is not None and retry_after <= IN_A_MOMENT:
+        words = wording.SHORTLY
     problem = words or wording.ERRORS.get(status) or wording.ERRORS[500 if status >= 500 else 400]
     html = PAGES.render("error.html", texts, problem=problem, again=again and problem.passes, back=back)
     return secured(html, status=status, headers=_retry(retry_after))

@@ -141,6 +141,11 @@ ERRORS: dict[int, PageProblem] = {
 }
 """Texts of the general error pages, by HTTP status."""
 
+SHORTLY = PageProblem(
+    mark("The payment service is taking a short break"), mark("Please try again in a few seconds."), passes=True
+)
+"""The same of what is away for moments, as `Retry-After` says."""
+
 MOVING = PageProblem(mark("This shop is being moved"), mark("Please try again in a few seconds."), passes=True)
 """What a customer is told whose shop goes to another server just now."""
 
