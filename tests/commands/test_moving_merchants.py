@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import pty
 import sys
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, contextmanager
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -28,6 +28,7 @@ from paydesk.domain.cells.ranges import Ranges, go_on_above, ranges_of
 from paydesk.domain.merchants.merchant import create_merchant
 from paydesk.domain.moving import moving
 from paydesk.domain.moving.moving import move_merchant
+from paydesk.domain.moving.only_here import COMPARED
 from paydesk.equipment import vault_of
 
 HERE, THERE = 1, 2
@@ -174,6 +175,34 @@ async def test_who_loses_a_database_on_the_way_reads_what_to_do(
     monkeypatch.setattr(moving_merchants, "move_merchant", lost)
     stopped = await paydesk("merchant", "move", "5", "--to", "2", "--to-env", other[1])
     assert (stopped.status, "run the same command again, which goes on" in stopped.err) == (1, True), stopped.err
+
+
+async def test_the_end_of_a_move_that_died_shows_how_far_it_has_compared(
+    paydesk: Paydesk, other: tuple[Database, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = (await paydesk("merchant", "create", "--name", "Shop", "--email", "o@shop.example", "--json")).result
+    asked = ("merchant", "move", str(made["id"]), "--to", str(THERE), "--to-env", other[1])
+
+    async def lost(_: object) -> None:
+        raise ConnectionResetError
+
+    with monkeypatch.context() as dying:
+        dying.setattr(moving, "forget_here", lost)
+        assert (await paydesk(*asked)).status == 1
+    shown: dict[str, list[int]] = {}
+
+    @contextmanager
+    def bar(what: str, total: int) -> Iterator[Callable[[], None]]:
+        steps = shown[what] = [0, total]
+
+        def step() -> None:
+            steps[0] += 1
+
+        yield step
+
+    monkeypatch.setattr(moving_merchants, "progress", bar)
+    ended = await paydesk(*asked)
+    assert (ended.status, shown) == (0, {"Comparing": [len(COMPARED)] * 2}), ended.err
 
 
 async def test_who_looks_at_no_terminal_is_told_once_what_is_waited_for(

@@ -45,7 +45,8 @@ from paydesk.domain.cells.adding import add_cell, follow
 from paydesk.domain.cells.directory import Cell, Entry, Kind, enter, name_of
 from paydesk.domain.merchants.merchant import Merchant, create_merchant
 from paydesk.domain.moving.copying import Side
-from paydesk.domain.moving.moving import Move, move_merchant
+from paydesk.domain.moving.moving import move_merchant
+from paydesk.domain.moving.steps import Move
 from paydesk.web.cells.marks import HEADER
 
 CONFIGURATION = Path(__file__).parents[2] / "deploy" / "haproxy" / "cells.cfg"

@@ -19,7 +19,8 @@ from tests.standing_by import Pair, pair_of_servers
 from tests.till import Till
 
 from paydesk.database.pool import AWAY
-from paydesk.domain.moving.moving import Step, move_merchant
+from paydesk.domain.moving.moving import move_merchant
+from paydesk.domain.moving.steps import Step
 from paydesk.settings import Settings
 
 pytestmark = pytest.mark.faults

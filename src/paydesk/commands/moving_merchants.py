@@ -4,8 +4,8 @@ copy goes that came back of who had moved.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -23,10 +23,11 @@ from paydesk.domain.cells.directory import this_cell
 from paydesk.domain.cells.waits import Wait
 from paydesk.domain.moving.cancelling import cancel_move
 from paydesk.domain.moving.copying import PATIENCE, Side
-from paydesk.domain.moving.moving import Move, Moved, Step, move_merchant
+from paydesk.domain.moving.moving import Moved, move_merchant
 from paydesk.domain.moving.only_here import COMPARED, Alone, code_of
 from paydesk.domain.moving.passes import Pass
 from paydesk.domain.moving.removing import OnlyHere, Removed, Stage, look_at_copy, remove_copy
+from paydesk.domain.moving.steps import Move, Step
 from paydesk.domain.moving.tables import COPIED
 from paydesk.domain.sealing.needed_keys import require_vault_keys
 from paydesk.equipment import vault_of
@@ -152,6 +153,7 @@ async def _moved(asked: Move) -> Moved:
         asked,
         passed=lambda one: note(SAID[one]),
         watch=lambda one: progress(DOING[one], len(COPIED)),
+        compares=_comparing,
         waits=lambda one, seconds: waiting(AWAITED[one], seconds),
     )
 
@@ -182,15 +184,19 @@ def _say(asked: Move, moved: Moved, *, as_json: bool) -> None:
         note(f"there is no directory of cells: lead the host names of its forms and links to cell {asked.to} now")
 
 
+def _comparing() -> AbstractContextManager[Callable[[], None]]:
+    return progress(COMPARING, len(COMPARED))
+
+
 async def _looked(asked: Move) -> list[Alone]:
-    with progress(COMPARING, len(COMPARED)) as report:
+    with _comparing() as report:
         return await look_at_copy(asked, report=report)
 
 
 async def _removed(asked: Move, lose: str, *, as_json: bool) -> Removed:
     """Remove the copy; what only it knows is shown before the error that says what to do."""
     try:
-        with progress(COMPARING, len(COMPARED)) as report:
+        with _comparing() as report:
             return await remove_copy(
                 asked,
                 lose=lose,

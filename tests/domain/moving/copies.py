@@ -11,7 +11,7 @@ from tests.till import Till
 
 from paydesk.core.clock import utc_now
 from paydesk.domain.cells.fencing import find_fence
-from paydesk.domain.moving.moving import Step
+from paydesk.domain.moving.steps import Step
 
 
 async def comes_back(past: Past, at: Step | None = None) -> None:

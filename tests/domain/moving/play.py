@@ -30,7 +30,7 @@ from paydesk.domain.cells.numbers import begin_cell
 from paydesk.domain.merchants.merchant import Merchant, create_merchant, shop_of
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.moving.copying import Side
-from paydesk.domain.moving.moving import Move
+from paydesk.domain.moving.steps import Move
 from paydesk.domain.moving.tables import THEIRS, owner_column
 from paydesk.domain.payments.desk import Desk
 from paydesk.equipment import payment_desk

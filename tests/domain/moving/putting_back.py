@@ -23,7 +23,8 @@ from paydesk.domain.cells import directory
 from paydesk.domain.cells.adding import add_cell
 from paydesk.domain.cells.directory import Entry, Kind, enter, find_cell
 from paydesk.domain.moving.copying import Side
-from paydesk.domain.moving.moving import Move, Step, move_merchant
+from paydesk.domain.moving.moving import move_merchant
+from paydesk.domain.moving.steps import Move, Step
 
 HOME = 7
 

@@ -18,8 +18,9 @@ from tests.domain.moving.play import Killed, Play, killing
 from paydesk.adapters.acquirers.balance import BalanceLine, LineKind
 from paydesk.core.clock import utc_now
 from paydesk.domain.moving.copying import empty
-from paydesk.domain.moving.moving import Step, move_merchant
+from paydesk.domain.moving.moving import move_merchant
 from paydesk.domain.moving.passes import bring
+from paydesk.domain.moving.steps import Step
 from paydesk.domain.moving.tables import OF_ACCOUNTS, is_of_an_account, theirs
 from paydesk.domain.proceeds.entering import enter_lines
 

@@ -20,7 +20,8 @@ from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms
 from paydesk.domain.cells.fencing import lift
 from paydesk.domain.moving.cancelling import cancel_move
-from paydesk.domain.moving.moving import Step, move_merchant
+from paydesk.domain.moving.moving import move_merchant
+from paydesk.domain.moving.steps import Step
 from paydesk.domain.moving.tables import GUARDED
 from paydesk.domain.operations.own_accounts import require_new
 from paydesk.domain.operations.proceeds import accept_finding

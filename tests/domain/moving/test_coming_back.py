@@ -39,7 +39,8 @@ from paydesk.domain.mail.telling import tell_events
 from paydesk.domain.merchants.keys import pairs_of, rotate
 from paydesk.domain.moving import moving
 from paydesk.domain.moving.cancelling import cancel_move
-from paydesk.domain.moving.moving import Step, move_merchant
+from paydesk.domain.moving.moving import move_merchant
+from paydesk.domain.moving.steps import Step
 from paydesk.domain.moving.tables import THEIRS
 
 IDS = 10**13

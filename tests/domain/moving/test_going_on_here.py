@@ -16,8 +16,9 @@ from paydesk.domain.acquirers.accounts import queries as account_queries
 from paydesk.domain.cells.fencing import close, fence, lift
 from paydesk.domain.moving import accounts, moving, requirements
 from paydesk.domain.moving.cancelling import cancel_move
-from paydesk.domain.moving.moving import Move, Step, move_merchant
+from paydesk.domain.moving.moving import move_merchant
 from paydesk.domain.moving.passes import CalledBack, bring
+from paydesk.domain.moving.steps import Move, Step
 from paydesk.domain.moving.tables import GUARDED
 from paydesk.domain.payments.results import Paid
 

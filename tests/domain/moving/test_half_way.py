@@ -20,7 +20,8 @@ from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import settle_alarms
 from paydesk.domain.cells.fencing import arrival
 from paydesk.domain.moving.cancelling import cancel_move
-from paydesk.domain.moving.moving import Step, move_merchant
+from paydesk.domain.moving.moving import move_merchant
+from paydesk.domain.moving.steps import Step
 from paydesk.domain.operations.half_way import MoveWatch
 
 MINUTES = timedelta(minutes=4)

@@ -35,8 +35,9 @@ from paydesk.domain.ledger.summing_sales import sum_sales
 from paydesk.domain.merchants.keys import pairs_of
 from paydesk.domain.moving import copying, moving
 from paydesk.domain.moving.cancelling import cancel_move
-from paydesk.domain.moving.moving import Step, move_merchant
+from paydesk.domain.moving.moving import move_merchant
 from paydesk.domain.moving.passes import Pass
+from paydesk.domain.moving.steps import Step
 from paydesk.domain.moving.tables import THEIRS
 from paydesk.domain.operations.payout_files import queries as files
 from paydesk.domain.payments.failed_refunds import read_failed_refunds

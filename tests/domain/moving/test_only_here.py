@@ -28,9 +28,10 @@ from paydesk.domain.chargebacks.booking import record_dispute
 from paydesk.domain.ledger.settling import settle_due
 from paydesk.domain.merchants.keys import rotate
 from paydesk.domain.moving.copying import Pair, stream
-from paydesk.domain.moving.moving import Step, move_merchant
+from paydesk.domain.moving.moving import move_merchant
 from paydesk.domain.moving.only_here import only_here
 from paydesk.domain.moving.removing import OnlyHere, remove_copy
+from paydesk.domain.moving.steps import Step
 from paydesk.domain.subscriptions.ending import cancel
 from paydesk.domain.test_clock.resetting import reset_test_side
 

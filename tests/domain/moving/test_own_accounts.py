@@ -27,7 +27,8 @@ from paydesk.domain.acquirers.routing import list_rules
 from paydesk.domain.cells.fencing import Fenced, fence
 from paydesk.domain.moving import accounts, moving
 from paydesk.domain.moving.cancelling import cancel_move
-from paydesk.domain.moving.moving import Step, move_merchant
+from paydesk.domain.moving.moving import move_merchant
+from paydesk.domain.moving.steps import Step
 from paydesk.domain.moving.tables import GUARDED
 from paydesk.domain.operations.acquirer_accounts import set_enabled
 from paydesk.domain.operations.history import read as read_history

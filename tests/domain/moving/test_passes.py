@@ -25,8 +25,9 @@ from paydesk.domain.merchants.keys import pairs_of
 from paydesk.domain.merchants.merchant import find_merchant
 from paydesk.domain.moving import cancelling, moving
 from paydesk.domain.moving.cancelling import cancel_move
-from paydesk.domain.moving.moving import MOST_PASSES, Move, Step, move_merchant
+from paydesk.domain.moving.moving import MOST_PASSES, move_merchant
 from paydesk.domain.moving.passes import CalledBack, Pass
+from paydesk.domain.moving.steps import Move, Step
 from paydesk.domain.moving.tables import GUARDED, NAMES
 
 

@@ -17,7 +17,8 @@ from tests.domain.moving.play import Killed, going, killing
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict
 from paydesk.domain.moving import accounts, moving
-from paydesk.domain.moving.moving import Step, move_merchant
+from paydesk.domain.moving.moving import move_merchant
+from paydesk.domain.moving.steps import Step
 from paydesk.domain.moving.tables import GUARDED
 from paydesk.domain.payments.results import Paid
 

@@ -23,10 +23,12 @@ from paydesk.domain.cells.directory import switch_merchant
 from paydesk.domain.cells.fencing import fence, lift
 from paydesk.domain.moving import removing
 from paydesk.domain.moving.cancelling import cancel_move
-from paydesk.domain.moving.moving import Step, forget_here, move_merchant
+from paydesk.domain.moving.ending import forget_here
+from paydesk.domain.moving.moving import move_merchant
 from paydesk.domain.moving.only_here import code_of, only_here
 from paydesk.domain.moving.removing import OnlyHere, Stage, look_at_copy, remove_copy
 from paydesk.domain.moving.requirements import require_same_steps
+from paydesk.domain.moving.steps import Step
 from paydesk.domain.moving.tables import GUARDED
 from paydesk.domain.moving.witnesses import look
 from paydesk.domain.operations.merchants import suspend_merchant

@@ -10,7 +10,8 @@ from tests.domain.moving.play import THERE, Killed, Play, clean, going, killing
 
 from paydesk.core.errors import Conflict
 from paydesk.domain.moving import moving
-from paydesk.domain.moving.moving import WAS_THERE, Move, Moved, Step, move_merchant
+from paydesk.domain.moving.moving import WAS_THERE, Moved, move_merchant
+from paydesk.domain.moving.steps import Move, Step
 
 
 async def test_whoever_loses_hears_that_it_has_moved(joined: Play) -> None:

@@ -11,7 +11,8 @@ from tests.proving import check
 from tests.till import Till
 
 from paydesk.core.clock import utc_now
-from paydesk.domain.moving.moving import Step, move_merchant
+from paydesk.domain.moving.moving import move_merchant
+from paydesk.domain.moving.steps import Step
 from paydesk.domain.payments.results import Paid
 
 

@@ -17,7 +17,8 @@ from paydesk.domain.accounts.access_needs import Client, Gate
 from paydesk.domain.accounts.passwords import Passwords
 from paydesk.domain.accounts.sessions import begin_session, find_session, look_at
 from paydesk.domain.moving.cancelling import cancel_move
-from paydesk.domain.moving.moving import Step, move_merchant
+from paydesk.domain.moving.moving import move_merchant
+from paydesk.domain.moving.steps import Step
 
 
 async def person(cell: Cell, made: int) -> Any:

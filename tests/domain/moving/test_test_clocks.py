@@ -23,7 +23,8 @@ from paydesk.domain.cells import fencing
 from paydesk.domain.cells.fencing import Fenced, close, fence
 from paydesk.domain.merchants.test_clock import held_clock, read_clock
 from paydesk.domain.moving import moving
-from paydesk.domain.moving.moving import Step, move_merchant
+from paydesk.domain.moving.moving import move_merchant
+from paydesk.domain.moving.steps import Step
 from paydesk.domain.moving.tables import GUARDED
 from paydesk.domain.pingbacks.sending import PingbackSender
 from paydesk.domain.test_clock import resetting

@@ -17,7 +17,8 @@ from paydesk.core.clock import utc_now
 from paydesk.domain.cells import fencing, waits
 from paydesk.domain.cells.waits import Wait
 from paydesk.domain.moving import accounts
-from paydesk.domain.moving.moving import Step, move_merchant
+from paydesk.domain.moving.moving import move_merchant
+from paydesk.domain.moving.steps import Step
 
 
 @dataclass

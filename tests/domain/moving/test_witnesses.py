@@ -21,8 +21,9 @@ from paydesk.domain.cells.directory import Entry, Kind, enter, switch_merchant
 from paydesk.domain.cells.fencing import Fence, fence, find_fence, lift
 from paydesk.domain.moving import witnesses
 from paydesk.domain.moving.cancelling import cancel_move
-from paydesk.domain.moving.moving import Step, move_merchant
+from paydesk.domain.moving.moving import move_merchant
 from paydesk.domain.moving.passes import CalledBack
+from paydesk.domain.moving.steps import Step
 from paydesk.domain.moving.tables import GUARDED
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 from paydesk.domain.cells.fencing import arrival, find_fence, let_rest, lift, open_up, write_of_closed_alone
 from paydesk.domain.moving.accounts import OWN_IDS, leave_accounts
 from paydesk.domain.moving.copying import empty, queries
-from paydesk.domain.moving.moving import Move
 from paydesk.domain.moving.requirements import require_cells
+from paydesk.domain.moving.steps import Move
 from paydesk.domain.moving.tables import GUARDED
 from paydesk.domain.moving.witnesses import already_there, look, require_may_be_cancelled
 

@@ -8,46 +8,36 @@ Each step can be done again, so the same command goes on from wherever it was.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from enum import StrEnum
-from typing import TypeAlias
 
 from paydesk.core.errors import Conflict, PaydeskError
-from paydesk.database.pool import AWAY, Database
-from paydesk.domain.cells.directory import Kind, enter, name_of, switch_merchant, switch_people, this_cell
-from paydesk.domain.cells.entering import account_to_enter
+from paydesk.database.pool import AWAY
 from paydesk.domain.cells.fencing import (
     InFlight,
     arrival,
     close,
     fence,
     find_fence,
-    forget,
-    hold_moved,
-    let_rest,
     lift,
     open_up,
     prepare,
     say_moved,
     wait_for_clock,
-    write_of_closed_alone,
 )
 from paydesk.domain.cells.ranges import go_on_above, ranges_of
 from paydesk.domain.cells.waits import Waits, unheard
 from paydesk.domain.moving.accounts import (
     CLOSED_FOR_READINGS,
     IS_READ,
-    OWN_IDS,
-    leave_accounts,
     nobody_reads,
     require_that_they_serve,
     wait_until_they_may_go,
 )
-from paydesk.domain.moving.copying import Side, empty, queries, without_triggers
-from paydesk.domain.moving.only_here import only_here
+from paydesk.domain.moving.ending import forget_here, open_there, require_known_there
+from paydesk.domain.moving.only_here import Comparing, uncompared
 from paydesk.domain.moving.passes import CalledBack, Copied, Watch, bring, unwatched
 from paydesk.domain.moving.requirements import (
     Cells,
@@ -57,6 +47,7 @@ from paydesk.domain.moving.requirements import (
     require_not_there,
     require_same_steps,
 )
+from paydesk.domain.moving.steps import Move, Passed, Step
 from paydesk.domain.moving.tables import GUARDED
 from paydesk.domain.moving.witnesses import Witnesses, look, require_may_go
 
@@ -73,37 +64,6 @@ it is, however much changes meanwhile."""
 
 MOST_FENCES = 5
 """How often a merchant is fenced anew because a reading began just before."""
-
-
-class Step(StrEnum):
-    """What a move has come to."""
-
-    copied = "copied"
-    followed = "followed"
-    fenced = "fenced"
-    closed = "closed"
-    completed = "completed"
-    moved = "moved"
-    switched = "switched"
-    opened = "opened"
-    forgotten = "forgotten"
-
-
-@dataclass(frozen=True, slots=True)
-class Move:
-    """A merchant and the two cells.
-
-    `home` is the database whose directory leads to them, None where there are no cells in it.
-    Whether both have one simulated bank, and the target takes live payments, its settings say.
-    """
-
-    source: Side
-    target: Side
-    home: Database | None
-    merchant_id: int
-    to: int
-    same_simulator: bool = False
-    serves_live: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,22 +88,21 @@ class Moved:
 
 WAS_THERE = Moved(None, 0, None, 0, 0.0, was_there=True)
 
-Passed: TypeAlias = Callable[[Step], None]
-
 
 async def move_merchant(
     move: Move,
     *,
     passed: Passed = lambda _: None,
     watch: Watch = unwatched,
+    compares: Comparing = uncompared,
     waits: Waits = unheard,
     patience: float = CALLS_END,
 ) -> Moved:
     """Bring a merchant with everything that is theirs to another cell, or go on with that.
 
-    `passed` hears of each step that was done, `watch` of each pass over the rows, and `waits` of
-    each wait in between. Moves no money: what was begun at a bank is finished by whoever has the
-    merchant then.
+    `passed` hears of each step that was done, `watch` of each pass over the rows, `compares` of
+    what is compared where an earlier call died at last, and `waits` of each wait in between. Moves
+    no money: what was begun at a bank is finished by whoever has the merchant then.
     Raises: Conflict, SetupError, NotFound with why it can't go, Unavailable. It goes on here then,
         or has moved; a fence stays of an earlier call for another cell, or if the other one has it.
     """
@@ -153,18 +112,25 @@ async def move_merchant(
         return WAS_THERE
     require_may_go(seen)
     try:
+        if _is_decided(seen):
+            await require_known_there(move, compares)
         moved = await _brought(move, seen, cells, passed, watch, waits, patience)
     except PaydeskError:
         if not seen.has_moved and await _another_has_moved(move, cells):
             return WAS_THERE
         raise
-    led, opened = await _open_there(move, passed)
+    led, opened = await open_there(move, passed)
     here = await find_fence(move.source.database, move.merchant_id)
     if here is not None:
         await forget_here(move)
     passed(Step.forgotten)
     closed = (opened - here.since).total_seconds() if here else 0.0
     return replace(moved, led=led, seconds=closed)
+
+
+def _is_decided(seen: Witnesses) -> bool:
+    """Whether the other cell works with the merchant, and what an earlier call left is here."""
+    return seen.is_here and seen.has_moved and not seen.is_to_come_again
 
 
 async def _brought(
@@ -175,9 +141,7 @@ async def _brought(
     if seen.is_to_come_again:
         ids = await _go_on_above(move, cells)
         last = await _bring_again(move, cells, passed, watch, waits)
-    elif seen.is_here and seen.has_moved:
-        await _require_known_there(move)
-    elif seen.is_here:
+    elif seen.is_here and not seen.has_moved:
         if seen.here is None:
             await _require(move)
             ids = await _go_on_above(move, cells)
@@ -258,19 +222,6 @@ async def _bring_again(move: Move, cells: Cells, passed: Passed, watch: Watch, w
     return replace(last, sealed=last.sealed + brought.sealed)
 
 
-async def _require_known_there(move: Move) -> None:
-    """Make sure that the other cell, which works with who has moved, knows all that is left here:
-    it may have come back from when the merchant was there once before. Raises: Conflict.
-    """
-    if found := await only_here(move.source, move.target, move.merchant_id):
-        raise Conflict(
-            f"merchant {move.merchant_id} has moved to cell {move.to}, which does not know what is here: "
-            f"{'; '.join(str(one) for one in found)}. If its database came back from before, put it back to a later "
-            "time, and run the same command again; nothing is deleted here until then. If it has taken these rows away "
-            "since, the same command with --remove-copy ends the move"
-        )
-
-
 async def _fence_here(move: Move, cells: Cells, passed: Passed, patience: float, waits: Waits) -> InFlight:
     """Nothing begins any more, and what was begun ends.
 
@@ -349,50 +300,3 @@ async def _decide(move: Move, closed_at: datetime) -> None:
         came = await arrival(there, move.merchant_id)
         if came is None or not await say_moved(move.source.database, move.merchant_id, closed_at=closed_at):
             raise CalledBack(move.merchant_id)
-
-
-async def _open_there(move: Move, passed: Passed) -> tuple[int, datetime]:
-    """Lead everybody to the other cell, and open the merchant there. How many entries of the
-    directory were changed, and when it was open.
-    """
-    led, now = 0, datetime.now(UTC)
-    if move.home is not None:
-        led = await switch_merchant(move.home, move.merchant_id, to=move.to, now=now)
-        names = [
-            name_of(move.source.vault, Kind.email, email)
-            async for (email,) in queries.only_there(move.source.database, merchant_id=move.merchant_id)
-        ]
-        led += await switch_people(move.home, names, to=move.to, now=now)
-        await _enter_accounts(move, move.home, now)
-    passed(Step.switched)
-    await open_up(move.target.database, move.merchant_id)
-    opened = datetime.now(UTC)
-    passed(Step.opened)
-    await let_rest(move.target.database, GUARDED)
-    return led, opened
-
-
-async def _enter_accounts(move: Move, home: Database, now: datetime) -> None:
-    """Have the directory know that everybody of the team has an account in both cells."""
-    here = (await this_cell(move.source.database)).number
-    emails = [email async for _, email, *_ in queries.team(move.source.database, merchant_id=move.merchant_id)]
-    for cell in (here, move.to):
-        lines = [account_to_enter(move.source.vault, email, cell) for email in emails]
-        await enter(home, lines, cell, now=now)
-
-
-async def forget_here(move: Move) -> None:
-    """Delete what is left here of who has moved, so that what still comes here finds nothing and is
-    passed on; only the keys stay by which acquirers were asked from here.
-    """
-    async with move.source.database.acquire() as connection, connection.transaction():
-        if not await hold_moved(connection, move.merchant_id):
-            # Another call has deleted it, and the merchant may have come back.
-            return
-        await without_triggers(connection)
-        await write_of_closed_alone(connection)
-        await queries.remember_keys(connection, merchant_id=move.merchant_id)
-        await queries.end_sessions(connection, merchant_id=move.merchant_id)
-        await empty(connection, move.merchant_id, keeping=("forgotten_attempt", *OWN_IDS))
-        await leave_accounts(connection, move.merchant_id, moved_to=move.to)
-    await forget(move.source.database, move.merchant_id, tables=GUARDED)

@@ -9,15 +9,27 @@ that a row is the other cell's if also what never changes of it is the same.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from paydesk.database.durability import ConfirmedConnection
 from paydesk.database.pool import AWAY
 from paydesk.domain.moving.copying import PATIENCE, Pair, Side, names_of_accounts, queries, stream
 from paydesk.domain.moving.passes import in_words
 from paydesk.domain.moving.tables import theirs
+
+Comparing: TypeAlias = Callable[[], AbstractContextManager[Callable[[], None]]]
+"""What hears of each table that is compared, by calls of what it gives for the comparison's
+length.
+"""
+
+
+def uncompared() -> AbstractContextManager[Callable[[], None]]:
+    """Nobody hears of it."""
+    return nullcontext(lambda: None)
+
 
 FIRST = 5
 """How many rows of a table are named."""

@@ -19,9 +19,11 @@ from paydesk.core.errors import Conflict, PaydeskError
 from paydesk.database.pool import AWAY
 from paydesk.domain.cells.fencing import InFlight, close, fence, find_fence, lift, say_moved
 from paydesk.domain.cells.waits import Waits, unheard
-from paydesk.domain.moving.moving import CALLS_END, Move, forget_here
+from paydesk.domain.moving.ending import forget_here
+from paydesk.domain.moving.moving import CALLS_END
 from paydesk.domain.moving.only_here import Alone, code_of, only_here
 from paydesk.domain.moving.requirements import Cells, in_files, require_cells, require_same_steps
+from paydesk.domain.moving.steps import Move
 from paydesk.domain.moving.tables import GUARDED
 from paydesk.domain.moving.witnesses import Witnesses, look, require_may_be_removed
 

@@ -1,0 +1,85 @@
+"""What is left to do once a merchant is the other cell's: everybody is led there, it is opened, and
+what is left here is deleted. Each can be done again.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from paydesk.core.errors import Conflict
+from paydesk.database.pool import Database
+from paydesk.domain.cells.directory import Kind, enter, name_of, switch_merchant, switch_people, this_cell
+from paydesk.domain.cells.entering import account_to_enter
+from paydesk.domain.cells.fencing import forget, hold_moved, let_rest, open_up, write_of_closed_alone
+from paydesk.domain.moving.accounts import OWN_IDS, leave_accounts
+from paydesk.domain.moving.copying import empty, queries, without_triggers
+from paydesk.domain.moving.only_here import Comparing, only_here
+from paydesk.domain.moving.steps import Move, Passed, Step
+from paydesk.domain.moving.tables import GUARDED
+
+
+async def require_known_there(move: Move, compares: Comparing) -> None:
+    """Make sure that the other cell, which works with who has moved, knows all that is left here:
+    it may have come back from when the merchant was there once before. Raises: Conflict.
+    """
+    with compares() as report:
+        found = await only_here(move.source, move.target, move.merchant_id, report=report)
+    if found:
+        raise Conflict(
+            f"merchant {move.merchant_id} has moved to cell {move.to}, which does not know what is here: "
+            f"{'; '.join(str(one) for one in found)}. If its database came back from before, put it back to a later "
+            "time, and run the same command again; nothing is deleted here until then. If it has taken these rows away "
+            "since, the same command with --remove-copy ends the move"
+        )
+
+
+async def open_there(move: Move, passed: Passed) -> tuple[int, datetime]:
+    """Lead everybody to the other cell, and open the merchant there. How many entries of the
+    directory were changed, and when it was open.
+    """
+    led = 0 if move.home is None else await lead_there(move, move.home)
+    passed(Step.switched)
+    await open_up(move.target.database, move.merchant_id)
+    opened = datetime.now(UTC)
+    passed(Step.opened)
+    await let_rest(move.target.database, GUARDED)
+    return led, opened
+
+
+async def lead_there(move: Move, home: Database) -> int:
+    """Lead everybody to the other cell; how many entries of the directory were changed."""
+    now = datetime.now(UTC)
+    led = await switch_merchant(home, move.merchant_id, to=move.to, now=now)
+    names = [
+        name_of(move.source.vault, Kind.email, email)
+        async for (email,) in queries.only_there(move.source.database, merchant_id=move.merchant_id)
+    ]
+    led += await switch_people(home, names, to=move.to, now=now)
+    await _enter_accounts(move, home, now)
+    return led
+
+
+async def _enter_accounts(move: Move, home: Database, now: datetime) -> None:
+    """Have the directory know that everybody of the team has an account in both cells."""
+    here = (await this_cell(move.source.database)).number
+    emails = [email async for _, email, *_ in queries.team(move.source.database, merchant_id=move.merchant_id)]
+    for cell in (here, move.to):
+        lines = [account_to_enter(move.source.vault, email, cell) for email in emails]
+        await enter(home, lines, cell, now=now)
+
+
+async def forget_here(move: Move) -> None:
+    """Delete what is left here of who has moved, so that what still comes here finds nothing and is
+    passed on; only the keys stay by which acquirers were asked from here.
+    """
+    async with move.source.database.acquire() as connection, connection.transaction():
+        if not await hold_moved(connection, move.merchant_id):
+            # Another call has deleted it, and the merchant may have come back.
+            return
+        await without_triggers(connection)
+        await write_of_closed_alone(connection)
+        await queries.remember_keys(connection, merchant_id=move.merchant_id)
+        await queries.end_sessions(connection, merchant_id=move.merchant_id)
+        await empty(connection, move.merchant_id, keeping=("forgotten_attempt", *OWN_IDS))
+        await leave_accounts(connection, move.merchant_id, moved_to=move.to)
+    await forget(move.source.database, move.merchant_id, tables=GUARDED)
