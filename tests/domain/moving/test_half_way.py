@@ -4,6 +4,7 @@ it is ended; the alarm is in nobody's way, and does not go along.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import timedelta
@@ -12,13 +13,16 @@ from typing import Any
 import pytest
 from prometheus_client import REGISTRY
 from tests.domain.moving.play import Cell, Killed, Play, killing
+from tests.processes import PATIENCE
 from tests.set_back import times
 
 from paydesk.core.clock import utc_now
-from paydesk.database.pool import connected
+from paydesk.database.pool import SESSION, connected
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import settle_alarms
+from paydesk.domain.cells import living
 from paydesk.domain.cells.fencing import arrival
+from paydesk.domain.moving import moving
 from paydesk.domain.moving.cancelling import cancel_move
 from paydesk.domain.moving.moving import move_merchant
 from paydesk.domain.moving.steps import Step
@@ -124,6 +128,43 @@ async def test_a_long_pass_is_none(play: Play) -> None:
         assert (await alarms(play.there), measured()) == ([], [])
     await watch.look()
     assert len(await open_alarms(play.there)) == 1
+
+
+async def test_who_arrives_while_its_mover_lives_is_none_between_two_passes_either(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch, seen = MoveWatch(play.there.database), []
+
+    async def wait(*_: object) -> None:
+        of = {"merchant_id": play.merchant.id}
+        await times(play.there.database, "merchant_fence", of, since=utc_now() - MINUTES)
+        await watch.look()
+        seen.append((await alarms(play.there), measured()))
+        raise Killed
+
+    monkeypatch.setattr(moving, "wait_until_they_may_go", wait)
+    with pytest.raises(Killed):
+        await move_merchant(play.move)
+    assert seen == [([], [])]
+    await watch.look()
+    assert len(await open_alarms(play.there)) == 1
+
+
+async def test_whose_mover_says_nothing_for_long_is_told(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It hangs, or its machine died, which no server hears of at once."""
+    await left(play, Step.copied)
+    watch = MoveWatch(play.there.database)
+    monkeypatch.setattr(living, "BEAT", 600.0)
+    settings = {**SESSION, "idle_in_transaction_session_timeout": "300ms"}
+    monkeypatch.setattr("paydesk.database.pool.SESSION", settings)
+    async with (
+        connected(play.there.settings.database_url) as hanging,
+        living.living(hanging, play.merchant.id),
+    ):
+        async with asyncio.timeout(PATIENCE):
+            while not await open_alarms(play.there):
+                await asyncio.sleep(0.1)
+                await watch.look()
 
 
 async def test_a_worker_that_begins_settles_what_one_before_it_raised(play: Play) -> None:

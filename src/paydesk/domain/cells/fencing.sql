@@ -10,12 +10,18 @@ select merchant_id, arrives, other_cell, since, closed_at, moved_at from merchan
 
 -- name: half_way(before)
 -- Whose move stands still. A pass over who arrives, and what deletes who has moved, may take long: each holds the fence's
--- row until it ends, by which it is known without a lock of ours.
+-- row until it ends, by which it is known without a lock of ours. Between two passes whoever moves who arrives is known by
+-- the lock of the merchant's id (see living.sql). Who is closed is told also while somebody is at it: it sells nothing.
 select merchant_id, arrives, other_cell, since, closed_at, moved_at
   from merchant_fence f
  where coalesce(moved_at, since) < :before
    and not ((arrives or moved_at is not null) and exists (
        select from pg_locks l where l.locktype = 'transactionid' and l.granted and l.transactionid = f.xmax))
+   and not (arrives and exists (
+       select from pg_locks l
+        where l.locktype = 'advisory' and l.granted and l.objsubid = 1
+          and l.database = (select oid from pg_database where datname = current_database())
+          and (l.classid::bigint << 32 | l.objid::bigint) = f.merchant_id))
  order by merchant_id;
 
 -- name: begin(merchant_id, arrives, other_cell)$

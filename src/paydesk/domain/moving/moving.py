@@ -27,6 +27,7 @@ from paydesk.domain.cells.fencing import (
     say_moved,
     wait_for_clock,
 )
+from paydesk.domain.cells.living import living
 from paydesk.domain.cells.ranges import go_on_above, ranges_of
 from paydesk.domain.cells.waits import Waits, unheard
 from paydesk.domain.moving.accounts import (
@@ -107,6 +108,14 @@ async def move_merchant(
         or has moved; a fence stays of an earlier call for another cell, or if the other one has it.
     """
     cells = await require_cells(move.source, move.target, move.to)
+    async with living(move.source.database, move.merchant_id), living(move.target.database, move.merchant_id):
+        return await _move(move, cells, passed, watch, compares, waits, patience)
+
+
+async def _move(
+    move: Move, cells: Cells, passed: Passed, watch: Watch, compares: Comparing, waits: Waits, patience: float
+) -> Moved:
+    """Bring it there, or go on with that, while cells that are asked see that somebody does."""
     seen = await look(move.source, move.target, move.home, move.merchant_id, cells)
     if seen.is_only_there:
         return WAS_THERE

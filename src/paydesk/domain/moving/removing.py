@@ -18,6 +18,7 @@ from typing import TypeAlias
 from paydesk.core.errors import Conflict, PaydeskError
 from paydesk.database.pool import AWAY
 from paydesk.domain.cells.fencing import InFlight, close, fence, find_fence, lift, say_moved
+from paydesk.domain.cells.living import living
 from paydesk.domain.cells.waits import Waits, unheard
 from paydesk.domain.moving.ending import forget_here
 from paydesk.domain.moving.moving import CALLS_END
@@ -90,6 +91,20 @@ async def remove_copy(
         here if it was.
     """
     cells = await require_cells(move.source, move.target, move.to)
+    async with living(move.source.database, move.merchant_id, alone=True):
+        return await _removed(move, cells, lose, reached, report, waits, patience)
+
+
+async def _removed(
+    move: Move,
+    cells: Cells,
+    lose: str,
+    reached: Reached,
+    report: Callable[[], None],
+    waits: Waits,
+    patience: float,
+) -> Removed:
+    """Delete it, or go on with that; nobody else does meanwhile."""
     seen = await _look(move, cells)
     found: Sequence[Alone] = ()
     left = None

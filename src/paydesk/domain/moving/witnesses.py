@@ -150,6 +150,8 @@ def require_may_be_removed(seen: Witnesses) -> None:
     """
     _refuse_third_cell(seen)
     merchant, here, there = f"merchant {seen.merchant_id}", seen.cells.here, seen.cells.there
+    if seen.is_only_there:
+        raise Conflict(f"there is no {merchant} here: it is in cell {there} alone, and no copy of it is left to remove")
     if not seen.is_here and seen.here is None:
         raise _not_here(seen)
     if seen.has_directory and seen.led_to is None:
