@@ -27,8 +27,8 @@ from paydesk.domain.cells.directory import Cell, Entry, Kind, enter
 from paydesk.domain.cells.ranges import Ranges, go_on_above, ranges_of
 from paydesk.domain.merchants.merchant import create_merchant
 from paydesk.domain.moving import moving
+from paydesk.domain.moving.comparisons import COMPARED
 from paydesk.domain.moving.moving import move_merchant
-from paydesk.domain.moving.only_here import COMPARED
 from paydesk.equipment import vault_of
 
 HERE, THERE = 1, 2
@@ -280,7 +280,8 @@ async def test_what_only_the_copy_knows_is_shown_and_lost_by_its_code_alone(
     refused = await paydesk(*asked)
     assert (refused.status, f"merchant: 1 ({name})" in refused.err) == (1, True), refused.err
     as_json = await paydesk(*asked, "--json")
-    assert (as_json.status, as_json.result["only_here"]) == (1, [{"table": "merchant", "rows": 1, "first": [name]}])
+    found = {"table": "merchant", "rows": 1, "first": [name], "may_be": ""}
+    assert (as_json.status, as_json.result["only_here"]) == (1, [found])
     code = as_json.result["code"]
     assert f"--lose {code}" in refused.err
     wrong = await paydesk(*asked, "--lose", code[::-1])

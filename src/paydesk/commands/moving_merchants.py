@@ -22,9 +22,10 @@ from paydesk.database.pool import AWAY, Database, connected
 from paydesk.domain.cells.directory import this_cell
 from paydesk.domain.cells.waits import Wait
 from paydesk.domain.moving.cancelling import cancel_move
+from paydesk.domain.moving.comparisons import COMPARED
 from paydesk.domain.moving.copying import PATIENCE, Side
 from paydesk.domain.moving.moving import Moved, move_merchant
-from paydesk.domain.moving.only_here import COMPARED, Alone, code_of
+from paydesk.domain.moving.only_here import Alone, code_of
 from paydesk.domain.moving.passes import Pass
 from paydesk.domain.moving.removing import OnlyHere, Removed, Stage, look_at_copy, remove_copy
 from paydesk.domain.moving.steps import Move, Step
@@ -214,6 +215,9 @@ async def _removed(asked: Move, lose: str, *, as_json: bool) -> Removed:
 
 def _show(found: Sequence[Alone]) -> None:
     show_table(("Table", "Rows", "First"), [(one.table, one.rows, ", ".join(one.first)) for one in found])
+    for one in found:
+        if one.may_be:
+            note(f"{one.table}: {one.may_be}")
 
 
 def _say_looked(asked: Move, found: Sequence[Alone], *, as_json: bool) -> None:
@@ -238,7 +242,7 @@ def _say_removed(asked: Move, removed: Removed, *, as_json: bool) -> None:
 
 
 def _facts(asked: Move, found: Sequence[Alone]) -> dict[str, object]:
-    rows = [{"table": one.table, "rows": one.rows, "first": one.first} for one in found]
+    rows = [{"table": one.table, "rows": one.rows, "first": one.first, "may_be": one.may_be} for one in found]
     return {"merchant_id": asked.merchant_id, "cell": asked.to, "only_here": rows}
 
 

@@ -16,6 +16,7 @@ from typing import Any, Final, TypeAlias
 
 from paydesk.database.durability import ConfirmedConnection
 from paydesk.database.pool import AWAY
+from paydesk.domain.moving.comparisons import COMPARED, Compared
 from paydesk.domain.moving.copying import PATIENCE, Pair, Side, names_of_accounts, queries, stream
 from paydesk.domain.moving.passes import in_words
 from paydesk.domain.moving.tables import theirs
@@ -34,207 +35,31 @@ def uncompared() -> AbstractContextManager[Callable[[], None]]:
 FIRST = 5
 """How many rows of a table are named."""
 
-_ENDED = "case when t.finished_at is not null then 1 end"
+TELLS: Final = "audit_entry"
+"""The table whose rows nobody makes anew after a return: what both have was told while they were
+one.
+"""
 
-
-@dataclass(frozen=True, slots=True)
-class Compared:
-    """How rows `t` of a table are compared, in SQL.
-
-    A row has a `key` in both cells, what never changes of it (`same`), what comes to pass `once`,
-    and what `grows`; where both are of one `version`, both have one `state`. People see it as
-    `shown`. Where somebody takes rows away in good order, those that were `made` before the newest
-    that is in both are missed by nobody; nor are those that are not `live`, where the test side was
-    emptied. `of` is the table, and others that are read with it.
-    """
-
-    same: str = "t.created_at"
-    key: str = "t.id"
-    shown: str = "t.id"
-    once: Sequence[str] = ()
-    grows: Sequence[str] = ()
-    version: str = "null"
-    state: str = "null"
-    made: str = "null"
-    live: str = "t.live"
-    of: str = ""
-
-    @property
-    def facts(self) -> str:
-        """What a row comes to, as both cells put it."""
-        once = ", ".join(f"{one} is not null" for one in self.once)
-        return (
-            f"row({self.key})::text as key, row({self.same})::text as same, array[{once}]::boolean[] as once, "
-            f"array[{', '.join(self.grows)}]::numeric[] as grows, ({self.version})::text as version, "
-            f"({self.state})::text as state"
-        )
-
-
-_PERFORMED = Compared(same="t.created_at, t.idempotency_key", version=_ENDED, state="t.state", once=("t.finished_at",))
-_MADE = Compared()
-_OF_BOTH_SIDES = "true"
-_SET = Compared(
-    key="t.merchant_id",
-    shown="t.merchant_id",
-    same="",
-    grows=("extract(epoch from t.changed_at)",),
-    live=_OF_BOTH_SIDES,
-)
-
-COMPARED: Final = {
-    # A refund that fails, and a dispute that is won, take back what was refunded and charged back.
-    "payment": Compared(
-        once=("t.paid_at", "t.captured_at"),
-        grows=("t.revision",),
-        version="t.revision",
-        state="row(t.state, t.refunded, t.charged_back)",
-    ),
-    # What was given up, and approved late, is undone.
-    "payment_attempt": Compared(
-        same="t.created_at, t.idempotency_key",
-        once=("t.finished_at", "case when t.state in ('voiding', 'voided') then 1 end"),
-        version="case when t.finished_at is not null and t.state not in ('voiding', 'voided') then 1 end",
-        state="t.state",
-    ),
-    # A refund that was made may fail later.
-    "movement": Compared(
-        same="t.created_at, t.idempotency_key",
-        once=("t.finished_at", "t.failed_at"),
-        version="case when t.finished_at is not null and t.failed_at is null then 1 end",
-        state="t.state",
-    ),
-    "subscription": Compared(
-        once=("t.date_active", "t.date_paid", "t.date_cancelled", "t.date_stopped", "t.date_expired"),
-        grows=("t.revision",),
-        version="t.revision",
-        state="t.state",
-    ),
-    # Each cell books a dispute that it reads by a number of its own; how it stands, which
-    # banks decide anew, acquirers tell the other cell, too.
-    "chargeback": Compared(
-        key="t.live, t.payment_id, t.acquirer, coalesce(nullif(t.acquirer_reference, ''), t.id::text)",
-        same="t.currency",
-        once=("t.evidence_at",),
-        grows=("t.takes", "t.returns"),
-    ),
-    "payout": Compared(same="t.at, t.currency, t.amount"),
-    # What falls due is booked in each cell alike, by whoever works there.
-    "ledger_posting": Compared(
-        key=(
-            "t.live, t.payment_id, t.payout_id, t.kind, t.currency, t.acquirer, t.pending, t.available, t.reserve, "
-            "t.fees, t.bank, case when t.payment_id is null and t.payout_id is null then t.at end"
-        ),
-        same="",
-    ),
-    "purchase_given_back": Compared(
-        key="t.acquirer, t.idempotency_key",
-        shown="t.idempotency_key",
-        once=("t.finished_at",),
-        version=_ENDED,
-        state="t.state",
-        live=_OF_BOTH_SIDES,
-    ),
-    "instrument_charge": Compared(key="t.attempt_id", shown="t.attempt_id"),
-    "card": _MADE,
-    "card_change": _PERFORMED,
-    "customer": Compared(once=("t.erased_at",)),
-    # Who is erased gets another seed.
-    "shopper": Compared(
-        same="", once=("t.erased_at",), version="case when t.erased_at is null then 1 end", state="t.seed"
-    ),
-    "saved_instrument": Compared(once=("t.removed_at", "t.charge_revoked_at")),
-    "subscription_change": Compared(once=("t.finished_at",), version=_ENDED, state="t.state"),
-    "subscription_difference": Compared(
-        key="t.attempt_id",
-        shown="t.attempt_id",
-        same="t.at",
-        once=("t.finished_at",),
-        version=_ENDED,
-        state="t.state",
-    ),
-    "subscription_item": Compared(once=("t.taken_back_at",)),
-    "subscription_proration": Compared(key="t.subscription_id, t.change_id", shown="t.subscription_id", same="t.at"),
-    "subscription_package": _MADE,
-    "package_version": _MADE,
-    "package_move": Compared(once=("t.finished_at",)),
-    # Of what came to pass in both cells both tell.
-    "pingback": Compared(key="t.live, t.event, t.payment_id, t.subscription_id", same=""),
-    "delivery": _MADE,
-    "evidence_file": _MADE,
-    "coupon": _MADE,
-    "payment_link": Compared(grows=("extract(epoch from t.changed_at)",)),
-    "merchant": Compared(once=("t.went_live_at",), grows=("t.test_generation",), live=_OF_BOTH_SIDES),
-    "merchant_key": Compared(once=("t.valid_until",), live=_OF_BOTH_SIDES),
-    "branding": _SET,
-    "business_profile": _SET,
-    "profile_change": Compared(same="t.proposed_at", once=("t.decided_at",), live=_OF_BOTH_SIDES),
-    "invitation": Compared(
-        same="t.email",
-        once=("t.accepted_at",),
-        grows=("extract(epoch from t.created_at)",),
-        made="t.created_at",
-        live=_OF_BOTH_SIDES,
-    ),
-    "membership": Compared(
-        key="t.created_at",
-        same="",
-        shown="p.email",
-        made="t.created_at",
-        live=_OF_BOTH_SIDES,
-        of="membership t join person p on p.id = t.person_id",
-    ),
-    # Which of two keys is the newer one nobody knows.
-    "acquirer_account": Compared(
-        key="t.name", shown="t.name", version="1", state="encode(t.key_print, 'hex')", live=_OF_BOTH_SIDES
-    ),
-    "acquirer_rule": Compared(made="t.created_at", live=_OF_BOTH_SIDES),
-    # Who suspends the copy does what is to be done with it.
-    "audit_entry": Compared(
-        key="t.id, t.at",
-        same="t.action",
-        made="t.at",
-        live=_OF_BOTH_SIDES,
-        of="(select * from audit_entry where action not in ('merchant_suspended', 'merchant_resumed')) t",
-    ),
-}
-"""How the tables of a merchant's rows are compared, money first."""
-
-_BY_PAYMENTS = "it goes with a payment, or another row that is compared"
-_BY_ACQUIRERS = "an acquirer tells it the other cell, too"
-_KEPT_SUM = "a sum, or a place, of other rows"
-_OF_A_MOMENT = "it counts for a moment, or can be had anew"
-
-LEFT_OUT: Final = {
-    **dict.fromkeys(("checkout", "coupon_use", "hosted_page", "mail", "payment_link_sale"), _BY_PAYMENTS),
-    **dict.fromkeys(("api_call", "kept_release", "pingback_attempt"), _BY_PAYMENTS),
-    **dict.fromkeys(("acquirer_own_id", "balance_line", "balance_reading", "bank_payout"), _BY_ACQUIRERS),
-    **dict.fromkeys(("dispute_reading", "dispute_waiting", "failed_refund_reading"), _BY_ACQUIRERS),
-    **dict.fromkeys(("failed_refund_waiting", "operator_entry", "proceeds_finding"), _BY_ACQUIRERS),
-    "reconciliation": _BY_ACQUIRERS,
-    **dict.fromkeys(("card_expiry", "ledger_entry_before", "mail_place", "mrr_day", "mrr_movement"), _KEPT_SUM),
-    **dict.fromkeys(("refund_day", "reserve_change", "reserve_due"), _KEPT_SUM),
-    **dict.fromkeys(("alarm", "card_guard_minute", "card_try", "ignored_field", "item_picture"), _OF_A_MOMENT),
-    **dict.fromkeys(("picture_source", "rejected_form", "shopper_code", "shopper_session"), _OF_A_MOMENT),
-    **dict.fromkeys(("acquirer_fee", "card_guard", "fee_amount", "fee_plan"), "the audit log tells who set it"),
-    "forgotten_attempt": "it stays here",
-}
-"""What is not compared, and why nobody misses it."""
+WRITES: Final = "1 minute"
+"""How long a transaction may have known its moment before others see what it wrote."""
 
 
 @dataclass(frozen=True, slots=True)
 class Alone:
     """What of a table only the copy here knows: how many rows, the first of them, and what all of
-    them come to.
+    them come to; and what it `may_be` that the other cell does know.
     """
 
     table: str
     rows: int
     first: Sequence[str]
     hash: str
+    may_be: str = ""
 
     def __str__(self) -> str:
         more = ", …" if self.rows > len(self.first) else ""
-        return f"{self.table}: {self.rows} ({', '.join(self.first)}{more})"
+        said = f"{self.table}: {self.rows} ({', '.join(self.first)}{more})"
+        return f"{said}, {self.may_be}" if self.may_be else said
 
 
 def code_of(found: Sequence[Alone]) -> str:
@@ -275,13 +100,16 @@ async def _only_here(source: Side, target: Side, merchant_id: int, report: Calla
             "create temporary table kept_there (key text, same text, once boolean[], grows numeric[], version text, "
             "state text) on commit drop"
         )
+        await here.execute("create temporary table told_in_both (at timestamptz) on commit drop")
         emptied = await _test_sides(there, merchant_id) > await _test_sides(here, merchant_id)
-        found = []
-        for table, compared in COMPARED.items():
-            if pair.has(table) and (alone := await _alone(pair, here, table, compared, emptied)).rows:
-                found.append(alone)
+        found = {}
+        for table in sorted(COMPARED, key=lambda one: one != TELLS):
+            if pair.has(table):
+                found[table] = await _alone(pair, here, table, COMPARED[table], emptied)
+            if table == TELLS:
+                await here.execute(_told_in_both(COMPARED[table]), merchant_id, timeout=PATIENCE)
             report()
-    return found
+    return [found[table] for table in COMPARED if table in found and found[table].rows]
 
 
 async def _test_sides(connection: ConfirmedConnection, merchant_id: int) -> int:
@@ -299,12 +127,23 @@ async def _alone(
     await stream(pair, asked, [owner], "kept_there", ["key", "same", "once", "grows", "version", "state"])
     await here.execute("analyze kept_there", timeout=PATIENCE)
     row: Any = await here.fetchrow(_difference(table, compared, of), owner, test_side_was_emptied, timeout=PATIENCE)
-    return Alone(*row)
+    return Alone(row[0], row[1], row[2], row[3], compared.may_be)
+
+
+def _told_in_both(compared: Compared) -> str:
+    """Note when what both cells tell came to pass: until then both were one; $1 is whose it is."""
+    return f"""
+        insert into told_in_both (at)
+        select distinct t.at
+          from {compared.of}
+          join kept_there k on k.key = row({compared.key})::text and k.same = row({compared.same})::text
+         where {theirs(TELLS)}
+    """  # noqa: S608
 
 
 def _difference(table: str, compared: Compared, of: str) -> str:
     """The question for what is here and not there; $1 is whose it is, $2 whether the test side was
-    emptied there, and there is `kept_there`.
+    emptied there, and there are `kept_there` and `told_in_both`.
     """
     return f"""
         with ours as (
@@ -318,19 +157,25 @@ def _difference(table: str, compared: Compared, of: str) -> str:
               from ours o
               left join kept_there k on k.key = o.key
         ), newest as (
-            select max(made) as made from beside where is_there and same = same_there
+            select greatest(max(made) filter (where is_there and same = same_there),
+                            (select max(at) - interval '{WRITES}' from told_in_both)) as made
+              from beside
+        ), found as materialized (
+            select b.*
+              from beside b
+             cross join newest n
+             where not b.is_there and (b.live or not $2)
+                   and (b.made <= n.made or b.made in (select at from told_in_both)) is not true
+                or b.same <> b.same_there
+                or exists (select from unnest(b.once, b.once_there) as o (here, there) where o.here and not o.there)
+                or b.is_there
+                   and exists (select from unnest(b.grows, b.grows_there) as g (here, there)
+                                where g.here > g.there or g.here is not null and g.there is null)
+                or b.version = b.version_there and b.state is distinct from b.state_there
         )
         select '{table}' as table, count(*) as rows,
-               coalesce((array_agg(b.shown order by length(b.shown), b.shown))[1:{FIRST}], '{{}}') as first,
-               coalesce(sum(hashtextextended(
-                   row(b.key, b.same, b.once, b.grows, b.version, b.state)::text, 0)::numeric), 0)::text as hash
-          from beside b
-         cross join newest n
-         where not b.is_there and (b.made <= n.made) is not true and (b.live or not $2)
-            or b.same <> b.same_there
-            or exists (select from unnest(b.once, b.once_there) as o (here, there) where o.here and not o.there)
-            or b.is_there
-               and exists (select from unnest(b.grows, b.grows_there) as g (here, there)
-                            where g.here > g.there or g.here is not null and g.there is null)
-            or b.version = b.version_there and b.state is distinct from b.state_there
+               array(select shown from found order by length(shown), shown limit {FIRST}) as first,
+               coalesce(sum(hashtextextended(row(key, same, once, grows, version, state)::text, 0)::numeric), 0)::text
+                   as hash
+          from found
     """  # noqa: S608
