@@ -291,7 +291,26 @@ async def test_what_only_the_copy_knows_is_shown_and_lost_by_its_code_alone(
     assert (await paydesk("merchant", "list", "--json")).result == []
 
 
-@pytest.mark.parametrize("asked", [("--cancel", "--remove-copy"), ("--dry-run",), ("--lose", "abc")])
+async def test_a_copy_to_which_the_directory_leads_goes_when_it_is_said_that_home_came_back(
+    paydesk: Paydesk, other: tuple[Database, str], in_both: tuple[str, Database]
+) -> None:
+    """This cell is home."""
+    name, database = in_both
+    await _enlist(database, other[0], int(name))
+    asked = ("merchant", "move", name, "--to", str(THERE), "--to-env", other[1], "--remove-copy")
+    refused = await paydesk(*asked)
+    assert (refused.status, "with --home-came-back leads it there" in refused.err) == (1, True), refused.err
+    looked = await paydesk(*asked, "--home-came-back", "--dry-run", "--json")
+    assert (looked.status, looked.result["only_here"]) == (0, []), looked.err
+    gone = await paydesk(*asked, "--home-came-back")
+    assert (gone.status, "led there: the directory had come back, too" in gone.err) == (0, True), gone.err
+    led = await database.fetchval("select cell from directory where kind = 'merchant' and name = $1", name)
+    assert (led, (await paydesk("merchant", "list", "--json")).result) == (THERE, [])
+
+
+@pytest.mark.parametrize(
+    "asked", [("--cancel", "--remove-copy"), ("--dry-run",), ("--lose", "abc"), ("--home-came-back",)]
+)
 async def test_what_is_for_a_copy_alone_is_said_with_it(
     paydesk: Paydesk, other: tuple[Database, str], asked: tuple[str, ...]
 ) -> None:

@@ -68,6 +68,7 @@ REMOVING = {
     Stage.closed: "closed: nothing begins here, and nothing is in the air any more",
     Stage.compared: "compared with the other cell",
     Stage.given_up: "the other cell's for good",
+    Stage.led: "led there: the directory had come back, too",
     Stage.deleted: "deleted here",
 }
 
@@ -98,6 +99,13 @@ async def move(
         str,
         typer.Option(metavar="CODE", help="With --remove-copy: delete also what only it knows, which is called so."),
     ] = "",
+    home_came_back: Annotated[
+        bool,
+        typer.Option(
+            "--home-came-back",
+            help="With --remove-copy: home's database came back, too, so that the directory leads to the copy.",
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Bring an account with everything that is theirs to another cell: for some seconds its shop
@@ -105,8 +113,8 @@ async def move(
     """
     if cancel and remove:
         raise typer.BadParameter("--cancel is for a merchant on the way, --remove-copy for one that has moved")
-    if (dry_run or lose) and not remove:
-        raise typer.BadParameter("--dry-run and --lose are for --remove-copy")
+    if (dry_run or lose or home_came_back) and not remove:
+        raise typer.BadParameter("--dry-run, --lose and --home-came-back are for --remove-copy")
     there = settings_of(to_env)
     require_keys(there)
     async with deployment() as here, AsyncExitStack() as stack:
@@ -130,9 +138,9 @@ async def move(
             await cancel_move(asked)
             note(f"merchant {merchant_id} goes on here")
         elif dry_run:
-            _say_looked(asked, await _looked(asked), as_json=as_json)
+            _say_looked(asked, await _looked(asked, home_came_back), as_json=as_json)
         elif remove:
-            _say_removed(asked, await _removed(asked, lose, as_json=as_json), as_json=as_json)
+            _say_removed(asked, await _removed(asked, lose, home_came_back, as_json=as_json), as_json=as_json)
         else:
             _say(asked, await _moved(asked), as_json=as_json)
 
@@ -189,18 +197,19 @@ def _comparing() -> AbstractContextManager[Callable[[], None]]:
     return progress(COMPARING, len(COMPARED))
 
 
-async def _looked(asked: Move) -> list[Alone]:
+async def _looked(asked: Move, home_came_back: bool) -> list[Alone]:
     with _comparing() as report:
-        return await look_at_copy(asked, report=report)
+        return await look_at_copy(asked, home_came_back=home_came_back, report=report)
 
 
-async def _removed(asked: Move, lose: str, *, as_json: bool) -> Removed:
+async def _removed(asked: Move, lose: str, home_came_back: bool, *, as_json: bool) -> Removed:
     """Remove the copy; what only it knows is shown before the error that says what to do."""
     try:
         with _comparing() as report:
             return await remove_copy(
                 asked,
                 lose=lose,
+                home_came_back=home_came_back,
                 reached=lambda one: note(REMOVING[one]),
                 report=report,
                 waits=lambda one, seconds: waiting(AWAITED[one], seconds),

@@ -14,6 +14,7 @@ from paydesk.domain.cells.adding import database_id
 from paydesk.domain.cells.comparing import UNDER_WAY, Compared, compare, enter_own, kinds_that_differ, take_out
 from paydesk.domain.cells.directory import this_cell
 from paydesk.domain.cells.fencing import Fence, left_half_way
+from paydesk.domain.cells.in_both import InBoth, in_both
 from paydesk.domain.cells.joining import MOST_NAMED, named
 from paydesk.domain.cells.listing import list_cells
 from paydesk.domain.cells.ranges import go_on_above, range_forgotten
@@ -32,6 +33,11 @@ MEND = "paydesk cell check --mend"
 _ELSEWHERE = (
     "find out which cell is right; a merchant's copy goes by paydesk merchant move ID --to CELL --remove-copy, and "
     "nothing mends this by itself"
+)
+_IN_BOTH = (
+    "one of both databases came back from before it had moved to the other: in that cell stop its sales (paydesk "
+    "merchant suspend {merchant}), look what only its copy knows (paydesk merchant move {merchant} --to CELL "
+    "--remove-copy --dry-run) and remove it (the same without --dry-run), in cell {led_to} with --home-came-back"
 )
 _END = "unless it is moved just now, run the same `paydesk merchant move` again, or with --cancel"
 
@@ -53,28 +59,29 @@ async def check_cells(
     """
     number = (await this_cell(home)).number
     kept = await slots(home)
+    cells = {**others, number: home}
     found = []
     for cell in await list_cells(home):
         if cell.number == number:
-            found += _of_own(number, await compare(home, home, vault, number, now=now))
+            found += await _of_own(number, await compare(home, home, vault, number, now=now), cells)
             found += await _of_ids(home, home, number, now)
             found += await _of_fences(home, number, now)
         elif cell.number in away:
             words = "its database can't be reached: it was not compared"
             found.append(Finding(cell.number, words, "see there, or check its address in PAYDESK_CELL_DATABASES"))
         else:
-            found += await _check_other(home, others.get(cell.number), vault, cell.number, kept, now)
+            found += await _check_other(home, cells, vault, cell.number, kept, now)
     return found
 
 
 async def _check_other(
-    home: Database, other: Database | None, vault: Vault, number: int, kept: Mapping[str, Slot], now: datetime
+    home: Database, cells: Mapping[int, Database], vault: Vault, number: int, kept: Mapping[str, Slot], now: datetime
 ) -> list[Finding]:
-    slot = kept.get(name_for(number))
+    slot, other = kept.get(name_for(number)), cells.get(number)
     if other is None:
         unseen = Finding(number, "its database was not asked", "give its address in PAYDESK_CELL_DATABASES")
         return [*_of_slot(number, slot), unseen]
-    found = _of_own(number, await compare(home, other, vault, number, now=now))
+    found = await _of_own(number, await compare(home, other, vault, number, now=now), cells)
     found += await _of_ids(home, other, number, now)
     found += await _of_fences(other, number, now)
     known = await subscription(other, number)
@@ -125,15 +132,18 @@ def _of_slot(number: int, slot: Slot | None) -> list[Finding]:
     return []
 
 
-def _of_own(number: int, compared: Compared) -> list[Finding]:
-    """What of a cell's own the directory says otherwise."""
-    found = []
+async def _of_own(number: int, compared: Compared, cells: Mapping[int, Database]) -> list[Finding]:
+    """What of a cell's own the directory says otherwise; merchants first who are in two cells."""
+    both = await in_both(number, compared.elsewhere, cells)
+    found = [Finding(number, _said(one), _IN_BOTH.format(merchant=one.merchant_id, led_to=one.led_to)) for one in both]
+    doubled = {one.merchant_id for one in both}
+    elsewhere = [one for one in compared.elsewhere if one.own.entry.merchant_id not in doubled]
     if compared.missing:
         named_ones = ", ".join(one.called for one in compared.missing[:MOST_NAMED])
         words = f"{len(compared.missing)} not in the directory, or as another merchant's: {named_ones}"
         found.append(Finding(number, words, MEND))
-    if compared.elsewhere:
-        words = f"it has what the directory says is elsewhere: {named(compared.elsewhere)}"
+    if elsewhere:
+        words = f"it has what the directory says is elsewhere: {named(elsewhere)}"
         found.append(Finding(number, words, _ELSEWHERE))
     if compared.spare:
         words = f"{len(compared.spare)} in the directory that it has not: " + ", ".join(
@@ -141,6 +151,14 @@ def _of_own(number: int, compared: Compared) -> list[Finding]:
         )
         found.append(Finding(number, words, MEND))
     return found
+
+
+def _said(one: InBoth) -> str:
+    here, there = ["closed" if closed else "open" for closed in (one.is_closed_here, one.is_closed_there)]
+    return (
+        f"merchant {one.merchant_id} is in two cells: {here} here, and {there} in cell {one.led_to}, to which the "
+        "directory leads"
+    )
 
 
 async def mend_cells(
@@ -152,11 +170,13 @@ async def mend_cells(
     Raises: SetupError if a role may not do that; what was mended before stays.
     """
     number = (await this_cell(home)).number
-    for cell in await list_cells(home):
-        database = home if cell.number == number else others.get(cell.number)
-        if database is None:
-            continue
-        await enter_missing(home, database, vault, cell.number, now=now)
+    databases = {**others, number: home}
+    known = [(cell, databases[cell.number]) for cell in await list_cells(home) if cell.number in databases]
+    took_out = [await enter_missing(home, database, vault, cell.number, now=now) for cell, database in known]
+    for cell, database in known:
+        if any(took_out):
+            # It may be what another cell has, which could not be entered before.
+            await enter_missing(home, database, vault, cell.number, now=now)
         if (lost := await range_forgotten(home, database, cell.number, before=now - UNDER_WAY)) is not None:
             # Ids of that range may be in use: elsewhere, or in rows that were saved.
             await go_on_above(home, database, cell.number, lost, now=now)
@@ -167,13 +187,14 @@ async def mend_cells(
             await wait_for_copy(database, cell.number)
 
 
-async def enter_missing(home: Database, cell: Database, vault: Vault, number: int, *, now: datetime) -> None:
-    """Make the directory say of a cell's own what the cell has; what another has stays there."""
+async def enter_missing(home: Database, cell: Database, vault: Vault, number: int, *, now: datetime) -> int:
+    """Make the directory say of a cell's own what the cell has; what another has stays there. How
+    many entries were taken out.
+    """
     compared = await compare(home, cell, vault, number, now=now)
     if compared.missing:
         await enter_own(home, cell, vault, number, now=now)
-    if compared.spare:
-        await take_out(home, compared.spare, number, now=now)
+    return await take_out(home, compared.spare, number, now=now) if compared.spare else 0
 
 
 async def _is_broken(home: Database, cell: Database, number: int) -> bool:

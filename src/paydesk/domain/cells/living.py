@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager, suppress
 from paydesk.core.errors import Conflict
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.statements import load_statements
+from paydesk.loops.repeating import repeat
 
 queries = load_statements(__package__ or "", "living.sql")
 
@@ -55,10 +56,12 @@ async def _hold(
     try:
         async with database.acquire() as connection, connection.transaction():
             taken.set_result(bool(await queries.live(connection, merchant_id=merchant_id, alone=alone)))
-            while not over.is_set():
-                with suppress(asyncio.TimeoutError):
-                    await asyncio.wait_for(over.wait(), BEAT)
-                await connection.execute("select", timeout=BEAT)
+
+            async def say() -> None:
+                with suppress(*AWAY):
+                    await connection.execute("select", timeout=BEAT)
+
+            await repeat("sign of life", say, over, rest=lambda: BEAT, beats=False)
     except AWAY as error:
         if not taken.done():
             taken.set_exception(error)

@@ -8,8 +8,16 @@ from datetime import UTC, datetime
 
 from paydesk.core.errors import Conflict
 from paydesk.database.pool import Database
-from paydesk.domain.cells.directory import Kind, enter, name_of, switch_merchant, switch_people, this_cell
-from paydesk.domain.cells.entering import account_to_enter
+from paydesk.domain.cells.directory import (
+    Kind,
+    TakenElsewhere,
+    enter,
+    name_of,
+    switch_merchant,
+    switch_people,
+    this_cell,
+)
+from paydesk.domain.cells.entering import account_to_enter, email_to_enter, keys_to_enter
 from paydesk.domain.cells.fencing import forget, hold_moved, let_rest, open_up, write_of_closed_alone
 from paydesk.domain.moving.accounts import OWN_IDS, leave_accounts
 from paydesk.domain.moving.copying import empty, queries, without_triggers
@@ -66,6 +74,26 @@ async def _enter_accounts(move: Move, home: Database, now: datetime) -> None:
     for cell in (here, move.to):
         lines = [account_to_enter(move.source.vault, email, cell) for email in emails]
         await enter(home, lines, cell, now=now)
+
+
+async def enter_what_is_there(move: Move, home: Database) -> None:
+    """Have a directory that came back from before know what is new of the merchant in the other
+    cell: keys, and people of its team.
+    """
+    vault, now = move.target.vault, datetime.now(UTC)
+    keys = [
+        line
+        async for public, lookup in queries.keys_of(move.target.database, merchant_id=move.merchant_id)
+        for line in keys_to_enter(vault, move.merchant_id, public=public, private_lookup=lookup)
+    ]
+    await enter(home, keys, move.to, now=now)
+    emails = [email async for _, email, *_ in queries.team(move.target.database, merchant_id=move.merchant_id)]
+    lines = {email_to_enter(vault, email): account_to_enter(vault, email, move.to) for email in emails}
+    try:
+        await enter(home, list(lines), move.to, now=now)
+    except TakenElsewhere as error:
+        # They log in elsewhere, and have an account there, too.
+        await enter(home, [lines[one] for one in error.entries], move.to, now=now)
 
 
 async def forget_here(move: Move) -> None:

@@ -80,6 +80,10 @@ select p.id, p.email, m.role, m.created_at, p.totp_sealed, p.vault_key_id,
  where m.merchant_id = :merchant_id
  order by p.id;
 
+-- name: keys_of(merchant_id)
+-- By what the directory leads to the merchant's keys.
+select public_key, private_key_lookup from merchant_key where merchant_id = :merchant_id;
+
 -- name: dismiss_team(merchant_id)!
 delete from membership where merchant_id = :merchant_id;
 

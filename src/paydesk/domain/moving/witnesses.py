@@ -142,9 +142,9 @@ def require_may_be_cancelled(seen: Witnesses) -> None:
         raise already_there(seen.merchant_id, seen.cells.there)
 
 
-def require_may_be_removed(seen: Witnesses) -> None:
+def require_may_be_removed(seen: Witnesses, *, home_came_back: bool = False) -> None:
     """Make sure that the other cell works with a merchant who is here, too, so that the copy here
-    may go as far as these witnesses know.
+    may go as far as these witnesses know; a directory that came back from before is none of them.
 
     Raises: Conflict, NotFound, which say what is to be done instead.
     """
@@ -156,10 +156,11 @@ def require_may_be_removed(seen: Witnesses) -> None:
         raise _not_here(seen)
     if seen.has_directory and seen.led_to is None:
         raise Conflict(f"the directory does not know {merchant}: {MEND} enters it")
-    if seen.has_directory and seen.led_to != there:
+    if seen.has_directory and seen.led_to != there and not home_came_back:
         raise Conflict(
             f"the directory leads to {merchant} here, so that what is here is not to go: either the copy is what cell "
-            f"{there} has, and goes by the same command there, with --to {here}; or the directory came back from before"
+            f"{there} has, and goes by the same command there, with --to {here}; or the directory came back from "
+            f"before {merchant} moved to cell {there}, too: then the same command with --home-came-back leads it there"
         )
     if seen.arrives or (seen.has_moved and not seen.is_open_there):
         raise Conflict(f"{merchant} is on the way to cell {there}, and not open there: the move again goes on with it")
