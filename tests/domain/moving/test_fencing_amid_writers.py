@@ -19,7 +19,7 @@ from paydesk.core.errors import Unavailable
 from paydesk.database.pool import Database
 from paydesk.domain.cells import fencing
 from paydesk.domain.cells.fencing import fence
-from paydesk.domain.moving import moving, passes
+from paydesk.domain.moving import ending, passes
 from paydesk.domain.moving.moving import move_merchant
 from paydesk.domain.moving.tables import GUARDED
 from paydesk.domain.payments.results import Paid
@@ -131,7 +131,7 @@ async def test_moves_of_other_merchants_are_not_waited_for(
     if comes:
         await move_merchant(there)
     other = replace(there, source=there.target, target=there.source, to=HERE) if comes else there
-    room, name = (passes, "hand_over") if comes else (moving, "leave_accounts")
+    room, name = (passes, "hand_over") if comes else (ending, "leave_accounts")
     stands, goes_on = asyncio.Event(), asyncio.Event()
     last_act = getattr(room, name)
 

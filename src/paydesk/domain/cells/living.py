@@ -28,7 +28,7 @@ async def living(database: Database, merchant_id: int, *, alone: bool = False) -
     here of it, which only one may, `alone`.
 
     The block goes on if the lock is lost meanwhile.
-    Raises: Conflict if somebody else does what can't be at once; Unavailable.
+    Raises: Conflict if somebody else does what can't be at once; one of AWAY.
     """
     taken: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
     over = asyncio.Event()
@@ -55,13 +55,17 @@ async def _hold(
 ) -> None:
     try:
         async with database.acquire() as connection, connection.transaction():
-            taken.set_result(bool(await queries.live(connection, merchant_id=merchant_id, alone=alone)))
+            is_taken = bool(await queries.live(connection, merchant_id=merchant_id, alone=alone))
+            if not taken.done():
+                taken.set_result(is_taken)
 
             async def say() -> None:
                 with suppress(*AWAY):
                     await connection.execute("select", timeout=BEAT)
 
             await repeat("sign of life", say, over, rest=lambda: BEAT, beats=False)
-    except AWAY as error:
+    except Exception as error:
         if not taken.done():
             taken.set_exception(error)
+        elif not isinstance(error, AWAY):
+            raise
