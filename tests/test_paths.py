@@ -39,7 +39,6 @@ ACROSS = {
         *("going_on_here", "half_way", "home_came_back", "own_accounts", "reading_just_before", "reading_meanwhile"),
         *("refused_accounts", "several_at_once", "shared_bank", "stragglers", "taken_away_there", "test_clocks"),
         "waits",
-        *("several_at_once", "shared_bank", "stragglers", "taken_away_there", "test_clocks", "waits"),
     ),
     "domain/operations": ("comparing_under_a_lease", "posted_again"),
     "domain/payments": (

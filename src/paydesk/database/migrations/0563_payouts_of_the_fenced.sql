@@ -1,6 +1,6 @@
 -- oldest code: 150
 -- Who is fenced comes into no file of payouts: what was read before the fence and is written after it is left out of the
--- file, which goes on for everybody else.
+-- file, which goes on for everybody else. Failed refunds that wait at an account that serves one merchant alone go with it.
 create or replace function refuse_while_fenced() returns trigger
     language plpgsql as $$
 declare
@@ -21,8 +21,8 @@ begin
     elsif tg_table_name = 'acquirer_own_id' then
         whose := merchant_of_account(case when tg_op = 'DELETE' then old.account else new.account end);
     elsif tg_table_name in ('acquirer_fee', 'balance_line', 'balance_reading', 'bank_payout', 'dispute_reading',
-                            'dispute_waiting', 'failed_refund_reading', 'operator_entry', 'proceeds_finding',
-                            'purchase_given_back', 'reconciliation') then
+                            'dispute_waiting', 'failed_refund_reading', 'failed_refund_waiting', 'operator_entry',
+                            'proceeds_finding', 'purchase_given_back', 'reconciliation') then
         whose := merchant_of_account(case when tg_op = 'DELETE' then old.acquirer else new.acquirer end);
         if tg_op <> 'DELETE'
            and tg_table_name in ('balance_reading', 'dispute_reading', 'failed_refund_reading', 'reconciliation') then
