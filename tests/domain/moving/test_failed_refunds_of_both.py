@@ -25,7 +25,8 @@ from paydesk.database.pool import connected
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import settle_alarms
 from paydesk.domain.moving.cancelling import cancel_move
-from paydesk.domain.moving.moving import Step, move_merchant
+from paydesk.domain.moving.moving import move_merchant
+from paydesk.domain.moving.steps import Step
 from paydesk.domain.payments.failed_refunds import read_failed_refunds
 from paydesk.domain.payments.waiting_refunds import KEPT, MOST, ON_THE_WAY, SILENT, Heard, known_here
 
