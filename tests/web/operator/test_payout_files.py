@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import csv
+from collections.abc import Awaitable
+from contextlib import suppress
+from decimal import Decimal
+from typing import Any
 from xml.etree import ElementTree
 
 import httpx
@@ -19,6 +23,9 @@ from paydesk.database.pool import Database
 from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.business.profiles import PURPOSE
 from paydesk.domain.cells.fencing import fence, lift
+from paydesk.domain.ledger.payouts import Sent, record_payout_on
+from paydesk.domain.ledger.payouts import queries as payouts
+from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.moving.tables import GUARDED
 from paydesk.domain.operations.merchants import resume_merchant, suspend_merchant
 from paydesk.domain.operations.payout_files import queries
@@ -147,6 +154,83 @@ async def test_what_can_not_be_recorded_says_why_and_may_be_later(
     assert refused.status_code == 409
     assert "is suspended" in text_of(refused)
     await resume_merchant(database, COMMAND_LINE, seller.shop.merchant_id, now=utc_now())
+    assert (await press(operator, page, "record")).status_code == 303
+    assert len(await payouts_of(seller)) == 1
+
+
+async def until_it_waits(database: Database, asked: asyncio.Task[Any]) -> None:
+    """Somebody else holds a row that what was asked for needs; or it needed none, and is done."""
+    waiting = (
+        "select exists (select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock')"
+    )
+    while not asked.done() and not await database.fetchval(waiting):  # noqa: ASYNC110 (the server has no event for it)
+        await asyncio.sleep(0.01)
+
+
+async def meanwhile(database: Database, asked: Awaitable[httpx.Response]) -> asyncio.Task[httpx.Response]:
+    """Something is asked for, and has come as far as it can."""
+    task = asyncio.ensure_future(asked)
+    await until_it_waits(database, task)
+    return task
+
+
+async def test_what_is_being_paid_out_by_hand_comes_into_no_file(
+    operator: Visitor, seller: Seller, database: Database
+) -> None:
+    shop = Shop(seller.shop.merchant_id, live=True)
+    by_hand = Sent(Decimal("100.00"), "CHF", "T-1", "command", despite_wait="it was sent")
+    hidden = fields_of((await operator.see(FILES)).text, FILES)
+    async with database.acquire() as connection, connection.transaction():
+        await record_payout_on(connection, shop, by_hand, now=utc_now())
+        making = await meanwhile(database, operator.web.post(FILES, data={**hidden, "currency": "CHF"}))
+    assert (await making).status_code == 409, "the bank would send it a second time"
+    assert await payouts_of(seller) == [("100.00", "T-1")]
+
+
+async def test_a_form_that_comes_twice_at_once_makes_one_file(
+    operator: Visitor, seller: Seller, database: Database
+) -> None:
+    hidden = fields_of((await operator.see(FILES)).text, FILES)
+    async with database.acquire() as connection, connection.transaction():
+        await payouts.lock_merchant(connection, merchant_id=seller.shop.merchant_id)
+        both = [asyncio.ensure_future(operator.web.post(FILES, data={**hidden, "currency": "CHF"})) for _ in range(2)]
+        for each in both:
+            await until_it_waits(database, each)
+    assert leads_to(await both[0]) == leads_to(await both[1])
+
+
+async def test_what_is_dropped_while_it_is_recorded_is_one_of_both(
+    operator: Visitor, seller: Seller, database: Database
+) -> None:
+    page = await make(operator)
+    hidden = fields_of((await operator.see(page)).text, f"{page}/drop")
+    async with database.acquire() as connection, connection.transaction():
+        await payouts.lock_merchant(connection, merchant_id=seller.shop.merchant_id)
+        recording = await meanwhile(database, operator.web.post(f"{page}/record", data=hidden))
+        dropped = await operator.web.post(f"{page}/drop", data=hidden)
+    recorded = await recording
+    assert (dropped.status_code, recorded.status_code) in ((303, 409), (409, 303))
+    sent = recorded.status_code == 303
+    assert len(await payouts_of(seller)) == sent
+    assert ("Recorded" if sent else "Dropped") in text_of(await operator.see(page))
+
+
+async def test_a_transfer_is_a_payout_only_together_with_its_line(
+    operator: Visitor, seller: Seller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that dies over it has recorded both or neither, so that what is recorded is
+    never dropped.
+    """
+
+    async def dies(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    page = await make(operator)
+    hidden = fields_of((await operator.see(page)).text, f"{page}/record")
+    with monkeypatch.context() as broken, suppress(BaseException):
+        broken.setattr(queries, "recorded", dies)
+        await operator.web.post(f"{page}/record", data=hidden)
+    assert await payouts_of(seller) == []
     assert (await press(operator, page, "record")).status_code == 303
     assert len(await payouts_of(seller)) == 1
 

@@ -24,7 +24,7 @@ from paydesk.domain.accounts.audit import Action, Actor, record
 from paydesk.domain.business.profiles import PURPOSE
 from paydesk.domain.ledger.payouts import Sent
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.operations.payouts import pay_out
+from paydesk.domain.operations.payouts import pay_out, was_dropped
 
 queries = load_statements(__package__ or "", "payout_files.sql")
 
@@ -143,14 +143,17 @@ async def make_file(database: Database, actor: Actor, currency: str, request_key
     """Make a file of all that may be sent in a currency, and return its id; the same wish again
     (`request_key`) is the same file.
 
-    Raises: Conflict if there is nothing to be sent.
+    What is available is read while each merchant's row is held, as by any payout: what somebody
+    pays out meanwhile is not sent by a file, too. Raises: Conflict if there is nothing to be sent.
     """
     made_by = f"person {actor.person_id}" if actor.person_id else "command"
     async with database.acquire() as connection, connection.transaction():
+        held = [one.merchant_id for one in await _may_be_sent(connection, currency)]
+        await queries.hold_merchants(connection, merchant_ids=held)
         known = await queries.file_of_request(connection, request_key=request_key)
         if known is not None:
             return int(known)
-        lines = await _may_be_sent(connection, currency)
+        lines = [one for one in await _may_be_sent(connection, currency) if one.merchant_id in held]
         row = await queries.make_file(
             connection,
             currency=currency,
@@ -240,9 +243,7 @@ async def record_file(database: Database, vault: Vault, actor: Actor, file: Payo
     Each merchant's row is held for itself, as by any payout. Raises: Conflict if it was dropped.
     """
     if file.state is FileState.DROPPED:
-        raise Conflict(
-            worded("payout file %(id)s was dropped: record what was sent all the same one by one", id=file.id)
-        )
+        raise was_dropped(file.id)
     problems = []
     for line in await lines_of(database, vault, file.id):
         if line.open:
@@ -262,10 +263,9 @@ async def _record_line(database: Database, actor: Actor, line: Line, *, now: dat
         despite_wait=f"it was sent with payout file {line.file_id}",
     )
     try:
-        payout = await pay_out(database, actor, Shop(line.merchant_id, live=True), sent, now=now, by_file=line.file_id)
+        await pay_out(database, actor, Shop(line.merchant_id, live=True), sent, now=now, by_file=line.file_id)
     except PaydeskError as error:
         return error.message
-    await queries.recorded(database, file_id=line.file_id, merchant_id=line.merchant_id, payout_id=payout.id, now=now)
     return ""
 
 
@@ -276,6 +276,7 @@ async def drop_file(database: Database, actor: Actor, file_id: int, *, now: date
     Raises: NotFound; Conflict if something of it is recorded.
     """
     async with database.acquire() as connection, connection.transaction():
+        await queries.hold_file(connection, file_id=file_id)
         if await queries.drop_file(connection, file_id=file_id, now=now) is None:
             found = await find_file(connection, file_id)
             if found.state is FileState.DROPPED:

@@ -18,6 +18,10 @@ select b.currency, b.available, m.id as merchant_id, p.decided_at as accepted_at
    and not exists (select from payout_file_line l where l.merchant_id = m.id and l.currency = b.currency and l.open)
  order by m.id, b.currency;
 
+-- name: hold_merchants(merchant_ids)!
+-- Whose money may be sent is paid out by nobody else until it is in the file (`lock_merchant`); always in this order.
+select id from merchant where id = any(:merchant_ids::bigint[]) order by id for no key update;
+
 -- name: make_file(currency, request_key, made_by, merchant_ids, amounts, accepted_ats, now)^
 -- A file of transfers, of what is in no other one, and not of who has been fenced since that was read (see
 -- refuse_while_fenced). Nothing comes back if nothing is left for it.
@@ -68,6 +72,11 @@ select l.merchant_id, m.name as merchant_name, l.amount, l.currency, l.payout_id
  ) o
  where l.file_id = :file_id
  order by l.merchant_id;
+
+-- name: hold_file(file_id)$
+-- A file's state, which nobody else changes meanwhile: what of it is recorded, and whether it is dropped, come one after
+-- the other.
+select state from payout_file where id = :file_id for no key update;
 
 -- name: recorded(file_id, merchant_id, payout_id, now)!
 -- A transfer of a file is recorded; with the last one the file is.

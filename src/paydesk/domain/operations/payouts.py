@@ -110,17 +110,20 @@ async def pay_out(
 ) -> Payout:
     """Record that money was sent to a merchant, and who says so. Moves no money itself.
 
-    `now` is real time (UTC), `by_file` the payout file that has sent it, if one has. The line in
-    the audit log is the operator's and stands in the merchant's too, with the reason for a payout
-    that did not wait.
+    `now` is real time (UTC), `by_file` the payout file that has sent it, if one has: its line is
+    recorded together with the payout, and never of a file that is dropped. The line in the audit
+    log is the operator's and stands in the merchant's too, with the reason for a payout that did
+    not wait.
 
-    Raises: as `record_payout_on`; Conflict if another file may have sent the merchant's money;
-        Unsure if nobody can say whether it was recorded.
+    Raises: as `record_payout_on`; Conflict if another file may have sent the merchant's money, or
+        its own was dropped; Unsure if nobody can say whether it was recorded.
     """
     shop_now = await shop_time(database, shop, real_now=now)
 
     async def write(connection: Connection) -> Payout:
         payout = await record_payout_on(connection, shop, sent, now=shop_now)
+        if by_file is not None:
+            await _record_line(connection, shop, payout, by_file, now=now)
         if not payout.again:
             await _require_no_other_file(connection, shop, sent.currency, by_file)
             details: dict[str, object] = {
@@ -134,6 +137,18 @@ async def pay_out(
         return payout
 
     return await record_sent(database, write)
+
+
+def was_dropped(file_id: int) -> Conflict:
+    """Why nothing of a file is recorded any more."""
+    return Conflict(worded("payout file %(id)s was dropped: record what was sent all the same one by one", id=file_id))
+
+
+async def _record_line(connection: Connection, shop: Shop, payout: Payout, file_id: int, *, now: datetime) -> None:
+    """A transfer of a file is recorded. Raises: Conflict."""
+    if await files.hold_file(connection, file_id=file_id) == "dropped":
+        raise was_dropped(file_id)
+    await files.recorded(connection, file_id=file_id, merchant_id=shop.merchant_id, payout_id=payout.id, now=now)
 
 
 async def _require_no_other_file(connection: Connection, shop: Shop, currency: str, by_file: int | None) -> None:
