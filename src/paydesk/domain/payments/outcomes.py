@@ -31,7 +31,14 @@ from paydesk.domain.payments.time_to_ship import REMINDED_BEFORE, SOONER_BY, TIM
 from paydesk.domain.pingbacks import waking
 from paydesk.domain.pingbacks.payload import PaymentReport, payment_envelope
 from paydesk.domain.subscriptions.failed_renewals import EndedRenewal, record_failures
-from paydesk.domain.subscriptions.reporting import PaidVersion, ReportRow, begun_rows, moves_of, steps_after
+from paydesk.domain.subscriptions.reporting import (
+    PaidVersion,
+    ReportRow,
+    begun_rows,
+    is_recurring,
+    moves_of,
+    steps_after,
+)
 from paydesk.domain.subscriptions.rows import Report
 from paydesk.domain.subscriptions.subscription_object import subscription_object
 
@@ -201,6 +208,9 @@ async def _record_approvals(database: Database, approvals: Sequence[Approval], *
         rows += await _reports(database, unread)
     references = {attempt_id: answer.network_reference for attempt_id, answer in answers.items()}
     steps = await steps_after(database, rows, references, now=now)
+    if gone := {row.attempt_id for row in rows if is_recurring(row)} - steps.keys():
+        await _require_gone(database, [approval for approval in approvals if approval.attempt_id in gone])
+        rows = [row for row in rows if row.attempt_id not in gone]
     splits = [split_payment(row.amount, FeePlan(row.rate, row.fixed, row.reserve_rate)) for row in rows]
     paid = {
         "merchant_ids": [row.merchant_id for row in rows],
@@ -231,6 +241,14 @@ async def _record_approvals(database: Database, approvals: Sequence[Approval], *
     written = {row.attempt_id for row in await records_of(_Moved, moved)}
     waking.told()
     return [_Try(row.attempt_id, row.attempt_id in written, row.attempt_id in steps) for row in rows]
+
+
+async def _require_gone(database: Database, approvals: Sequence[Approval]) -> None:
+    """Make sure that payments without what they are for went with a test side that was started
+    anew: there is nothing to record of them, and their money is a test's.
+    """
+    if left := [row.attempt_id for row in await _reports(database, approvals)]:
+        raise LookupError(f"what attempts {left} paid for is not there")
 
 
 def _moves(rows: Sequence[Report], steps: Mapping[int, PaidVersion]) -> dict[str, object]:

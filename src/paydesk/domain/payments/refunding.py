@@ -15,7 +15,7 @@ from paydesk.core.errors import Conflict, NotFound, Unavailable
 from paydesk.core.wording import worded
 from paydesk.database.durability import make_durable
 from paydesk.database.pool import AWAY, Database
-from paydesk.database.records import record_if_any, record_of, records_of
+from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import Connection, load_statements
 from paydesk.database.surely import PATIENCE, drawn_key, surely
 from paydesk.domain.merchants.shop import Shop
@@ -253,12 +253,14 @@ async def _shown_or_begun(database: Database, shop: Shop, row: Refundable, begun
 async def _shown(database: Database, shop: Shop, reference_id: int) -> Refund:
     """A refund as it stands now, whoever recorded its outcome.
 
-    Raises: Conflict if the acquirer refused it, or it failed later.
+    Raises: Conflict if the acquirer refused it, or it failed later; NotFound if it is gone.
     """
-    row = record_of(
+    row = record_if_any(
         _Shown,
         await queries.show_refund(database, merchant_id=shop.merchant_id, live=shop.live, id=reference_id),
     )
+    if row is None:
+        raise NotFound("the test side was started anew, and this refund is gone with it")
     state = row.state
     if state is MovementState.REFUSED:
         raise Conflict(worded("the bank refused the refund: %(refusal)s", refusal=row.refusal))

@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+import asyncpg
 import msgspec
 
+from paydesk.core.errors import Busy
 from paydesk.core.storable import masked_json
 from paydesk.database.pool import Database
 from paydesk.database.statements import load_statements
@@ -21,6 +23,9 @@ from paydesk.domain.subscriptions.packages import agree_package
 from paydesk_client.signature import Value
 
 queries = load_statements(__package__ or "")
+
+_AGREED_ANEW = 3
+"""How often a package is agreed to whose test side is being started anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +51,35 @@ async def open_checkout(
     """Store a verified request and return its checkout's link; the same request gets the same one.
     Moves no money.
 
-    Requests are told apart by their `digest`, that of the form if none is given.
+    Requests are told apart by their `digest`, that of the form if none is given. Raises: Busy while
+        the shop's test side is being started anew.
     """
     digest = digest or _digest(form, key_id)
-    row_id = await queries.open_checkout(
+    for _ in range(_AGREED_ANEW):
+        try:
+            row_id = await _stored(
+                database, shop, request, digest=digest, form=form, key_id=key_id, items=items, sale=sale, now=now
+            )
+        except asyncpg.ForeignKeyViolationError:
+            continue
+        return Link(LinkTo.CHECKOUT, shop, row_id, digest.hex())
+    raise Busy("the test side is being started anew; try again")
+
+
+async def _stored(
+    database: Database,
+    shop: Shop,
+    request: CheckoutRequest,
+    *,
+    digest: bytes,
+    form: Mapping[str, Value],
+    key_id: int,
+    items: Sequence[LineItem],
+    sale: Sale | None,
+    now: datetime,
+) -> int:
+    """The id of a request's checkout, stored now or before."""
+    row_id: int = await queries.open_checkout(
         database,
         merchant_id=shop.merchant_id,
         live=shop.live,
@@ -75,7 +105,7 @@ async def open_checkout(
         now=now,
         expires_at=now + LIFETIME,
     )
-    return Link(LinkTo.CHECKOUT, shop, row_id, digest.hex())
+    return row_id
 
 
 def _digest(form: Mapping[str, Value], key_id: int) -> bytes:

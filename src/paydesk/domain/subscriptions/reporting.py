@@ -55,20 +55,20 @@ class PaidVersion(msgspec.Struct, frozen=True, gc=False):
 async def steps_after(
     database: Database, rows: Sequence[Report], network_references: Mapping[int, str], *, now: datetime
 ) -> dict[int, PaidVersion]:
-    """The steps that approved attempts bring about, by attempt; one-time payments have none.
-    Moves no money.
+    """The steps that approved attempts bring about, by attempt; one-time payments have none, nor
+    has what belongs to a test side that was started anew. Moves no money.
 
     `rows` of `begin_renewals` carry the subscription as it stood then: if it has changed since,
     nothing is written over it. `network_references` are the acquirer's, by attempt.
     """
-    beginning = [row for row in rows if isinstance(row, OrderReport) and not row.renewal and row.package_version_id]
+    beginning = [row for row in rows if isinstance(row, OrderReport) and not row.renewal and is_recurring(row)]
     renewing = [row for row in rows if isinstance(row, ReportRow | RenewalRow) and row.renewal]
     steps: dict[int, PaidVersion] = {}
     if beginning:
         packages = await _packages(database, beginning)
         for first in beginning:
-            package = packages[first.package_version_id or 0]
-            steps[first.attempt_id] = _beginning(first, package, network_references[first.attempt_id], now)
+            if package := packages.get(first.package_version_id or 0):
+                steps[first.attempt_id] = _beginning(first, package, network_references[first.attempt_id], now)
     if renewing:
         packages_of = Packages()
         subscriptions = {
@@ -80,6 +80,8 @@ async def steps_after(
         for row in renewing:
             assert row.subscription_id is not None, "a renewal is of a subscription"
             assert row.period_number is not None, "a renewal is of a period"
+            if row.subscription_id not in subscriptions:
+                continue
             version = paid(
                 subscriptions[row.subscription_id],
                 row.period_number,
@@ -89,6 +91,11 @@ async def steps_after(
             )
             steps[row.attempt_id] = PaidVersion(version, row.period_number, {})
     return steps
+
+
+def is_recurring(row: Report) -> bool:
+    """Whether a payment is for a subscription."""
+    return row.renewal or (isinstance(row, OrderReport) and row.package_version_id is not None)
 
 
 async def _packages(database: Database, rows: Sequence[Report]) -> dict[int, Package]:
