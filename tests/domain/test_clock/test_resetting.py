@@ -4,6 +4,7 @@ and nobody is alarmed.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
@@ -16,7 +17,7 @@ from paydesk.core.errors import NotFound
 from paydesk.domain.payments import storing
 from paydesk.domain.subscriptions.packages import agree_package
 from paydesk.domain.subscriptions.subscription_terms import Terms
-from paydesk.domain.test_clock.resetting import reset_test_side
+from paydesk.domain.test_clock.resetting import queries, reset_test_side
 
 _Answer = TypeVar("_Answer")
 
@@ -76,3 +77,18 @@ async def test_a_checkout_whose_package_goes_meanwhile_has_it_anew(till: Till, m
     monkeypatch.setattr(storing, "agree_package", agree_and_lose)
     link = await till.order(terms=MONTHLY)
     assert (await till.find(link)).terms == MONTHLY
+
+
+@pytest.mark.parametrize("terms", [None, MONTHLY])
+async def test_a_checkout_that_goes_while_somebody_presses_pay_is_not_found(till: Till, terms: Terms | None) -> None:
+    link, database = await till.order(terms=terms), till.database
+    waiting = "select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+    async with database.acquire() as connection, connection.transaction():
+        await queries.delete_checkouts(connection, merchant_id=till.shop.merchant_id, most=10)
+        paying = asyncio.create_task(till.pay(link))
+        while not paying.done() and not await database.fetchval(waiting):  # noqa: ASYNC110 (it has no event for it)
+            await asyncio.sleep(0.01)
+    with pytest.raises(NotFound, match="no checkout"):
+        await paying
+    assert await is_empty(till)
+    assert not till.standings(), "no bank was asked"

@@ -57,7 +57,7 @@ async def begin_free_trial(desk: Desk, checkout: Checkout, guest: Guest, *, now:
     known = await preparing.prepare(desk, checkout, guest.client_address, counts, counted_at=counted_at, now=now)
     if refusal := preparing.why_refused(known):
         return Refused(refusal)
-    async with desk.database.acquire() as connection, connection.transaction():
+    async with preparing.still_there(checkout), desk.database.acquire() as connection, connection.transaction():
         begun = await _begin(connection, desk, checkout, guest, known, now=now)
     if not begun:
         desk.later(card_guard.take_back(desk.database, checkout.shop, counts, counted_at=counted_at))

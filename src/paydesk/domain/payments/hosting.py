@@ -197,7 +197,7 @@ async def _commit_intent(
     if not capture:
         require_holds(acquirer)
     not_after = real_now + KEY_LIFETIME
-    async with desk.database.acquire() as connection, connection.transaction():
+    async with preparing.still_there(checkout), desk.database.acquire() as connection, connection.transaction():
         begun = record_if_any(
             BegunAttempt,
             await queries.begin_attempt(

@@ -204,7 +204,8 @@ async def _commit_intent(
         if kept is not None
         else card_row(desk.vault, payer.card, shop.merchant_id, known.card_id, keep=keep)
     )
-    async with _together_if(desk.database, saving is not None or payer.saved_id is not None) as database:
+    several = saving is not None or payer.saved_id is not None
+    async with preparing.still_there(checkout), _together_if(desk.database, several) as database:
         if payer.saved_id is not None and not await hold_saved(database, shop, payer.saved_id):
             raise Conflict("the saved card was removed meanwhile")
         begun = record_if_any(

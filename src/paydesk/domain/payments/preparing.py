@@ -4,10 +4,14 @@ put together. Moves no money.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from datetime import datetime
 
+import asyncpg
+
 from paydesk.core.cards import split_name
+from paydesk.core.errors import NotFound
 from paydesk.database.records import record_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.payments import card_guard
@@ -50,6 +54,17 @@ async def prepare(
             now=now,
         ),
     )
+
+
+@asynccontextmanager
+async def still_there(checkout: Checkout) -> AsyncIterator[None]:
+    """Commit an attempt of a checkout that may have gone meanwhile, with a test side that is
+    started anew. Raises: NotFound.
+    """
+    try:
+        yield
+    except asyncpg.ForeignKeyViolationError as error:
+        raise NotFound(f"there is no checkout {checkout.id}") from error
 
 
 def why_refused(known: Prepared) -> str:
