@@ -23,6 +23,8 @@ from paydesk.adapters.acquirers.interface import DeclineReason, OutcomeUnknown
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Busy, Conflict
 from paydesk.core.periods import Period
+from paydesk.domain.billing import charging_differences
+from paydesk.domain.billing.charged_cards import ChargedCard, find_charged_card
 from paydesk.domain.billing.charging_differences import AtOnce, ChangedAtOnce, change_and_charge
 from paydesk.domain.billing.charging_saved import NotCharged
 from paydesk.domain.merchants.shop import Shop
@@ -103,6 +105,23 @@ async def test_its_pingback_is_of_an_order_of_its_own(subscriber: Till) -> None:
     assert (told["event"], "subscription" in told) == ("payment", False)
     assert told["payment_order"]["merchant_order_id"] == "club-1:plan-1"
     assert told["payment_order"]["paid_amount"] == Decimal("13.33")
+
+
+async def test_one_that_is_cancelled_meanwhile_has_ended(
+    subscriber: Till, charges: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its card's number goes with it: nobody is told that the card can't be charged any more."""
+    begun = await subscriber.subscribe(THIRTY_DAYS)
+    named = (subscriber.database, subscriber.shop, begun.id)
+
+    async def find_late(*asked: Any) -> ChargedCard:
+        await cancel(*named, by="customer", now=begun.date_start + TEN)
+        return await find_charged_card(*asked)
+
+    monkeypatch.setattr(charging_differences, "find_charged_card", find_late)
+    with pytest.raises(Conflict, match="has ended"):
+        await charged(subscriber, begun)
+    assert amounts(charges) == [Decimal(10)]
 
 
 async def test_what_was_charged_can_be_given_back_and_is_bounded(subscriber: Till) -> None:

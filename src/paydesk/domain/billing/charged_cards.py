@@ -21,8 +21,9 @@ queries = load_statements(__package__ or "", "charged_cards.sql")
 
 @dataclass(frozen=True, slots=True)
 class ChargedCard:
-    """What a subscription is charged by."""
+    """What a subscription, in the revision in which it was read, is charged by."""
 
+    revision: int
     acquirer: str
     network_reference: str
     date_start: datetime

@@ -1,6 +1,6 @@
 -- name: find_charged_card(merchant_id, live, subscription_id)^
--- The card that a subscription is charged by, and whether its merchant may charge at all.
-select s.acquirer, s.network_reference, s.date_start, c.id as card_id, c.number_sealed, c.vault_key_id, c.exp_month,
+-- The card that a subscription of this revision is charged by, and whether its merchant may charge at all.
+select s.revision, s.acquirer, s.network_reference, s.date_start, c.id as card_id, c.number_sealed, c.vault_key_id, c.exp_month,
        c.exp_year, c.holder, c.refused_as, c.stored_reference, s.live and m.suspended_at is not null as suspended
   from subscription s
   join merchant m on m.id = s.merchant_id

@@ -275,6 +275,8 @@ async def _begin(desk: Desk, shop: Shop, planned: PlanAtOnce, place: _Place, wis
     Raises: Conflict, Unavailable, Unsure.
     """
     card = await find_charged_card(desk.database, shop, planned.row.id)
+    if card.revision != planned.row.revision:
+        return None
     acquirer, opened = card.opened(desk, shop)
     real_now = utc_now()
     not_after = real_now + KEY_LIFETIME
