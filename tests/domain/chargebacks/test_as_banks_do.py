@@ -280,6 +280,13 @@ async def test_what_can_not_be_booked_waits_with_its_reason_and_the_place_moves_
     assert await books.database.fetchval("select place from dispute_reading where acquirer = 'simulator'") == "2"
 
 
+async def test_one_that_is_larger_than_any_price_is_booked(books: Books) -> None:
+    """As a charge of a dear plan with what a change of it has put into the balance may be."""
+    await books.hear(books.dispute("2000000000000.00"))
+    assert [found.amount for found in await books.chargebacks()] == [Decimal("2000000000000.00")]
+    assert await books.waiting() == []
+
+
 async def test_a_row_that_the_database_refuses_waits_too(books: Books) -> None:
     await books.database.execute("alter table chargeback add constraint trouble check (reason <> 'trouble')")
     try:

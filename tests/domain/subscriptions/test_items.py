@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
+from decimal import ROUND_DOWN, Decimal
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from tests.shopfront import MONTHLY
 from tests.till import Till
 
 from paydesk.core.errors import Busy, Conflict, NotFound
+from paydesk.core.money import LARGEST
 from paydesk.domain.billing.charging_differences import AtOnce, change_and_charge
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.subscriptions.balances import find_balance
@@ -55,6 +56,18 @@ async def states(till: Till, begun: Subscription) -> list[tuple[str, ItemState]]
 def number(done: ItemDone) -> int:
     assert done.item is not None
     return done.item.id
+
+
+async def test_no_charge_becomes_larger_than_a_payment_may_be(subscriber: Till) -> None:
+    """What is larger could be charged, and neither be charged back nor given back in part."""
+    begun = await subscriber.subscribe()
+    largest = WantedItem(LARGEST.quantize(Decimal("0.01"), ROUND_DOWN) - 10, "Everything")
+    done = await added(subscriber, begun, largest)
+    assert done.next_amount == largest.amount + 10
+    for how in ({"preview": True}, {}):
+        with pytest.raises(Conflict, match="no payment is larger"):
+            await added(subscriber, begun, WantedItem(Decimal("0.01"), "And a bit"), **how)
+    assert await states(subscriber, begun) == [("Everything", ItemState.WAITING)]
 
 
 async def test_it_comes_with_the_next_charge_and_with_no_other(subscriber: Till, charges: Charges) -> None:

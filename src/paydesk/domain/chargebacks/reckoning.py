@@ -25,6 +25,8 @@ OPENED, REVERSED = "chargeback", "chargeback_reversed"
 """The events, beyond the three that are always there."""
 
 ZERO = Decimal(0)
+_LARGEST = 10 * LARGEST
+"""More than any payment, of which a change of plan and items may be a part, besides its price."""
 Entry = tuple[str, str, Decimal]
 """The kind of posting, an account, and what is debited to it (credits are negative)."""
 
@@ -158,7 +160,7 @@ def _why_not_yet(row: ChargedBack) -> Waits | None:
 def _why_nonsense(row: ChargedBack, told: Dispute) -> Waits | None:
     """What is wrong with a telling that no books can hold."""
     for name, amount in (("amount", told.amount), ("taken", told.taken or ZERO), ("returned", told.returned or ZERO)):
-        if not amount.is_finite() or not 0 <= amount <= LARGEST:
+        if not amount.is_finite() or not 0 <= amount <= _LARGEST:
             return Waits(noted("its %(name)s %(amount)s is no sum of money", name=name, amount=amount))
     if told.amount == 0:
         return Waits(noted("it is over nothing"))

@@ -15,7 +15,7 @@ from enum import StrEnum
 import asyncpg
 
 from paydesk.core.errors import Busy, Conflict, NotFound
-from paydesk.core.money import minor_digits
+from paydesk.core.money import LARGEST, minor_digits
 from paydesk.core.wording import plural, worded
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
@@ -35,8 +35,6 @@ MOST_WAITING = 100
 """How many items of a subscription may wait at once."""
 MOST_SHOWN = 200
 """How many items of a subscription are listed, the newest."""
-LARGEST = Decimal(10) ** 9
-"""The most that an item may be, in main units of its currency."""
 
 
 class ItemState(StrEnum):
@@ -137,8 +135,8 @@ async def add_item(
     caller's own name for it: who sends it again gets what became of it. `now` is the shop's time,
     UTC; a `preview` changes nothing.
 
-    Raises: NotFound; Conflict if no charge comes, or the key came with another item; Busy while it
-        is charged.
+    Raises: NotFound; Conflict if no charge comes, or one that is larger than any payment, or the
+        key came with another item; Busy while it is charged.
     """
     for _ in range(READ_AGAIN):
         if known := await _by_key(database, shop, subscription_id, wanted, request_key):
@@ -149,8 +147,10 @@ async def add_item(
         await require_uncharged(database, row)
         await _require_room(database, shop, subscription_id)
         balance = await find_balance(database, shop, subscription_id)
+        foreseen = ItemDone(current, balance + wanted.amount, None, moved=False)
+        _require_payable(foreseen)
         if preview:
-            return ItemDone(current, balance + wanted.amount, None, moved=False)
+            return foreseen
         currency = current.package.terms.currency
         try:
             added_id = await queries.add_item(
@@ -172,6 +172,12 @@ async def add_item(
         if added_id is not None:
             return await _done(database, shop, subscription_id, added_id)
     raise Busy(worded("the subscription is changing all the time; try again"))
+
+
+def _require_payable(foreseen: ItemDone) -> None:
+    """Raises: Conflict."""
+    if foreseen.next_amount > LARGEST:
+        raise Conflict(f"the next charge would be {foreseen.next_amount}, and no payment is larger than {LARGEST}")
 
 
 async def take_back_item(
