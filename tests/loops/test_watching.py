@@ -5,8 +5,10 @@ and tells whoever watches over the service.
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -19,7 +21,7 @@ from structlog.testing import capture_logs
 
 from paydesk.loops.repeating import repeat
 from paydesk.loops.systemd import Notifier, service_manager
-from paydesk.loops.watching import Lag, Stillness, watched
+from paydesk.loops.watching import Lag, Stillness, stacks, watched
 
 QUICK: dict[str, Any] = {"interval": 0.01, "patience": 0.1}
 PATIENCE = 60.0
@@ -93,6 +95,33 @@ async def test_a_loop_that_is_blocked_is_told_with_its_place_and_that_it_goes_on
     assert set(told) == {"the event loop stands still", "the event loop goes on"}
     assert told["the event loop stands still"]["log_level"] == "error"
     assert "this_blocks_the_loop" in told["the event loop stands still"]["stacks"]
+
+
+def test_nothing_is_collected_while_the_interpreter_says_where_threads_are() -> None:
+    """What a collection calls may wait for a thread to begin or end, which waits for the answer."""
+    asked, collected = list[bool](), list[bool]()
+
+    def called(_frame: object, event: str, what: object) -> None:
+        if what is sys._current_frames:
+            asked.append(event == "c_call")
+
+    def collecting(_phase: str, _info: dict[str, int]) -> None:
+        collected.append(asked[-1:] == [True])
+
+    thresholds = gc.get_threshold()
+    gc.callbacks.append(collecting)
+    gc.set_threshold(1)
+    sys.setprofile(called)
+    try:
+        stacks()
+    finally:
+        sys.setprofile(None)
+        gc.set_threshold(*thresholds)
+        gc.callbacks.remove(collecting)
+    assert asked == [True, False]
+    assert collected, "it was tried"
+    assert not any(collected)
+    assert gc.isenabled()
 
 
 async def test_a_service_manager_hears_of_a_loop_while_it_goes_round_and_only_then(manager: socket.socket) -> None:

@@ -7,12 +7,14 @@ The loop in its turn sees that a background loop hangs, and then shows no heartb
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
 import threading
 import time
 import traceback
 from collections.abc import AsyncIterator, Callable, Hashable, Iterable
 from contextlib import asynccontextmanager
+from types import FrameType
 
 import structlog
 
@@ -176,9 +178,23 @@ def stacks() -> str:
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     return "\n".join(
         f"thread {names.get(ident, ident)}:\n{''.join(traceback.format_stack(frame))}"
-        for ident, frame in sys._current_frames().items()
+        for ident, frame in _frames().items()
         if ident != threading.get_ident()
     )
+
+
+def _frames() -> dict[int, FrameType]:
+    """Where each thread is. While the interpreter looks, it lets no thread begin or end, so nothing
+    is collected meanwhile: what that calls may wait for one, and all would wait for ever (CPython's
+    gh-106883, which not all of its releases have mended).
+    """
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        return sys._current_frames()
+    finally:
+        if collects:
+            gc.enable()
 
 
 @asynccontextmanager
