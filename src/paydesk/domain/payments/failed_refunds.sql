@@ -36,7 +36,6 @@ select acquirer, extract(epoch from :now::timestamptz - coalesce(read_at, began_
 
 -- name: failed_refund(acquirer, key, real_now)^
 -- The refund that was made under a key, with its payment as it stands and what its pingback needs.
--- Keys are unique for each merchant: one index probe per merchant finds it.
 select r.*, m.id as movement_id, m.state as movement_state, m.amount as moved,
        coalesce(m.fees_returned, r.fees_taken > 0) as fees_returned,
        (select coalesce(sum(x.amount), 0)
