@@ -59,6 +59,7 @@ async def test_a_cell_says_which_are_its_own(cells: Cells, elsewhere: Elsewhere)
 
 async def test_as_many_as_one_reading_tries_fit_into_a_question(cells: Cells, elsewhere: Elsewhere) -> None:
     assert await elsewhere([f"{number:0200}" for number in range(MOST)]) == Heard()
+    assert await elsewhere([f'{number:"<200}' for number in range(MOST)]) == Heard(), "with signs that JSON escapes"
 
 
 async def test_a_cell_that_does_not_answer_is_silent(

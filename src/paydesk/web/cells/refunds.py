@@ -22,7 +22,8 @@ from paydesk.web.cells.calling import CellAway
 REFUNDS: Final = "/cells/refunds"
 """Where a cell is asked under which keys it has refunds."""
 
-LARGEST_QUESTION: Final = 32 * 1024
+LARGEST_QUESTION: Final = 64 * 1024
+"""Of as many keys as fit into one; JSON writes some signs of a key as two."""
 
 log = structlog.get_logger()
 
