@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from decimal import Decimal
+from secrets import token_hex
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from tests.proving import check
 from tests.till import Till
 
 from paydesk.adapters.acquirers.disputes import FailedRefund, FailedRefundPage
+from paydesk.adapters.acquirers.interface import OutcomeUnknown
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import connected
 from paydesk.domain.alarms.kinds import AlarmKind
@@ -28,7 +30,15 @@ from paydesk.domain.moving.cancelling import cancel_move
 from paydesk.domain.moving.moving import move_merchant
 from paydesk.domain.moving.steps import Step
 from paydesk.domain.payments.failed_refunds import read_failed_refunds
-from paydesk.domain.payments.waiting_refunds import KEPT, MOST, ON_THE_WAY, SILENT, Heard, known_here
+from paydesk.domain.payments.waiting_refunds import (
+    KEPT,
+    MOST,
+    ON_THE_WAY,
+    SILENT,
+    Heard,
+    KnownRefund,
+    known_here,
+)
 
 SOON, WHY = timedelta(minutes=1), "lost_or_stolen_card"
 WAITING = "select acquirer_reference, next_at, tries, alarmed_at from failed_refund_waiting order by 1"
@@ -88,6 +98,25 @@ async def both(joined: Play) -> Both:
     """The second cell is a deployment of its own; test databases are copies of one."""
     await say(joined.there.database, "deployment", {}, tag="another")
     return Both(joined)
+
+
+def telling(cell: Cell, *told: FailedRefund, after_all: FailedRefundPage | Exception | None = None) -> Cell:
+    """A cell whose account's list has these, and then what comes after all of them."""
+
+    async def page(after: str) -> FailedRefundPage:
+        if not after:
+            return FailedRefundPage(told, "all")
+        if isinstance(after_all, Exception):
+            raise after_all
+        return after_all or FailedRefundPage((), "all")
+
+    bank = answering(cell.desk.acquirers["simulator"], failed_refunds=page)
+    return replace(cell, desk=replace(cell.desk, acquirers={"simulator": bank}))
+
+
+def named(reference: str, key: str = "") -> FailedRefund:
+    """A refund that no cell has made."""
+    return FailedRefund(reference, key or f"key {reference}", Decimal(1), "USD", WHY, utc_now())
 
 
 async def differences(both: Both, cell: Cell) -> list[Any]:
@@ -244,13 +273,8 @@ async def test_what_is_over_is_forgotten_once_nobody_tells_it_and_what_is_not_st
 
 async def test_of_very_many_each_reading_tries_the_longest_due(both: Both) -> None:
     cell, many = both.play.there, 2 * MOST + 50
-    told = [FailedRefund(f"re_{n}", f"key {n}", Decimal(1), "USD", WHY, utc_now()) for n in range(many)]
-
-    async def page(after: str) -> FailedRefundPage:
-        return FailedRefundPage(() if after else tuple(told), "all")
-
-    bank = answering(cell.desk.acquirers["simulator"], failed_refunds=page)
-    cell = replace(cell, desk=replace(cell.desk, acquirers={"simulator": bank}))
+    told = [named(f"re_{n:03}") for n in range(many)]
+    cell = telling(cell, *told)
     for _ in range(3):
         await both.read(cell)
     assert [len(keys) for keys in both.asked] == [MOST, MOST, 50]
@@ -258,17 +282,68 @@ async def test_of_very_many_each_reading_tries_the_longest_due(both: Both) -> No
     assert await both.told(cell) == []
 
 
+async def test_what_nobody_ever_knows_keeps_nothing_new_waiting(both: Both) -> None:
+    cell = telling(both.play.there, *(named(f"re_{n}") for n in range(MOST + 50)))
+    for hours in range(4):
+        await both.read(cell, timedelta(hours=hours))
+    both.asked.clear()
+    await say(cell.database, "failed_refund_reading", {}, place="")
+    await both.read(telling(cell, named("new")), timedelta(hours=5))
+    assert "key new" in both.asked[0]
+
+
+@pytest.mark.parametrize("name", ["re\x001", token_hex(5000)], ids=["no text", "very long"])
+async def test_whatever_an_account_calls_one_it_waits_beside_the_others(both: Both, name: str) -> None:
+    cell = telling(both.play.there, named(name, "this"), named(f"{name} too", "that"), named("ours"))
+    await both.read(cell)
+    await both.read(cell, ON_THE_WAY + SOON)
+    assert len(await both.waiting(cell)) == len(await both.told(cell)) == 3
+    assert {kind for kind, _ in await both.told(cell)} == {"refund_unknown"}
+
+
+async def test_an_account_whose_list_breaks_off_keeps_nothing_waiting(both: Both) -> None:
+    cell = telling(both.play.there, named("by hand"), after_all=OutcomeUnknown("no answer"))
+    await both.read(cell)
+    await both.read(cell, ON_THE_WAY + SOON)
+    assert await both.told(cell) == [("refund_unknown", "by hand")]
+
+
+async def test_a_cell_that_has_it_and_is_silent_for_moments_is_not_named_for_hours(both: Both) -> None:
+    there = both.play.there
+    await both.fail()
+    await both.read(there)
+    await both.read(there, SILENT)
+    both.silent = True
+    await both.read(there, SILENT + ON_THE_WAY)
+    assert await both.told(there) == []
+    await both.read(there, 2 * SILENT + SOON)
+    assert [kind for kind, _ in await both.told(there)] == ["refund_unknown"]
+
+
+async def test_what_was_booked_in_a_cell_that_came_back_from_before_is_booked_where_its_merchant_goes(
+    both: Both,
+) -> None:
+    play = both.play
+    await both.fail()
+    await both.read(play.there)
+
+    async def booked(keys: Sequence[str]) -> Heard:
+        return Heard(tuple(KnownRefund(key, is_over=True) for key in keys))
+
+    await read_failed_refunds(play.there.desk, now=utc_now() + SOON, elsewhere=booked)
+    assert [one["next_at"] for one in await both.waiting(play.there)] == [None]
+    # Here nothing of that is known: as in a backup, of which the merchant is taken away at once.
+    await move_merchant(going(play))
+    assert await both.read(play.there, 2 * SOON) == 1
+    assert (await both.booked(), await both.waiting(play.there)) == ([0, 1], [])
+    assert await clean(play.there) == []
+
+
 async def test_what_no_key_of_ours_can_be_keeps_the_others_from_nothing(both: Both) -> None:
     cell = both.play.there
     await both.fail()
-    keys = ["x" * 500, "clé", "ours"]
-    told = tuple(FailedRefund(f"re_{key[:3]}", key, Decimal(1), "USD", WHY, utc_now()) for key in keys)
-
-    async def page(after: str) -> FailedRefundPage:
-        return FailedRefundPage(() if after else told, "all")
-
-    bank = answering(cell.desk.acquirers["simulator"], failed_refunds=page)
-    await both.read(replace(cell, desk=replace(cell.desk, acquirers={"simulator": bank})))
+    keys = ["x" * 500, "clé", "\n" * 200, "ours"]
+    await both.read(telling(cell, *(named(f"re_{place}", key) for place, key in enumerate(keys))))
     assert both.asked == [["ours"]]
 
 

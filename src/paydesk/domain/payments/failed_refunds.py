@@ -9,7 +9,7 @@ writes what was read holds the reading's lease first; none is open while another
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -166,13 +166,10 @@ class _Reading:
 
     async def _to_its_end(self) -> bool:
         """Read to the end; whether it went well, as an operator is told. Raises: ReadByAnother."""
-        try:
-            await self._pages()
-            await self._waiting()
-        except (*AWAY, ReadByAnother):
-            raise
-        except Exception as error:
-            # An answer that makes no sense keeps nobody from the other acquirers.
+        # An answer that makes no sense keeps nobody from the other acquirers, nor what waits from
+        # being tried.
+        unread, untried = await _why_not(self._pages), await _why_not(self._waiting)
+        if (error := unread or untried) is not None:
             log.warning("an acquirer's failed refunds can't be read", acquirer=self.acquirer, why=reason_of(error))
             async with self.lease.holding() as connection:
                 await _report_unread(connection, self.acquirer, reason_of(error), now=self.now)
@@ -198,7 +195,7 @@ class _Reading:
         """
         if not refunds:
             return True
-        worked = await one_by_one(refunds, self._tried)
+        worked = await one_by_one([waiting_refunds.storable(one) for one in refunds], self._tried)
         # First that it is theirs still: whoever was taken over has failed with each.
         async with self.lease.holding() as connection:
             await _set_aside(connection, worked)
@@ -245,6 +242,17 @@ class _Reading:
         self.changed += sum(one.came_to is CameTo.BOOKED for one in worked.results)
         known = [one.refund.reference for one in worked.results if one.came_to is not CameTo.UNKNOWN]
         await waiting_refunds.wait_no_more(connection, self.acquirer, known, now=self.now)
+
+
+async def _why_not(work: Callable[[], Awaitable[None]]) -> Exception | None:
+    """What went wrong in it. Raises: what says that nothing more can be written here."""
+    try:
+        await work()
+    except (*AWAY, ReadByAnother):
+        raise
+    except Exception as error:
+        return error
+    return None
 
 
 async def _set_aside(

@@ -9,10 +9,11 @@ operator hears of it if none knows it. Moves no money.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import Enum
 from functools import cached_property
+from hashlib import sha256
 from typing import Final, TypeAlias
 
 import msgspec
@@ -44,6 +45,7 @@ KEPT: Final = timedelta(days=60)
 for which an acquirer tells the same again."""
 
 _LONGEST_KEY: Final = 200
+_LONGEST_REFERENCE: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +84,13 @@ async def known_here(database: Connection, keys: Collection[str]) -> list[KnownR
 
 @dataclass(frozen=True)
 class Waiting:
-    """A failed refund that waits, as it was told; `alarmed_at` (UTC) is when an operator was told
-    that no cell knows it, None if not.
+    """A failed refund that waits, as it was told. Times are UTC: `nowhere_since` is since when no
+    cell has said that it has it, `alarmed_at` when an operator was told so, None if not.
     """
 
     told: str
     acquirer_reference: str
-    first_at: datetime
+    nowhere_since: datetime
     tries: int
     alarmed_at: datetime | None
 
@@ -100,9 +102,12 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class _Times:
-    """When one is tried again (None: it is over), and since when an operator is told of it."""
+    """When one is tried again (None: it is over), since when no cell has said that it has it, and
+    since when an operator is told of that.
+    """
 
     next_at: datetime | None
+    nowhere_since: datetime
     alarmed_at: datetime | None
 
 
@@ -131,7 +136,7 @@ def stands(waiting: Waiting, heard: Heard, *, now: datetime) -> Stands:
         return Stands.OVER if any(said) else Stands.ELSEWHERE
     grace = SILENT if heard.silent else ON_THE_WAY if heard.has_others else timedelta(0)
     is_told = waiting.alarmed_at is not None
-    return Stands.UNKNOWN if is_told or now - waiting.first_at >= grace else Stands.WAITS
+    return Stands.UNKNOWN if is_told or now - waiting.nowhere_since >= grace else Stands.WAITS
 
 
 def alarm_of(acquirer: str, failed: FailedRefund, why: str, shop: Shop | None = None) -> Alarm:
@@ -164,11 +169,26 @@ async def heard_of(elsewhere: Elsewhere, waiting: Sequence[Waiting]) -> Heard:
     if not waiting:
         return Heard()
     keys = {one.refund.key for one in waiting}
-    return await elsewhere(sorted(key for key in keys if key.isascii() and 0 < len(key) <= _LONGEST_KEY))
+    return await elsewhere(sorted(key for key in keys if _may_be_ours(key)))
+
+
+def _may_be_ours(key: str) -> bool:
+    return key.isascii() and key.isprintable() and 0 < len(key) <= _LONGEST_KEY
+
+
+def storable(refund: FailedRefund) -> FailedRefund:
+    """A refund by a name that PostgreSQL stores and finds, whatever its acquirer calls it."""
+    name = refund.reference.replace("\x00", "\ufffd")
+    if len(name) > _LONGEST_REFERENCE:
+        # Two long ones may begin alike.
+        name = name[: _LONGEST_REFERENCE // 2] + sha256(name.encode()).hexdigest()
+    return replace(refund, reference=name)
 
 
 async def due(database: Connection, acquirer: str, *, now: datetime) -> list[Waiting]:
-    """Those that are to be tried again, as many as one reading takes, the longest due first."""
+    """Those that are to be tried again, as many as one reading takes: those first that were tried
+    the least, so that what nobody ever knows keeps nothing new waiting.
+    """
     return await records_of(Waiting, queries.due(database, acquirer=acquirer, now=now, most=MOST))
 
 
@@ -205,8 +225,8 @@ class Later:
     mended: list[str] = field(default_factory=list)
 
     def again(self, one: Waiting) -> None:
-        """It could not be tried to its end."""
-        self.times[one.acquirer_reference] = _Times(self.now + pause(one.tries), one.alarmed_at)
+        """It is known here, and could not be tried to its end."""
+        self.times[one.acquirer_reference] = _Times(self.now + pause(one.tries), self.now, one.alarmed_at)
 
     def judged(self, one: Waiting, heard: Heard) -> None:
         """It is not known here, and this is what the other cells say."""
@@ -217,7 +237,8 @@ class Later:
         elif one.alarmed_at is not None and alarmed_at is None:
             self.mended.append(one.acquirer_reference)
         next_at = None if stand is Stands.OVER else self.now + pause(one.tries)
-        self.times[one.acquirer_reference] = _Times(next_at, alarmed_at)
+        nowhere_since = one.nowhere_since if stand in {Stands.WAITS, Stands.UNKNOWN} else self.now
+        self.times[one.acquirer_reference] = _Times(next_at, nowhere_since, alarmed_at)
 
     async def write(self, connection: Connection) -> None:
         """Write it down."""
@@ -228,6 +249,7 @@ class Later:
             acquirer=self.acquirer,
             references=list(self.times),
             next_ats=[one.next_at for one in self.times.values()],
+            nowhere_sinces=[one.nowhere_since for one in self.times.values()],
             alarmed_ats=[one.alarmed_at for one in self.times.values()],
         )
         await raise_alarms(connection, self.alarms, now=self.now)

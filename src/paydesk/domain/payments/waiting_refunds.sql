@@ -1,7 +1,7 @@
 -- name: keep(acquirer, references, told, now)!
 -- What is not known here waits, as it was told last; what waits already, or is over, stays as it stands. Whoever keeps it
 -- holds the reading's lease.
-insert into failed_refund_waiting as w (acquirer, acquirer_reference, told, first_at, last_at, next_at)
+insert into failed_refund_waiting as w (acquirer, acquirer_reference, told, nowhere_since, last_at, next_at)
 select :acquirer, d.reference, d.told::jsonb, :now, :now, :now
   from unnest(:references::text[], :told::text[]) as d (reference, told)
     on conflict (acquirer, acquirer_reference) do update
@@ -13,19 +13,29 @@ delete from failed_refund_waiting
 returning acquirer_reference;
 
 -- name: due(acquirer, now, most)
--- Those that wait and are to be tried again; only who holds the reading's lease asks.
-select told, acquirer_reference, first_at, tries, alarmed_at
-  from failed_refund_waiting
- where acquirer = :acquirer and next_at <= :now
- order by next_at
+-- Those that wait and are to be tried again; only who holds the reading's lease asks. First what another cell had booked,
+-- and is not booked here, where its merchant has come since: that cell was put back to before.
+(select w.told, w.acquirer_reference, w.nowhere_since, w.tries, w.alarmed_at
+   from failed_refund_waiting w
+   join movement m on m.idempotency_key = w.told ->> 'key' and m.kind = 'refund' and m.acquirer = w.acquirer
+  where w.acquirer = :acquirer and w.next_at is null and m.state in ('processing', 'done')
+    and not exists (select from merchant_fence f where f.merchant_id = m.merchant_id and f.moved_at is not null)
+  order by w.tries
+  limit :most)
+ union all
+(select told, acquirer_reference, nowhere_since, tries, alarmed_at
+   from failed_refund_waiting
+  where acquirer = :acquirer and next_at <= :now
+  order by tries, next_at
+  limit :most)
  limit :most;
 
--- name: try_later(acquirer, references, next_ats, alarmed_ats)!
+-- name: try_later(acquirer, references, next_ats, nowhere_sinces, alarmed_ats)!
 -- A null next_at: it is not tried again.
 update failed_refund_waiting w
-   set next_at = d.next_at, alarmed_at = d.alarmed_at, tries = w.tries + 1
-  from unnest(:references::text[], :next_ats::timestamptz[], :alarmed_ats::timestamptz[])
-    as d (reference, next_at, alarmed_at)
+   set next_at = d.next_at, nowhere_since = d.nowhere_since, alarmed_at = d.alarmed_at, tries = w.tries + 1
+  from unnest(:references::text[], :next_ats::timestamptz[], :nowhere_sinces::timestamptz[], :alarmed_ats::timestamptz[])
+    as d (reference, next_at, nowhere_since, alarmed_at)
  where w.acquirer = :acquirer and w.acquirer_reference = d.reference;
 
 -- name: forget(acquirer, told_before)!
@@ -35,7 +45,7 @@ delete from failed_refund_waiting
 
 -- name: known(keys)
 -- Those of these keys under which a merchant of this cell has a refund, and whether it is known that it failed. Of who has
--- gone to another cell what is here is what was. One index search per merchant finds them.
+-- gone to another cell what is here is what was.
 select m.idempotency_key as key, bool_or(m.state in ('failed', 'refused')) as is_over
   from merchant s
   join movement m on m.merchant_id = s.id and m.idempotency_key = any(:keys::text[]) and m.kind = 'refund'
