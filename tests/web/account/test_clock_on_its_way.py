@@ -4,6 +4,7 @@ log says that they did.
 
 from __future__ import annotations
 
+import asyncio
 from decimal import Decimal
 from typing import Any, TypeAlias
 
@@ -102,6 +103,26 @@ async def test_one_that_fails_on_its_way_stands_in_the_log(
     monkeypatch.setattr(advancing, "read_disputes", fail)
     answer = await owner.send(f"{owner.merchant_path}/developers/clock", by="1y")
     assert answer.status_code == 503
+    assert await seen(owner, seller) == (1, 0)
+
+
+async def test_one_whose_process_is_stopped_on_its_way_stands_in_the_log(
+    owner: Visitor, seller: Seller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    come_so_far = asyncio.Event()
+
+    async def hang(*given: Any, **asked: Any) -> int:
+        if await paid(seller) == 2:
+            come_so_far.set()
+            await asyncio.Event().wait()
+        return await read_disputes(*given, **asked)
+
+    monkeypatch.setattr(advancing, "read_disputes", hang)
+    advance = asyncio.ensure_future(owner.send(f"{owner.merchant_path}/developers/clock", by="1y"))
+    await come_so_far.wait()
+    advance.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await advance
     assert await seen(owner, seller) == (1, 0)
 
 

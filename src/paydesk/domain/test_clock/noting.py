@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime
@@ -23,12 +24,12 @@ async def unnoted(_database: Connection, _start: datetime, _at: datetime) -> Non
 async def noted_if_stopped(
     database: Database, note: Note, start: datetime, came_to: Callable[[], datetime]
 ) -> AsyncIterator[None]:
-    """Whatever the block raises, what was moved until then is noted. The clock is to be held still:
-    who closes a fence waits for that.
+    """Whatever the block ends for, also if its process stops, what was moved until then is noted.
+    The clock is to be held still: who closes a fence waits for that.
     """
     try:
         yield
-    except Exception:
+    except (Exception, asyncio.CancelledError):
         if came_to() > start:
             with suppress(*AWAY):
                 await note(database, start, came_to())
