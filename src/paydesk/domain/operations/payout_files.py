@@ -148,8 +148,8 @@ async def make_file(database: Database, actor: Actor, currency: str, request_key
     """
     made_by = f"person {actor.person_id}" if actor.person_id else "command"
     async with database.acquire() as connection, connection.transaction():
-        held = [one.merchant_id for one in await _may_be_sent(connection, currency)]
-        await queries.hold_merchants(connection, merchant_ids=held)
+        held = {one.merchant_id for one in await _may_be_sent(connection, currency)}
+        await queries.hold_merchants(connection, merchant_ids=list(held))
         known = await queries.file_of_request(connection, request_key=request_key)
         if known is not None:
             return int(known)
