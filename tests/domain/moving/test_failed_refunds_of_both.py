@@ -260,6 +260,19 @@ async def test_one_that_is_told_again_and_again_waits_once(both: Both) -> None:
     assert (await both.booked(), await both.waiting(cell)) == ([0, 1], [])
 
 
+async def test_one_that_each_reading_tells_is_written_once_in_an_hour(both: Both) -> None:
+    cell, told_last = both.play.there, "select array_agg(last_at order by acquirer_reference) from failed_refund_waiting"
+    await both.read(telling(cell, named("re_1"), named("re_2")))
+    first = await cell.database.fetchval(told_last)
+    await say(cell.database, "failed_refund_reading", {}, place="")
+    await both.read(telling(cell, named("re_1"), replace(named("re_2"), amount=Decimal(2))), SOON)
+    second = await cell.database.fetchval(told_last)
+    assert (second[0], second[1] > first[1]) == (first[0], True), "one was told as before, the other otherwise"
+    await say(cell.database, "failed_refund_reading", {}, place="")
+    await both.read(telling(cell, named("re_1")), timedelta(hours=2))
+    assert (await cell.database.fetchval(told_last))[0] > first[0]
+
+
 async def test_what_is_over_is_forgotten_once_nobody_tells_it_and_what_is_not_stays(both: Both) -> None:
     play = both.play
     await both.fail()

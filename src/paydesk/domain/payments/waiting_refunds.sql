@@ -1,11 +1,13 @@
 -- name: keep(acquirer, references, told, now)!
--- What is not known here waits, as it was told last; what waits already, or is over, stays as it stands. Whoever keeps it
--- holds the reading's lease.
+-- What is not known here waits, as it was told last; what waits already, or is over, stays as it stands, and is written
+-- once in an hour however often it is told: some accounts tell all of it in each reading. Whoever keeps it holds the
+-- reading's lease.
 insert into failed_refund_waiting as w (acquirer, acquirer_reference, told, nowhere_since, last_at, next_at)
 select :acquirer, d.reference, d.told::jsonb, :now, :now, :now
   from unnest(:references::text[], :told::text[]) as d (reference, told)
     on conflict (acquirer, acquirer_reference) do update
-       set told = excluded.told, last_at = excluded.last_at;
+       set told = excluded.told, last_at = excluded.last_at
+     where w.last_at <= excluded.last_at - interval '1 hour' or w.told - 'at' is distinct from excluded.told - 'at';
 
 -- name: wait_no_more(acquirer, references)
 delete from failed_refund_waiting
