@@ -261,7 +261,8 @@ async def test_one_that_is_told_again_and_again_waits_once(both: Both) -> None:
 
 
 async def test_one_that_each_reading_tells_is_written_once_in_an_hour(both: Both) -> None:
-    cell, told_last = both.play.there, "select array_agg(last_at order by acquirer_reference) from failed_refund_waiting"
+    cell = both.play.there
+    told_last = "select array_agg(last_at order by acquirer_reference) from failed_refund_waiting"
     await both.read(telling(cell, named("re_1"), named("re_2")))
     first = await cell.database.fetchval(told_last)
     await say(cell.database, "failed_refund_reading", {}, place="")

@@ -132,6 +132,17 @@ async def test_a_file_for_an_account_that_has_changed_is_not_sent(
     assert (await press(operator, page, "drop")).status_code == 303
 
 
+async def test_who_is_suspended_since_is_sent_nothing(operator: Visitor, seller: Seller, database: Database) -> None:
+    page, merchant_id = await make(operator), seller.shop.merchant_id
+    await suspend_merchant(database, COMMAND_LINE, merchant_id, reason="a fraud", now=utc_now())
+    refused = await press(operator, page, "csv")
+    assert refused.status_code == 409
+    assert f"Merchant {merchant_id} is suspended" in text_of(refused)
+    assert await seller.audited("bank_account_read") == []
+    await resume_merchant(database, COMMAND_LINE, merchant_id, now=utc_now())
+    assert (await press(operator, page, "csv")).status_code == 200
+
+
 async def test_who_goes_to_another_cell_is_paid_from_there(seller: Seller, database: Database) -> None:
     merchant_id = seller.shop.merchant_id
 

@@ -167,13 +167,19 @@ async def record_payout_on(connection: Connection, shop: Shop, sent: Sent, *, no
     return _payout(row)
 
 
+def is_suspended(merchant_id: int) -> Conflict:
+    """Why nothing live is paid out to a merchant."""
+    name = f"merchant {merchant_id}"
+    return Conflict(
+        worded("%(name)s is suspended: its money stays where it is until the suspension is lifted", name=name)
+    )
+
+
 def _require_free(merchant: _Merchant, sent: Sent, now: datetime) -> None:
     """Raises: Conflict, saying why nothing live is paid out to the merchant for now."""
     name = f"merchant {merchant.id}"
     if merchant.suspended_at is not None:
-        raise Conflict(
-            worded("%(name)s is suspended: its money stays where it is until the suspension is lifted", name=name)
-        )
+        raise is_suspended(merchant.id)
     if sent.despite_wait:
         return
     if merchant.unaccepted:

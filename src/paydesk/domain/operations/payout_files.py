@@ -22,7 +22,7 @@ from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.accounts.audit import Action, Actor, record
 from paydesk.domain.business.profiles import PURPOSE
-from paydesk.domain.ledger.payouts import Sent
+from paydesk.domain.ledger.payouts import Sent, is_suspended
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.operations.payouts import pay_out, was_dropped
 
@@ -74,6 +74,7 @@ class Line:
     payout_id: int | None
     open: bool
     account: BankAccount | None = field(repr=False)
+    suspended: bool = False
     problem: str = ""
 
     @property
@@ -116,6 +117,7 @@ class _Made:
 class _LineRow(msgspec.Struct, frozen=True):
     merchant_id: int
     merchant_name: str
+    suspended: bool
     amount: Decimal
     currency: str
     payout_id: int | None
@@ -198,7 +200,8 @@ def _line(vault: Vault, file_id: int, row: _LineRow) -> Line:
         sealed = Sealed(row.vault_key_id, row.iban_sealed)
         opened = vault.open(sealed, purpose=PURPOSE, merchant_id=row.merchant_id, row_id=row.merchant_id)
         account = BankAccount(row.account_holder or row.merchant_name, opened.decode())
-    return Line(file_id, row.merchant_id, row.merchant_name, row.amount, row.currency, row.payout_id, row.open, account)
+    transfer = row.amount, row.currency, row.payout_id, row.open
+    return Line(file_id, row.merchant_id, row.merchant_name, *transfer, account, row.suspended)
 
 
 async def read_transfers(
@@ -206,12 +209,14 @@ async def read_transfers(
 ) -> list[Transfer]:
     """A file's transfers to be sent; each merchant's log says who has read where they go.
 
-    Raises: Conflict if the file is no longer to be sent, or a merchant has another bank account
-        than when it was made.
+    Raises: Conflict if the file is no longer to be sent, or a merchant was suspended since it was
+        made, or has another bank account.
     """
     if file.state is not FileState.MADE or file.left_open < file.transfers:
         raise Conflict(f"payout file {file.id} is {file.state}: it is not to be sent any more")
     lines = await lines_of(database, vault, file.id)
+    if (suspended := next((one for one in lines if one.suspended), None)) is not None:
+        raise is_suspended(suspended.merchant_id)
     transfers = [Transfer(one.account, one.amount, one.reference) for one in lines if one.account is not None]
     if len(transfers) < len(lines):
         others = ", ".join(f"{one.merchant_name} ({one.merchant_id})" for one in lines if one.account is None)

@@ -61,7 +61,8 @@ select f.id, f.currency, f.state, f.made_by, f.made_at, f.finished_at, t.transfe
 -- name: lines_of(file_id)
 -- What a file sends, by merchant, with where that goes: null where the account is not the one any more that it was made
 -- for.
-select l.merchant_id, m.name as merchant_name, l.amount, l.currency, l.payout_id, l.open,
+select l.merchant_id, m.name as merchant_name, m.suspended_at is not null as suspended, l.amount, l.currency, l.payout_id,
+       l.open,
        case when same then p.account_holder end as account_holder, case when same then p.iban_sealed end as iban_sealed,
        case when same then p.vault_key_id end as vault_key_id
   from payout_file_line l
