@@ -23,6 +23,7 @@ from paydesk.database.pool import Database
 from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.business.profiles import PURPOSE
 from paydesk.domain.cells.fencing import fence, lift
+from paydesk.domain.ledger.balances import balances
 from paydesk.domain.ledger.payouts import Sent, record_payout_on
 from paydesk.domain.ledger.payouts import queries as payouts
 from paydesk.domain.merchants.shop import Shop
@@ -167,6 +168,20 @@ async def test_what_can_not_be_recorded_says_why_and_may_be_later(
     await resume_merchant(database, COMMAND_LINE, seller.shop.merchant_id, now=utc_now())
     assert (await press(operator, page, "record")).status_code == 303
     assert len(await payouts_of(seller)) == 1
+
+
+async def test_what_the_bank_has_sent_is_recorded_though_less_is_available_by_now(
+    operator: Visitor, seller: Seller, database: Database
+) -> None:
+    page, shop = await make(operator), Shop(seller.shop.merchant_id, live=True)
+    async with database.acquire() as connection, connection.transaction():
+        taken = Sent(Decimal("60.00"), "CHF", "T-1", "command", despite_wait="it stands for a chargeback")
+        await record_payout_on(connection, shop, taken, now=utc_now())
+    assert (await press(operator, page, "record")).status_code == 303
+    assert [amount for amount, _ in await payouts_of(seller)] == ["60.00", "100.00"]
+    [left] = [one.available for one in await balances(database, shop) if one.currency == "CHF"]
+    assert left == Decimal("-59.9951")
+    assert "Recorded" in text_of(await operator.see(page))
 
 
 async def until_it_waits(database: Database, asked: asyncio.Task[Any]) -> None:

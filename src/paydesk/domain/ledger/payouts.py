@@ -55,7 +55,8 @@ class Sent:
     `request_key` names this one wish, else the reference does: however often it comes, it counts
     once. Another transfer has another reference, or if its bank knows only one, a key of its own
     and `repeats` the reference. `despite_wait` is why it was sent although the merchant's bank
-    account is too new, or its profile not accepted; usually empty.
+    account is too new, or its profile not accepted; usually empty. `has_left` if the bank has sent
+    it whatever is available by now, which is less than nothing then: the merchant owes it.
     """
 
     amount: Decimal
@@ -65,6 +66,7 @@ class Sent:
     request_key: str | None = None
     repeats: bool = False
     despite_wait: str = ""
+    has_left: bool = False
 
 
 async def record_sent(database: Database, record: Callable[[Connection], Awaitable[Payout]]) -> Payout:
@@ -147,6 +149,7 @@ async def record_payout_on(connection: Connection, shop: Shop, sent: Sent, *, no
             recorded_by=sent.recorded_by,
             request_key=sent.request_key,
             despite_wait=bool(sent.despite_wait),
+            has_left=sent.has_left,
             now=now,
         ),
     )

@@ -266,6 +266,7 @@ async def _record_line(database: Database, actor: Actor, line: Line, *, now: dat
         f"person {actor.person_id}" if actor.person_id else "command",
         f"payout file {line.file_id}",
         despite_wait=f"it was sent with payout file {line.file_id}",
+        has_left=True,
     )
     try:
         await pay_out(database, actor, Shop(line.merchant_id, live=True), sent, now=now, by_file=line.file_id)
