@@ -184,9 +184,10 @@ def stacks() -> str:
 
 
 def _frames() -> dict[int, FrameType]:
-    """Where each thread is. While the interpreter looks, it lets no thread begin or end, so nothing
-    is collected meanwhile: what that calls may wait for one, and all would wait for ever (CPython's
-    gh-106883, which not all of its releases have mended).
+    """Where each thread is, asked while no garbage is collected.
+
+    Meanwhile the interpreter lets no thread begin or end; what a collection calls may wait for one,
+    and all would wait for ever (CPython's gh-106883, which not all of its releases have mended).
     """
     collects = gc.isenabled()
     gc.disable()
