@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from tests.breaking import forget
 from tests.domain.moving.copies import here, is_gone, rows, there
 from tests.domain.moving.play import HERE, THERE, Cell, Killed, back, clean, enlist, killing
 from tests.domain.moving.putting_back import HOME, Past
@@ -20,6 +21,7 @@ from paydesk.domain.cells.checking import check_cells, mend_cells
 from paydesk.domain.cells.comparing import compare, enter_own
 from paydesk.domain.cells.directory import Kind, cells_of_person, find_cell, name_of
 from paydesk.domain.merchants.keys import rotate
+from paydesk.domain.moving import ending
 from paydesk.domain.moving.moving import move_merchant
 from paydesk.domain.moving.only_here import code_of
 from paydesk.domain.moving.removing import OnlyHere, Stage, look_at_copy, remove_copy
@@ -101,17 +103,21 @@ async def test_what_only_the_copy_knows_stops_it_still(past: Past) -> None:
     assert (await is_gone(past), await past.led_to()) == (True, THERE)
 
 
-async def test_the_right_one_is_not_lost_to_a_copy_that_knows_nothing_more(past: Past) -> None:
+@pytest.mark.parametrize("has_left", [False, True])
+async def test_the_right_one_is_not_lost_to_a_copy_that_knows_nothing_more(past: Past, has_left: bool) -> None:
     """The other cell came back from when the merchant was there once before, and the directory is
-    right.
+    right. That somebody was in its team who has left since is nothing more.
     """
     await past.until(None)
+    left = await enlist(past.play.there, past.play.merchant.id, "left@shop.example")
     copy = await past.copy("there")
     await move_merchant(past.going_home)
     past.put_back("there", copy)
     from_home = Move(past.home, past.play.there.side, past.home.database, past.play.merchant.id, THERE)
     at_home = replace(past.play.here, database=past.home.database, vault=past.home.vault)
     await enlist(at_home, past.play.merchant.id, "since@shop.example")
+    if has_left:
+        await forget(past.home.database, past.play.merchant.id, "membership", person_id=left)
     found = await look_at_copy(from_home, home_came_back=True)
     assert [one.table for one in found] == ["membership"]
     with pytest.raises(Conflict, match=f"cell {THERE} knows nothing of merchant .* it may be the copy itself"):
@@ -128,6 +134,27 @@ async def test_killed_at_any_point_the_same_command_goes_on(past: Past, stage: S
     await remove_copy(past.going, home_came_back=True)
     assert (await is_gone(past), await past.open_in(), await past.led_to()) == (True, [THERE], THERE)
     assert await key_led_to(past, past.play.there) == [THERE, THERE]
+
+
+@pytest.mark.parametrize("before", ["switch_people", "enter"])
+async def test_killed_amid_the_directory_the_same_command_leads_the_rest_there(
+    past: Past, monkeypatch: pytest.MonkeyPatch, before: str
+) -> None:
+    """The merchant is not led there before its keys and its people are."""
+    await both_come_back(past)
+
+    async def dies(*_: object, **__: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patched, pytest.raises(Killed):
+        patched.setattr(ending, before, dies)
+        await remove_copy(past.going, home_came_back=True)
+    await remove_copy(past.going, home_came_back=True)
+    assert (await is_gone(past), await past.led_to()) == (True, THERE)
+    assert await key_led_to(past, past.play.there) == [THERE, THERE]
+    for email in ("first@shop.example", "new@shop.example"):
+        cells = await cells_of_person(past.home.database, past.home.vault, email)
+        assert THERE in [one.number for one in cells], email
 
 
 async def test_killed_once_it_was_given_up_the_move_ends_it_too(past: Past) -> None:

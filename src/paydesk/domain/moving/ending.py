@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from paydesk.core.errors import Conflict
 from paydesk.database.pool import Database
+from paydesk.database.statements import Connection
 from paydesk.domain.cells.directory import (
     Kind,
     TakenElsewhere,
@@ -54,7 +55,7 @@ async def open_there(move: Move, passed: Passed) -> tuple[int, datetime]:
     return led, opened
 
 
-async def lead_there(move: Move, home: Database) -> int:
+async def lead_there(move: Move, home: Database | Connection) -> int:
     """Lead everybody to the other cell; how many entries of the directory were changed."""
     now = datetime.now(UTC)
     led = await switch_merchant(home, move.merchant_id, to=move.to, now=now)
@@ -67,7 +68,7 @@ async def lead_there(move: Move, home: Database) -> int:
     return led
 
 
-async def _enter_accounts(move: Move, home: Database, now: datetime) -> None:
+async def _enter_accounts(move: Move, home: Database | Connection, now: datetime) -> None:
     """Have the directory know that everybody of the team has an account in both cells."""
     here = (await this_cell(move.source.database)).number
     emails = [email async for _, email, *_ in queries.team(move.source.database, merchant_id=move.merchant_id)]
@@ -76,7 +77,7 @@ async def _enter_accounts(move: Move, home: Database, now: datetime) -> None:
         await enter(home, lines, cell, now=now)
 
 
-async def enter_what_is_there(move: Move, home: Database) -> None:
+async def enter_what_is_there(move: Move, home: Database | Connection) -> None:
     """Have a directory that came back from before know what is new of the merchant in the other
     cell: keys, and people of its team.
     """

@@ -136,8 +136,10 @@ async def _removed(
             reached(Stage.given_up)
     led = 0
     if move.home is not None and not is_led:
-        led = await lead_there(move, move.home)
-        await enter_what_is_there(move, move.home)
+        # All at once: whoever is led there already is not looked at again.
+        async with move.home.acquire() as home, home.transaction():
+            led = await lead_there(move, home)
+            await enter_what_is_there(move, home)
         reached(Stage.led)
     await forget_here(move)
     reached(Stage.deleted)
@@ -148,7 +150,8 @@ async def _require_later_there(move: Move) -> None:
     """Make sure that the other cell, to which the directory does not lead, is not the copy itself:
     that would know nothing of its own. Raises: Conflict.
     """
-    if not await only_here(move.target, move.source, move.merchant_id):
+    known_there = await only_here(move.target, move.source, move.merchant_id)
+    if not any(not one.may_be for one in known_there):
         raise Conflict(
             f"cell {move.to} knows nothing of merchant {move.merchant_id} that is not here, and the directory does not "
             "lead there: it may be the copy itself, so that nothing is deleted here that it does not know"
