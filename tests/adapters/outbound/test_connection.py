@@ -6,10 +6,13 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
+import uvloop
 from tests.adapters.outbound.receivers import (
     OK,
     Names,
@@ -19,6 +22,8 @@ from tests.adapters.outbound.receivers import (
     response,
 )
 from tests.certificates import own_certificate
+
+from paydesk.adapters.outbound.client import Answer
 
 
 async def test_a_connection_is_used_again() -> None:
@@ -73,6 +78,43 @@ async def test_a_connection_serves_one_merchant_and_mode_only() -> None:
         for whose in ((1, True), (1, False), (2, True), None, (1, True), (1, False), (2, True), None):
             await outbound.post(f"http://127.0.0.1:{receiver.port}/", b"", {}, whose=whose)
     assert receiver.connections == 5
+
+
+async def _greeted(port: int, tls: ssl.SSLContext) -> Answer:
+    async with client(tls=tls, resolver=Names(["127.0.0.1"])) as outbound:
+        return await outbound.post(f"https://shop.example:{port}/", b"1", {})
+
+
+@pytest.mark.parametrize("run", [asyncio.run, uvloop.run])
+async def test_an_answer_that_comes_with_the_end_of_the_handshake_is_none(
+    run: Callable[[Coroutine[Any, Any, Answer]], Answer], tmp_path: Path
+) -> None:
+    """Before TLS 1.3 the server has the last word of it. `paydesk serve` and `work` use uvloop."""
+    tls = own_certificate(tmp_path, "shop.example")
+    tls.maximum_version = ssl.TLSVersion.TLSv1_2
+
+    async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        came, goes = ssl.MemoryBIO(), ssl.MemoryBIO()
+        side = tls.wrap_bio(came, goes, server_side=True)
+        while True:
+            try:
+                side.do_handshake()
+                break
+            except ssl.SSLWantReadError:
+                writer.write(goes.read())
+                came.write(await reader.read(65536))
+        side.write(OK)
+        writer.write(goes.read())
+        await reader.read()
+        writer.close()
+
+    trusting = ssl.create_default_context(cafile=str(tmp_path / "certificate.pem"))
+    server = await asyncio.start_server(greet, "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        answer = await asyncio.to_thread(run, _greeted(port, trusting))
+    assert (answer.status, answer.body_start) == (None, b"")
+    assert answer.error == "the answer is not HTTP as it should be: it began before the request was sent"
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])

@@ -128,6 +128,12 @@ class Connector:
         )
         assert secure is not None
         connection.secured(secure, wire)
+        try:
+            # Only now does uvloop hand over what came with the handshake's end, unasked for.
+            await asyncio.sleep(0)
+        except BaseException:
+            connection.abort()
+            raise
         return connection
 
     def _checked_socket(self, target: _AddrInfo) -> socket.socket:
