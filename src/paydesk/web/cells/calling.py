@@ -90,8 +90,7 @@ class OtherCells:
         pulse = self._pulse_of(cell)
         if self._clock() < self._away_until.get(cell.number, 0):
             raise CellAway
-        if pulse.is_silent:
-            pulse.look()
+        if await pulse.stays_silent():
             raise CellAway
         with self._places.taken(cell.number, asker):
             asking = self._session.request(

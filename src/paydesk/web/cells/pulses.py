@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 import structlog
-from aiohttp import ClientError, ClientResponse
+from aiohttp import ClientConnectorError, ClientError, ClientResponse
 
 QUIET: Final = 3.0
 """Seconds without an answer of any kind after which somebody who waits has the health page asked
@@ -26,6 +26,10 @@ MISSED: Final = 2
 
 PAUSE: Final = 1.0
 """Seconds between health pages of a silent cell that somebody wants something of."""
+
+STALE: Final = 10.0
+"""Seconds after its last health page for which a silent cell is taken as that without a question:
+who comes later waits for one, or would be refused by a cell that has long answered again."""
 
 GIVEN_UP: Final = 10.0
 """Seconds for which what may have written waits on at a silent cell: one that was stopped for
@@ -53,10 +57,21 @@ class Pulse:
         """Whether it leaves everything unanswered; who asks it now would only wait."""
         return self._silent_since is not None
 
+    async def stays_silent(self) -> bool:
+        """Whether it is silent still; whoever asks has it looked for."""
+        if not self.is_silent:
+            return False
+        looking, was_looked_at = self.look(), self._looked_at
+        if looking is not None and self._clock() - was_looked_at >= STALE:
+            await asyncio.wait({looking})
+        return self.is_silent
+
     def heard(self) -> None:
-        """It has answered something."""
+        """It has answered something, or its machine has, that it is not there: that is no silence,
+        since whoever waits for an answer of it hears of its end.
+        """
         if self.is_silent:
-            log.info("another cell answers again", cell=self._cell)
+            log.info("another cell is not silent any more", cell=self._cell)
         self._heard_at, self._missed, self._silent_since = self._clock(), 0, None
 
     def look(self) -> asyncio.Task[None] | None:
@@ -105,6 +120,9 @@ class Pulse:
         try:
             await self._look()
         except (ClientError, OSError) as error:
+            if isinstance(error, ClientConnectorError) and isinstance(error.os_error, ConnectionRefusedError):
+                self.heard()
+                return
             self._missed += 1
             if self._missed >= MISSED and not self.is_silent:
                 self._silent_since = self._clock()
