@@ -209,6 +209,7 @@ async def rotate(
     Raises: Conflict if there is a newer key by now; Unavailable if the directory of cells can't be
         asked.
     """
+    await queries.lock_keys(connection, merchant_id=merchant_id)
     newest = await queries.newest_key(connection, merchant_id=merchant_id)
     if newest != replaces:
         raise Conflict(worded("new keys have been made meanwhile; look at them before you make others"))

@@ -26,14 +26,13 @@ insert into merchant_key (merchant_id, id, public_key, private_key_lookup, priva
 values (:merchant_id, :id, :public_key, :private_key_lookup, :private_key_sealed, :vault_key_id, :scopes::text[], :moves_live,
         :now);
 
+-- name: lock_keys(merchant_id)$
+-- One at a time makes keys of a merchant; checkouts and payments don't wait for it. What is newest is asked for after it,
+-- by a statement of its own: one that waits for a lock still sees all other rows as they were before.
+select id from merchant where id = :merchant_id for no key update;
+
 -- name: newest_key(merchant_id)$
--- The lock lets one at a time make keys of a merchant; checkouts and payments don't wait for it.
-with held as (
-    select id from merchant where id = :merchant_id for no key update
-)
-select k.id
-  from held
-  join lateral (select id from merchant_key where merchant_id = held.id order by id desc limit 1) k on true;
+select max(id) from merchant_key where merchant_id = :merchant_id;
 
 -- name: end_keys(merchant_id, until)!
 -- A key that ends sooner already goes on ending then.
