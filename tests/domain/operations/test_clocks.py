@@ -100,6 +100,28 @@ async def test_a_clock_that_was_set_right_settles_its_alarm_and_works_again(
     await look(watch)
     assert len(await open_alarms(database)) == 1
     off = timedelta(0)
+    await look(watch)
+    assert not watch.holds_due_work
+    assert await open_alarms(database) == []
+
+
+@pytest.mark.parametrize("by", [{"days": 365}, {"seconds": 3}, {"hours": -1}])
+async def test_a_clock_that_is_set_while_it_runs_holds_due_work_at_once(
+    database: Database, right: ClockWatch, by: dict[str, float]
+) -> None:
+    off = timedelta(0)
+    watch = ClockWatch(database, "work", now=lambda: utc_now() + off)
+    await look(watch)
+    assert not watch.holds_due_work
+    off = timedelta(**by)
+    assert watch.holds_due_work, "it has not been read since"
+    for _ in range(READINGS):
+        await look(watch, 1)
+        assert watch.holds_due_work
+    assert len(await open_alarms(database)) == 1
+    off = timedelta(0)
+    await look(watch, READINGS - 1)
+    assert watch.holds_due_work, "what was read before it was set right says nothing of it"
     await look(watch, 1)
     assert not watch.holds_due_work
     assert await open_alarms(database) == []

@@ -2,7 +2,8 @@
 voided and settled too early.
 
 The database's clock is what all processes share. One that differs from it, three readings running,
-does no work that is due. Where all processes agree against the database nobody can say who is
+does no work that is due, nor does one that was set anew until it has been read three times since.
+Where all processes agree against the database nobody can say who is
 right: that is an alarm, and customers are served meanwhile.
 """
 
@@ -82,6 +83,7 @@ class ClockWatch:
         self._subject = noted("clock of %(host)s", host=socket.gethostname()[:60])
         self._now = now
         self._readings: deque[ClockReading] = deque(maxlen=READINGS)
+        self._read_at = now(), time.monotonic()
         self._alarmed: str | None = None
         self._is_settled = False
         self.all_agree = False
@@ -94,10 +96,17 @@ class ClockWatch:
 
     @property
     def holds_due_work(self) -> bool:
-        """Whether nothing that is due may be done:
-        the clock is off, or has not been read often enough yet.
+        """Whether nothing that is due may be done: the clock is off,
+        or has not been read often enough yet, since it was set if it was.
         """
-        return len(self._readings) < READINGS or self.is_off
+        return len(self._readings) < READINGS or self.is_off or self._was_set
+
+    @property
+    def _was_set(self) -> bool:
+        """Whether it has moved otherwise than time has passed since it was read last."""
+        then, began = self._read_at
+        passed = time.monotonic() - began
+        return abs((self._now() - then).total_seconds() - passed) > MOST_AHEAD
 
     @property
     def serves_customers(self) -> bool:
@@ -112,6 +121,8 @@ class ClockWatch:
         """Read both clocks once, and say so where they differ;
         true while there are too few readings to judge by.
         """
+        if self._was_set:
+            self._readings.clear()
         reading, database_now = await self._read()
         self._readings.append(reading)
         AHEAD.set(reading.ahead)
@@ -126,6 +137,7 @@ class ClockWatch:
         """The difference, and the database's time."""
         asked, began = self._now(), time.monotonic()
         database_now: datetime = await queries.database_time(self._database)
+        self._read_at = asked, began
         half = (time.monotonic() - began) / 2
         ahead = (asked - database_now).total_seconds() + half
         return ClockReading(ahead, MOST_AHEAD + half), database_now
