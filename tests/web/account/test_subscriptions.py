@@ -262,6 +262,8 @@ async def test_its_plan_is_changed_at_once_where_that_is_chosen(owner: Visitor, 
     longer = await press(owner, f"{page}/change", price="15.00", period="1y", when="now")
     assert longer.status_code == 409
     assert "of another length" in text_of(longer)
+    assert (await press(owner, f"{page}/change", price="15.00", when="soon", agreed="1")).status_code == 400
+    assert "15.00 USD" not in text_of(await owner.see(page)), "what can't be read changes nothing"
     seen = await press(owner, f"{page}/change", price="15.00", when="now")
     assert "at once, 15.00 USD / month: 15.00 USD is charged on" in text_of(seen)
     assert 'name="when" value="now"' in seen.text

@@ -71,6 +71,15 @@ async def test_the_customer_chooses_where_both_are_offered(subscriber: Any) -> N
     assert await subscriber.events() == ["subscription_cancelled"]
 
 
+async def test_what_was_chosen_and_cannot_be_read_ends_nothing(subscriber: Any) -> None:
+    await let(subscriber, PortalCancels.BOTH)
+    answer = await press(subscriber, "/cancel", when="period-end")
+    assert answer.headers["location"].endswith("/cancel"), "asked anew"
+    now = await subscriber.now()
+    assert (now.state, now.change) == ("Active", None)
+    assert await subscriber.events() == []
+
+
 async def test_pressed_twice_it_still_ends_with_the_period(subscriber: Any) -> None:
     await let(subscriber, PortalCancels.BOTH)
     for _ in range(2):

@@ -167,8 +167,7 @@ async def end_key(gate: Gate, session: Session, key_id: int, *, now: datetime) -
     """End an old key now, instead of at the end of its grace period:
     forms and calls with it are refused at once.
 
-    What it signed before, such as the pingbacks of running subscriptions, goes on being signed
-    with it.
+    What began under it goes on, and has its pingbacks signed with the newest from now on.
 
     Raises: Forbidden; ConfirmationNeeded; NotFound as `old_key` does.
     """

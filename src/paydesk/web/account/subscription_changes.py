@@ -193,6 +193,8 @@ def _fresh_key() -> str:
 async def change_its_plan(visit: Visit) -> Response:
     """Show what would come of another plan, and have it come once that is agreed to."""
     seen, form, when = await _seen(visit), visit.form, visit.form.text("when", 40)
+    if when not in ("", _NOW, _NEXT, _CHARGE):
+        return await _plan_page(visit, seen, status=400)
     plan = Plan(
         form.number("version"),
         price=form.text("price", 40) or None,

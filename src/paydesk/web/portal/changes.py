@@ -23,6 +23,11 @@ LONGEST_MONTHS = 3
 """For so many months a customer may pause at most, if they name an end."""
 
 
+_PERIOD_END = "period_end"
+_ENDS = ("", "now", _PERIOD_END)
+"""When a subscription may end; a page of before says nothing, and means at once."""
+
+
 async def ask_to_cancel(visit: PortalVisit) -> Response:
     """The question whether to cancel; what has ended, or will by the customer's wish, has none."""
     held = visit.holding
@@ -34,10 +39,13 @@ async def submit_cancel(visit: PortalVisit) -> Response:
     a second time changes nothing and gets the same answer.
 
     Who asked for the period's end never loses what they have paid: where that can't be had any
-    more, they are asked anew.
+    more, or it can't be read what they chose, they are asked anew.
     """
     held, form = visit.holding, read_form(await read_form_body(visit.request, LARGEST_BODY))
-    if text_of(form, "when") == "period_end" or not held.ends_at_once:
+    when = text_of(form, "when")
+    if when not in _ENDS:
+        return visit.go(f"{visit.path}/cancel")
+    if when == _PERIOD_END or not held.ends_at_once:
         if held.ends_later:
             return await _carry_out(visit, partial(cancel_later, by="customer"))
         return visit.go(f"{visit.path}/cancel" if held.ends_at_once and not held.ends_by_wish else visit.path)
