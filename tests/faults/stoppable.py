@@ -112,7 +112,7 @@ def at_steps(move: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     @wraps(move)
-    async def moved(asked: Any, *, passed: Callable[[Any], None], watch: Any, waits: Any) -> Any:
+    async def moved(asked: Any, *, passed: Callable[[Any], None], watch: Any, **others: Any) -> Any:
         def stepped(step: Any) -> None:
             passed(step)
             stand_at(f"after step {step}")
@@ -129,7 +129,7 @@ def at_steps(move: Callable[..., Any]) -> Callable[..., Any]:
             with watch(one) as done:
                 yield report
 
-        return await move(asked, passed=stepped, watch=half_way, waits=waits)
+        return await move(asked, passed=stepped, watch=half_way, **others)
 
     return moved
 

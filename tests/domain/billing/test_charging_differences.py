@@ -296,6 +296,27 @@ async def test_one_key_charges_once_and_is_of_one_subscription(subscriber: Till,
     assert amounts(charges) == [Decimal(10), Decimal(10), Decimal("13.33")]
 
 
+async def test_a_wish_that_comes_again_as_it_is_begun_hears_of_the_same_charge(
+    subscriber: Till, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = await subscriber.subscribe(THIRTY_DAYS)
+    bank, look = subscriber.desk.acquirer_for(live=False), charging_differences._again
+    looks = list[None]()
+
+    async def lost(_: Any) -> Any:
+        raise OutcomeUnknown("the answer was lost")
+
+    async def too_early(*asked: Any) -> Any:
+        looks.append(None)
+        return None if len(looks) == 1 else await look(*asked)
+
+    till = subscriber.at(answering(bank, charge_stored=lost))
+    done = await charged(till, begun, request_key="key-1")
+    monkeypatch.setattr(charging_differences, "_again", too_early)
+    again = await charged(till, begun, request_key="key-1")
+    assert again == replace(done, difference=replace(done.difference, again=True))
+
+
 async def test_what_can_not_be_charged_now_is_refused(subscriber: Till, charges: Any) -> None:
     begun = await subscriber.subscribe(THIRTY_DAYS)
     with pytest.raises(Conflict, match="not paid yet"):

@@ -148,11 +148,17 @@ async def change_and_charge(desk: Desk, shop: Shop, wish: AtOnce) -> ChangedAtOn
         named = (database, shop, wish.subscription_id, wish.plan)
         return ChangedAtOnce(await change_plan(*named, by=wish.by, now=wish.now, at_once=True, preview=wish.preview))
     if not wish.preview:
-        if known := await _by_key(database, shop, wish):
-            return await _again(database, shop, known, wish)
+        if done := await _again(database, shop, wish):
+            return done
         await desk.gate.require()
     for _ in range(READ_AGAIN):
-        if done := await _tried(desk, shop, wish):
+        try:
+            if done := await _tried(desk, shop, wish):
+                return done
+        except Busy:
+            # It may be charged for this very wish, which came twice at once.
+            if wish.preview or (done := await _again(database, shop, wish)) is None:
+                raise
             return done
     raise Busy(worded("the subscription is changing all the time; try again"))
 
@@ -179,8 +185,7 @@ async def _tried(desk: Desk, shop: Shop, wish: AtOnce) -> ChangedAtOnce | None:
         return await _done(desk, shop, planned, Difference(taken_up=place.forgotten), wish)
     if begun := await _begin(desk, shop, planned, place, wish):
         return await _charge(desk, shop, planned, begun, wish)
-    known = await _by_key(database, shop, wish)
-    return await _again(database, shop, known, wish) if known is not None else None
+    return await _again(database, shop, wish)
 
 
 def _changed(planned: PlanAtOnce) -> Changed:
@@ -355,11 +360,6 @@ async def became_of(database: Database, shop: Shop, subscription_id: int, reques
     return known.state if known is not None and known.subscription_id == subscription_id else ""
 
 
-async def _by_key(database: Database, shop: Shop, wish: AtOnce) -> _Known | None:
-    """The difference that was begun under the caller's key."""
-    return None if wish.request_key is None else await _known(database, shop, request_key=wish.request_key)
-
-
 async def _known(
     database: Database, shop: Shop, *, request_key: str | None = None, attempt_id: int | None = None
 ) -> _Known | None:
@@ -368,8 +368,11 @@ async def _known(
     return record_if_any(_Known, await queries.find_difference(database, **asked))
 
 
-async def _again(database: Database, shop: Shop, known: _Known, wish: AtOnce) -> ChangedAtOnce:
-    """What became of a wish that was sent before. Raises: as `_same`."""
+async def _again(database: Database, shop: Shop, wish: AtOnce) -> ChangedAtOnce | None:
+    """What became of a wish whose key was sent before, None if none was. Raises: as `_same`."""
+    known = None if wish.request_key is None else await _known(database, shop, request_key=wish.request_key)
+    if known is None:
+        return None
     done = await _same(database, shop, known, wish)
     return replace(done, difference=replace(done.difference, again=True))
 
