@@ -225,7 +225,7 @@ async def test_currencies_are_never_added_up(owner: Visitor, seller: Seller) -> 
     assert figures(first)["Volume"][0] == "15.00 USD", "the currency that is used most comes first"
     [other_tab] = re.findall(r'<a href="([^"]+)"[^>]*>\s*JPY\s*</a>', html.unescape(first.text))
     assert figures(await owner.see(other_tab))["Volume"][0] == "900 JPY"
-    assert "912" not in text_of(first)
+    assert not any(value.startswith(("912", "915")) for value, _ in figures(first).values())
 
 
 async def test_days_begin_at_the_merchants_midnight(seller: Seller) -> None:
