@@ -172,12 +172,19 @@ async def test_what_was_booked_before_its_merchant_comes_is_not_booked_again(bot
     assert [await clean(cell) for cell in (play.here, play.there)] == [[], []]
 
 
-async def test_whose_merchant_is_on_the_way_waits_and_is_booked_once_it_is_there(both: Both) -> None:
-    play = both.play
+async def failed_on_the_way(both: Both, step: Step) -> Play:
+    """A refund failed, of which the other cell has read, and its merchant's move died after a
+    step.
+    """
     await both.fail()
-    await both.read(play.there)
+    await both.read(both.play.there)
     with pytest.raises(Killed):
-        await move_merchant(going(play), passed=killing(Step.moved))
+        await move_merchant(going(both.play), passed=killing(step))
+    return both.play
+
+
+async def test_whose_merchant_is_on_the_way_waits_and_is_booked_once_it_is_there(both: Both) -> None:
+    play = await failed_on_the_way(both, Step.moved)
     async with connected(play.there.settings.database_url, name="work") as worker:
         at_work = replace(play.there, desk=replace(play.there.desk, database=worker))
         assert await both.read(at_work, SOON) == 0
@@ -195,11 +202,7 @@ async def test_whose_merchant_is_on_the_way_waits_and_is_booked_once_it_is_there
 
 
 async def test_whose_move_is_called_off_is_booked_where_it_stayed(both: Both) -> None:
-    play = both.play
-    await both.fail()
-    await both.read(play.there)
-    with pytest.raises(Killed):
-        await move_merchant(going(play), passed=killing(Step.closed))
+    play = await failed_on_the_way(both, Step.closed)
     assert await both.read(play.there, SOON) == 0
     await cancel_move(going(play))
     assert [await both.read(cell, 2 * SOON) for cell in (play.here, play.there)] == [1, 0]
