@@ -20,6 +20,7 @@ from tests.till import Till
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import NotFound
 from paydesk.database.pool import Database
+from paydesk.domain.cells import fencing
 from paydesk.domain.cells.fencing import arrival, fence, find_fence, lift
 from paydesk.domain.merchants.keys import pairs_of
 from paydesk.domain.merchants.merchant import find_merchant
@@ -237,6 +238,23 @@ async def test_who_cancels_just_before_it_is_decided_has_it_stay(play: Play, mon
     await nothing_came(play, before)
 
 
+async def test_who_cancels_before_all_have_seen_the_fence_has_it_stay(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = await play.rows(play.here, play.merchant.id)
+    wait_for_all = fencing._have_everybody_see
+
+    async def cancel_meanwhile(database: Database, tables: Sequence[str], *, arrives: bool) -> None:
+        await wait_for_all(database, tables, arrives=arrives)
+        if not arrives:
+            await cancel_move(play.move)
+
+    monkeypatch.setattr(fencing, "_have_everybody_see", cancel_meanwhile)
+    with pytest.raises(CalledBack):
+        await move_merchant(play.move)
+    await nothing_came(play, before)
+
+
 async def test_who_cancels_while_another_fences_it_has_it_stay(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
     """The fence goes up after the one who cancels took it away, and before it looks."""
     await begin(play, Step.followed)
@@ -267,8 +285,8 @@ async def test_who_was_writing_when_the_fence_came_is_waited_for(play: Play) -> 
         writing = connection.transaction()
         await writing.start()
         await say(connection, "payment", {"merchant_id": play.merchant.id}, revision=77)
-        fencing = asyncio.create_task(fence(play.here.database, play.merchant.id, other_cell=2, tables=GUARDED))
+        begun = asyncio.create_task(fence(play.here.database, play.merchant.id, other_cell=2, tables=GUARDED))
         await asyncio.sleep(0.5)
-        assert not fencing.done()
+        assert not begun.done()
         await writing.commit()
-    await asyncio.wait_for(fencing, 30)
+    await asyncio.wait_for(begun, 30)

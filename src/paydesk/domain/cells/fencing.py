@@ -48,6 +48,13 @@ class Fenced(asyncpg.PostgresError):  # type: ignore[misc]
     sqlstate = "PD001"
 
 
+class FenceGone(Conflict):
+    """The fence that was just put up is gone again, or who is to arrive is here already."""
+
+    def __init__(self, merchant_id: int) -> None:
+        super().__init__(f"merchant {merchant_id} is in this cell already, or somebody has just taken its fence away")
+
+
 @dataclass(frozen=True, slots=True)
 class Fence:
     """How a merchant is fenced: whether it `arrives` from the other cell or goes there, and since
@@ -160,7 +167,7 @@ async def fence(
     `tables` are those of merchants; their triggers are on before, so that all begins at one moment.
     Moves no money.
     Raises: Unavailable if a table is locked, or somebody writes, all the time (a fence that this
-        has put up is gone then, the triggers are on); Conflict if who arrives is here already.
+        has put up is gone then, the triggers are on); FenceGone.
     """
     if arrives or await find_fence(database, merchant_id) is not None:
         await _put_on_guard(database, tables, _PATIENCE, waits)
@@ -176,7 +183,7 @@ async def fence(
     found = await find_fence(database, merchant_id)
     if found is None:
         await let_rest(database, tables)
-        raise Conflict(f"merchant {merchant_id} is in this cell already, or somebody has just taken its fence away")
+        raise FenceGone(merchant_id)
     return found
 
 

@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from paydesk.core.errors import Conflict, PaydeskError
 from paydesk.database.pool import AWAY
 from paydesk.domain.cells.fencing import (
+    FenceGone,
     InFlight,
     arrival,
     close,
@@ -252,13 +253,18 @@ async def _is_fenced(move: Move, cells: Cells, waits: Waits) -> bool:
     """Fence the merchant as soon as nobody reads its accounts; whether nobody does then.
 
     All else that takes time comes before, for between both somebody may begin to.
+    Raises: CalledBack if somebody has taken the fence away before all had seen it; Conflict,
+        Unavailable.
     """
     source = move.source.database
     if await find_fence(source, move.merchant_id) is None:
         await wait_for_clock(source, move.merchant_id, seconds=CLOCK_ENDS, waits=waits)
         await prepare(source, GUARDED, waits)
         await wait_until_they_may_go(move.source, move.target, move.merchant_id, waits)
-    await fence(source, move.merchant_id, other_cell=cells.there, tables=GUARDED, waits=waits)
+    try:
+        await fence(source, move.merchant_id, other_cell=cells.there, tables=GUARDED, waits=waits)
+    except FenceGone:
+        raise CalledBack(move.merchant_id) from None
     await require_that_they_serve(move.source, move.target, move.merchant_id)
     return await nobody_reads(move.source, move.merchant_id, within=CLOSED_FOR_READINGS, waits=waits)
 
