@@ -52,8 +52,8 @@ from paydesk.domain.subscriptions.packages import agree_package
 from paydesk.domain.subscriptions.subscription_terms import Discount, Terms
 
 DURABILITY = ("fsync", "synchronous_commit", "full_page_writes")
-AIM = 5000
-AIM_BENT = 0.9
+AIM = 10_000
+AIM_OVER_BARE, AIM_BENT = 0.6, 0.9
 """Of the rate without."""
 PACE = Pace()
 SLOW_PACE = Pace(in_flight=2000)
@@ -320,8 +320,9 @@ def show(results: list[dict[str, Any]]) -> None:
     for one in results:
         label = names[str(one["kind"])] + (f", bank takes {one['latency']:.1f} s" if one["latency"] else "")
         print(f"  {label:<40}{one['due']:>10}{one['seconds']:>10.1f}{one['per_second']:>12.0f}{one['peak_mb']:>10.0f}")
-    for name, ratio in bent_over_none(results).items():
-        print(f"  {name}: {ratio:.2f} (aim: at least {AIM_BENT})")
+    for ratios, aim in ((over_bare(results), AIM_OVER_BARE), (bent_over_none(results), AIM_BENT)):
+        for name, ratio in ratios.items():
+            print(f"  {name}: {ratio:.2f} (aim: at least {aim})")
 
 
 async def measure_all(sizes: list[int], pairs: int) -> list[dict[str, Any]]:
@@ -342,12 +343,16 @@ def in_turns(pairs: int) -> list[tuple[str, float]]:
 
 def ratios_of(results: list[dict[str, Any]]) -> dict[str, float]:
     """What goes into the history: each size against the bare statement, and bent against not."""
-    bare = {
+    return over_bare(results) | bent_over_none(results)
+
+
+def over_bare(results: list[dict[str, Any]]) -> dict[str, float]:
+    """How fast renewals are for each size, against the bare statement."""
+    return {
         f"{due} renewals over the bare statement": statistics.median(rates_of(results, "ours", due))
         / statistics.median(rates_of(results, "floor", due))
         for due in sizes_of(results)
     }
-    return bare | bent_over_none(results)
 
 
 def bent_over_none(results: list[dict[str, Any]]) -> dict[str, float]:
