@@ -280,7 +280,7 @@ UNDER_A_LEASE = (
 so one at a time stops there, and nobody does it instead."""
 
 BY_COMMAND = (
-    play(IS_PAID_OUT, "before balances.lock_merchant"),
+    play(IS_PAID_OUT, "before merchants.hold_merchants"),
     play(IS_PAID_OUT, "before balances.record_payout"),
     play(IS_PAID_OUT, "after balances.record_payout"),
     play(IS_PAID_OUT, "after operations.pay_out"),

@@ -25,8 +25,8 @@ from paydesk.domain.business.profiles import PURPOSE
 from paydesk.domain.cells.fencing import fence, lift
 from paydesk.domain.ledger.balances import balances
 from paydesk.domain.ledger.payouts import Sent, record_payout_on
-from paydesk.domain.ledger.payouts import queries as payouts
 from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.merchants.taking_turns import take_turn
 from paydesk.domain.moving.tables import GUARDED
 from paydesk.domain.operations.merchants import resume_merchant, suspend_merchant
 from paydesk.domain.operations.payout_files import queries
@@ -218,7 +218,7 @@ async def test_a_form_that_comes_twice_at_once_makes_one_file(
 ) -> None:
     hidden = fields_of((await operator.see(FILES)).text, FILES)
     async with database.acquire() as connection, connection.transaction():
-        await payouts.lock_merchant(connection, merchant_id=seller.shop.merchant_id)
+        await take_turn(connection, seller.shop.merchant_id)
         both = [asyncio.ensure_future(operator.web.post(FILES, data={**hidden, "currency": "CHF"})) for _ in range(2)]
         for each in both:
             await until_it_waits(database, each)
@@ -231,7 +231,7 @@ async def test_what_is_dropped_while_it_is_recorded_is_one_of_both(
     page = await make(operator)
     hidden = fields_of((await operator.see(page)).text, f"{page}/drop")
     async with database.acquire() as connection, connection.transaction():
-        await payouts.lock_merchant(connection, merchant_id=seller.shop.merchant_id)
+        await take_turn(connection, seller.shop.merchant_id)
         recording = await meanwhile(database, operator.web.post(f"{page}/record", data=hidden))
         dropped = await operator.web.post(f"{page}/drop", data=hidden)
     recorded = await recording

@@ -23,6 +23,7 @@ from paydesk.domain.merchants.app_schemes import parse_app_schemes
 from paydesk.domain.merchants.customer_ways import PortalCancels, PortalPlans
 from paydesk.domain.merchants.dunning_end import DunningEnd
 from paydesk.domain.merchants.notice_days import parse_notice_days
+from paydesk.domain.merchants.taking_turns import take_turn
 from paydesk.domain.payments.time_to_ship import require_one_holds
 
 queries = load_statements(__package__ or "", "shop_settings.sql")
@@ -91,10 +92,6 @@ class _Row:
     dunning_end: DunningEnd
     charge_notice_days: int | None
     trials_without_card: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Found(_Row):
     held: int
 
 
@@ -103,7 +100,7 @@ async def find_shop_settings(database: Database, merchant_id: int) -> tuple[Shop
 
     Raises: NotFound.
     """
-    row = record_if_any(_Found, await queries.find(database, merchant_id=merchant_id))
+    row = record_if_any(_Row, await queries.find(database, merchant_id=merchant_id))
     if row is None:
         raise NotFound(f"there is no merchant {merchant_id}")
     return _settings(row), row.held
@@ -126,7 +123,8 @@ async def save_shop_settings(
         charge_notice_days=parse_notice_days(str(wanted.charge_notice_days or ""), "charge_notice_days"),
     )
     async with gate.database.acquire() as connection, connection.transaction():
-        before = _settings(record_of(_Row, await queries.lock(connection, merchant_id=merchant_id)))
+        await take_turn(connection, merchant_id)
+        before = _settings(record_of(_Row, await queries.find(connection, merchant_id=merchant_id)))
         if checked.name != before.name:
             checked = replace(checked, name=parse_name(checked.name))
         if checked.email != before.email:

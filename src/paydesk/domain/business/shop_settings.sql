@@ -9,15 +9,6 @@ select name, email, time_zone, shipped_goods, customer_mails, test_mails, app_sc
   from merchant
  where id = :merchant_id;
 
--- name: lock(merchant_id)^
-select name, email, time_zone, shipped_goods, customer_mails, test_mails, app_schemes, saves_cards, signs_quantities,
-       signs_line_items, slow_methods, portal_cancels, portal_pauses, portal_plans, portal_quantities,
-       dunning_hours, dunning_by_reason, dunning_end,
-       charge_notice_days, trials_without_card
-  from merchant
- where id = :merchant_id
-   for no key update;
-
 -- name: save(merchant_id, name, email, time_zone, shipped_goods, customer_mails, test_mails, app_schemes, saves_cards, signs_quantities, signs_line_items, slow_methods, portal_cancels, portal_pauses, portal_plans, portal_quantities, dunning_hours, dunning_by_reason, dunning_end, charge_notice_days, trials_without_card)!
 update merchant
    set name = :name, email = :email, time_zone = :time_zone, shipped_goods = :shipped_goods,

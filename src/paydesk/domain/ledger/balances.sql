@@ -133,13 +133,12 @@ select (select count(*)
             from ledger_entry_before
            where merchant_id = :merchant_id and live = :live and at >= :since and at < :until);
 
--- name: lock_merchant(merchant_id)^
--- Payouts of a merchant come one after the other, or two could spend the same balance; a suspension waits its turn, too.
+-- name: payee(merchant_id)^
+-- Whether a merchant is paid out for now.
 select m.id, m.suspended_at, p.status <> 'accepted' as unaccepted, p.payouts_from
   from merchant m
   left join business_profile p on p.merchant_id = m.id
- where m.id = :merchant_id
-   for no key update of m;
+ where m.id = :merchant_id;
 
 -- name: payout_of_request(merchant_id, live, request_key)^
 select merchant_id, live, id, currency, amount, reference, recorded_by, at, request_key

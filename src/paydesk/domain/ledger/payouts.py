@@ -18,6 +18,7 @@ from paydesk.database.statements import Connection, load_statements
 from paydesk.database.surely import surely
 from paydesk.domain.ledger.balances import Balance
 from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.merchants.taking_turns import take_turn
 
 queries = load_statements(__package__ or "", "balances.sql")
 
@@ -91,7 +92,7 @@ async def record_sent(database: Database, record: Callable[[Connection], Awaitab
 
 @dataclass(frozen=True, slots=True)
 class _Merchant:
-    """A merchant, as far as it says whether it is paid out; its row is locked."""
+    """A merchant, as far as it says whether it is paid out."""
 
     id: int
     suspended_at: datetime | None
@@ -132,7 +133,9 @@ async def record_payout_on(connection: Connection, shop: Shop, sent: Sent, *, no
         )
     sent = replace(sent, reference=sent.reference.strip())
     side = {"merchant_id": shop.merchant_id, "live": shop.live}
-    merchant = record_if_any(_Merchant, await queries.lock_merchant(connection, merchant_id=shop.merchant_id))
+    # One payout after the other, or two could spend the same balance; a suspension waits, too.
+    await take_turn(connection, shop.merchant_id)
+    merchant = record_if_any(_Merchant, await queries.payee(connection, merchant_id=shop.merchant_id))
     if merchant is None:
         raise NotFound(f"there is no merchant {shop.merchant_id}; see: paydesk merchant list")
     before = await _recorded_before(connection, side, sent)

@@ -21,6 +21,7 @@ from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.cells.directory import TakenElsewhere
 from paydesk.domain.cells.entering import ALONE, Entering, keys_to_enter, merchant_to_enter
+from paydesk.domain.merchants.taking_turns import take_turn
 
 queries = load_statements(__package__ or "")
 
@@ -209,7 +210,7 @@ async def rotate(
     Raises: Conflict if there is a newer key by now; Unavailable if the directory of cells can't be
         asked.
     """
-    await queries.lock_keys(connection, merchant_id=merchant_id)
+    await take_turn(connection, merchant_id)
     newest = await queries.newest_key(connection, merchant_id=merchant_id)
     if newest != replaces:
         raise Conflict(worded("new keys have been made meanwhile; look at them before you make others"))

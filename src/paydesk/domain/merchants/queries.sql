@@ -26,10 +26,9 @@ insert into merchant_key (merchant_id, id, public_key, private_key_lookup, priva
 values (:merchant_id, :id, :public_key, :private_key_lookup, :private_key_sealed, :vault_key_id, :scopes::text[], :moves_live,
         :now);
 
--- name: lock_keys(merchant_id)$
--- One at a time makes keys of a merchant; checkouts and payments don't wait for it. What is newest is asked for after it,
--- by a statement of its own: one that waits for a lock still sees all other rows as they were before.
-select id from merchant where id = :merchant_id for no key update;
+-- name: hold_merchants(merchant_ids)!
+-- One at a time makes keys of a merchant, pays it out or saves its settings: see taking_turns.py. Always in this order.
+select id from merchant where id = any(:merchant_ids::bigint[]) order by id for no key update;
 
 -- name: newest_key(merchant_id)$
 select max(id) from merchant_key where merchant_id = :merchant_id;

@@ -24,6 +24,7 @@ from paydesk.domain.accounts.audit import Action, Actor, record
 from paydesk.domain.business.profiles import PURPOSE
 from paydesk.domain.ledger.payouts import Sent, is_suspended
 from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.merchants.taking_turns import take_turn
 from paydesk.domain.operations.payouts import pay_out, was_dropped
 
 queries = load_statements(__package__ or "", "payout_files.sql")
@@ -151,7 +152,7 @@ async def make_file(database: Database, actor: Actor, currency: str, request_key
     made_by = f"person {actor.person_id}" if actor.person_id else "command"
     async with database.acquire() as connection, connection.transaction():
         held = {one.merchant_id for one in await _may_be_sent(connection, currency)}
-        await queries.hold_merchants(connection, merchant_ids=list(held))
+        await take_turn(connection, *held)
         known = await queries.file_of_request(connection, request_key=request_key)
         if known is not None:
             return int(known)

@@ -18,10 +18,6 @@ select b.currency, b.available, m.id as merchant_id, p.decided_at as accepted_at
    and not exists (select from payout_file_line l where l.merchant_id = m.id and l.currency = b.currency and l.open)
  order by m.id, b.currency;
 
--- name: hold_merchants(merchant_ids)!
--- Whose money may be sent is paid out by nobody else until it is in the file (`lock_merchant`); always in this order.
-select id from merchant where id = any(:merchant_ids::bigint[]) order by id for no key update;
-
 -- name: make_file(currency, request_key, made_by, merchant_ids, amounts, accepted_ats, now)^
 -- A file of transfers, of what is in no other one, and not of who has been fenced since that was read (see
 -- refuse_while_fenced). Nothing comes back if nothing is left for it.
