@@ -7,7 +7,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import ROUND_DOWN, Decimal
-from enum import StrEnum
 
 import msgspec
 
@@ -25,22 +24,12 @@ from paydesk.domain.business.profiles import PURPOSE
 from paydesk.domain.ledger.payouts import Sent, is_suspended
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.merchants.taking_turns import take_turn
+from paydesk.domain.operations.payout_file_states import FileState
 from paydesk.domain.operations.payouts import pay_out, was_dropped
 
 queries = load_statements(__package__ or "", "payout_files.sql")
 
 _LONGEST_END_TO_END = 35
-
-
-class FileState(StrEnum):
-    """Where a file stands."""
-
-    MADE = "made"
-    """It may be at the bank."""
-    RECORDED = "recorded"
-    """Each of its transfers is a payout."""
-    DROPPED = "dropped"
-    """It was not sent."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from paydesk.domain.business.profiles import bank_account_of
 from paydesk.domain.ledger.payouts import Payout, Sent, record_payout_on, record_sent
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.merchants.test_clock import shop_time
+from paydesk.domain.operations.payout_file_states import FileState
 
 queries = load_statements(__package__ or "", "payouts.sql")
 files = load_statements(__package__ or "", "payout_files.sql")
@@ -146,7 +147,7 @@ def was_dropped(file_id: int) -> Conflict:
 
 async def _record_line(connection: Connection, shop: Shop, payout: Payout, file_id: int, *, now: datetime) -> None:
     """A transfer of a file is recorded. Raises: Conflict."""
-    if await files.hold_file(connection, file_id=file_id) == "dropped":
+    if await files.hold_file(connection, file_id=file_id) == FileState.DROPPED:
         raise was_dropped(file_id)
     await files.recorded(connection, file_id=file_id, merchant_id=shop.merchant_id, payout_id=payout.id, now=now)
 

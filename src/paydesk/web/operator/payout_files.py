@@ -16,8 +16,8 @@ from paydesk.core.paging import LARGEST_ID
 from paydesk.core.spreadsheets import csv_line
 from paydesk.core.wording import worded
 from paydesk.domain.operations.machinery import people_by_words
+from paydesk.domain.operations.payout_file_states import FileState
 from paydesk.domain.operations.payout_files import (
-    FileState,
     Line,
     PayoutFile,
     drop_file,
