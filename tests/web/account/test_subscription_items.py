@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.web.account.conftest import Join, Visitor, fields_of, leads_to, text_of
 from tests.web.account.selling import Seller, seller_of
+from tests.web.account.test_errors_in_every_language import speak
 from tests.web.account.test_subscriptions import subscribe, url
 
 from paydesk.domain.accounts.roles import Role
@@ -77,3 +78,21 @@ async def test_one_that_ends_takes_none(owner: Visitor, seller: Seller) -> None:
     page = url(owner, f"/{subscription_id}")
     await owner.send(f"{page}/end")
     assert f'href="{page}/items"' not in (await owner.see(page)).text
+
+
+@pytest.mark.parametrize(
+    ("language", "says"),
+    [
+        ("en", "The next charge would be 1000000000000.00 USD, and no payment is larger than 999999999999.9999"),
+        ("fr", "Le prochain débit serait de 1000000000000.00 USD, et aucun paiement ne dépasse 999999999999.9999"),
+        ("de", "Die nächste Abbuchung wäre 1000000000000.00 USD, und keine Zahlung ist größer als 999999999999.9999"),
+    ],
+)
+async def test_one_too_many_is_refused_in_the_readers_language(
+    owner: Visitor, seller: Seller, language: str, says: str
+) -> None:
+    subscription_id = await subscribe(seller)
+    await speak(owner, language)
+    refused = await owner.send(url(owner, f"/{subscription_id}/items"), **SETUP | {"amount": "999999999990.00"})
+    assert refused.status_code == 409
+    assert says in text_of(refused)

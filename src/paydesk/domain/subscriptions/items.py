@@ -15,7 +15,7 @@ from enum import StrEnum
 import asyncpg
 
 from paydesk.core.errors import Busy, Conflict, NotFound
-from paydesk.core.money import LARGEST, minor_digits
+from paydesk.core.money import LARGEST, minor_digits, written
 from paydesk.core.wording import plural, worded
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
@@ -176,8 +176,16 @@ async def add_item(
 
 def _require_payable(foreseen: ItemDone) -> None:
     """Raises: Conflict."""
-    if foreseen.next_amount > LARGEST:
-        raise Conflict(f"the next charge would be {foreseen.next_amount}, and no payment is larger than {LARGEST}")
+    amount, currency = foreseen.next_amount, foreseen.subscription.package.terms.currency
+    if amount > LARGEST:
+        raise Conflict(
+            worded(
+                "the next charge would be %(amount)s %(currency)s, and no payment is larger than %(largest)s",
+                amount=written(amount, currency),
+                currency=currency,
+                largest=LARGEST,
+            )
+        )
 
 
 async def take_back_item(
