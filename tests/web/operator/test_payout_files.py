@@ -19,6 +19,7 @@ from tests.web.operator.test_operations import payable, payouts_of, post
 
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
+from paydesk.core.errors import Conflict
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.business.profiles import PURPOSE
@@ -157,17 +158,50 @@ async def test_who_goes_to_another_cell_is_paid_from_there(seller: Seller, datab
     assert await is_sent()
 
 
-async def test_what_can_not_be_recorded_says_why_and_may_be_later(
+async def test_what_can_not_be_recorded_says_why_and_stays_open(
     operator: Visitor, seller: Seller, database: Database
 ) -> None:
     page = await make(operator)
-    await suspend_merchant(database, COMMAND_LINE, seller.shop.merchant_id, reason="looked at", now=utc_now())
+    merchant_id = seller.shop.merchant_id
+    reference = f"PAYOUT-{page.rpartition('/')[2]}-{merchant_id}"
+    async with database.acquire() as connection, connection.transaction():
+        other = Sent(Decimal("60.00"), "CHF", reference, "command", despite_wait="it was sent")
+        await record_payout_on(connection, Shop(merchant_id, live=True), other, now=utc_now())
     refused = await press(operator, page, "record")
     assert refused.status_code == 409
-    assert "is suspended" in text_of(refused)
-    await resume_merchant(database, COMMAND_LINE, seller.shop.merchant_id, now=utc_now())
+    assert "1 transfer could not be recorded" in text_of(refused)
+    assert "has this reference already" in text_of(refused)
+    assert "Open" in text_of(await operator.see(page))
+    assert await payouts_of(seller) == [("60.00", reference)]
+
+
+async def test_what_the_bank_has_sent_to_who_is_suspended_since_is_recorded(
+    operator: Visitor, seller: Seller, database: Database
+) -> None:
+    """The money is gone: an open transfer would say that it may be on its way."""
+    page, merchant_id = await make(operator), seller.shop.merchant_id
+    assert (await press(operator, page, "csv")).status_code == 200
+    await suspend_merchant(database, COMMAND_LINE, merchant_id, reason="a fraud", now=utc_now())
+    assert "Suspended" in text_of(await operator.see(page))
     assert (await press(operator, page, "record")).status_code == 303
-    assert len(await payouts_of(seller)) == 1
+    assert [amount for amount, _ in await payouts_of(seller)] == ["100.00"]
+    assert "Recorded" in text_of(await operator.see(page))
+    by_hand = Sent(Decimal("0.01"), "CHF", "T-1", "command", despite_wait="it was sent")
+    async with database.acquire() as connection, connection.transaction():
+        with pytest.raises(Conflict, match="is suspended"):
+            await record_payout_on(connection, Shop(merchant_id, live=True), by_hand, now=utc_now())
+
+
+async def test_what_was_not_sent_to_who_is_suspended_since_is_dropped_and_in_no_other_file(
+    operator: Visitor, seller: Seller, database: Database
+) -> None:
+    page, merchant_id = await make(operator), seller.shop.merchant_id
+    await suspend_merchant(database, COMMAND_LINE, merchant_id, reason="a fraud", now=utc_now())
+    hidden = fields_of((await operator.see(page)).text, f"{page}/drop")
+    assert (await press(operator, page, "drop")).status_code == 303
+    again = await operator.web.post(FILES, data={**hidden, "request": "another", "currency": "CHF"})
+    assert again.status_code == 409
+    assert await payouts_of(seller) == []
 
 
 async def test_what_the_bank_has_sent_is_recorded_though_less_is_available_by_now(

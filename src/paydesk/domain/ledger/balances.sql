@@ -154,9 +154,9 @@ select merchant_id, live, id, currency, amount, reference, recorded_by, at, requ
  limit 1;
 
 -- name: record_payout(merchant_id, live, currency, amount, reference, recorded_by, request_key, despite_wait, has_left, now)^
--- Money that an operator has sent to the merchant's bank, if so much was available, or if it has left already; of a suspended
--- merchant's live side none, and none while its bank account is too new or its profile is not accepted, unless the operator
--- says that it shall be.
+-- Money that an operator has sent to the merchant's bank, if so much was available and the live side is not suspended, or
+-- if it has left already; none while the bank account is too new or the profile is not accepted, unless the operator says
+-- that it shall be.
 with available as (
     select coalesce(-sum(amount), 0) as amount
       from balance_parts(:merchant_id, :live)
@@ -166,7 +166,8 @@ with available as (
     select :merchant_id, :live, :currency, :amount, :reference, :recorded_by, :request_key, :now
       from available
      where (available.amount >= :amount::numeric or :has_left)
-       and not exists (select from merchant where id = :merchant_id and :live and suspended_at is not null)
+       and (:has_left
+            or not exists (select from merchant where id = :merchant_id and :live and suspended_at is not null))
        and (:despite_wait or not :live
             or not exists (select from business_profile
                             where merchant_id = :merchant_id and (status <> 'accepted' or payouts_from > :now)))

@@ -57,7 +57,8 @@ class Sent:
     once. Another transfer has another reference, or if its bank knows only one, a key of its own
     and `repeats` the reference. `despite_wait` is why it was sent although the merchant's bank
     account is too new, or its profile not accepted; usually empty. `has_left` if the bank has sent
-    it whatever is available by now, which is less than nothing then: the merchant owes it.
+    it, whatever is available by now (less than nothing then: the merchant owes it), and though the
+    merchant was suspended meanwhile.
     """
 
     amount: Decimal
@@ -119,8 +120,9 @@ async def record_payout_on(connection: Connection, shop: Shop, sent: Sent, *, no
 
     now is the shop's time, UTC.
     Raises: Malformed without a usable reference; Conflict if less is available, the merchant is
-        suspended or its bank account waits (its test side goes on), or key or reference belong to
-        another payout; NotFound if there is no such merchant.
+        suspended or its bank account waits (its test side goes on, and what has left is
+        recorded all the same), or key or reference belong to another payout; NotFound if there is
+        no such merchant.
     """
     if not sent.reference.strip() or len(sent.reference) > LONGEST_REFERENCE or not sent.reference.isprintable():
         raise Malformed(

@@ -235,7 +235,8 @@ async def record_file(database: Database, vault: Vault, actor: Actor, file: Payo
     """Record that the bank has taken a file: each of its transfers is a payout, once, however often
     this is asked for. Returns those that can't be recorded, with why. Moves no money itself.
 
-    Each merchant's row is held for itself, as by any payout. Raises: Conflict if it was dropped.
+    Each merchant's row is held for itself, as by any payout. Who is suspended since was sent it all
+    the same. Raises: Conflict if it was dropped.
     """
     if file.state is FileState.DROPPED:
         raise was_dropped(file.id)
