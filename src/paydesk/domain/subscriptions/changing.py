@@ -26,7 +26,8 @@ from paydesk.domain.pingbacks import waking
 from paydesk.domain.pingbacks.destinations import Account, body_format, destination
 from paydesk.domain.pingbacks.payload import subscription_envelope
 from paydesk.domain.subscriptions.changes import NO_CARD, Change, ChangeState, ChangeType
-from paydesk.domain.subscriptions.ending import READ_AGAIN, cancel, find_row, find_told
+from paydesk.domain.subscriptions.ending import READ_AGAIN, cancel, find_row, find_told, require_running
+from paydesk.domain.subscriptions.largest_charge import require_next_payable
 from paydesk.domain.subscriptions.lifecycle import (
     Canceller,
     Subscription,
@@ -248,12 +249,6 @@ def _resuming(current: Subscription, at: datetime) -> Step:
     return Step(resumed(current, at=at), ChangeState.DONE, RESUMED_EVENT if current.tells_pauses else None)
 
 
-def require_running(current: Subscription) -> None:
-    """Raises: Conflict if it has ended."""
-    if not current.running:
-        raise Conflict(worded("subscription %(id)s has ended", id=current.id))
-
-
 def _require_to_come(current: Subscription, now: datetime) -> None:
     """Raises: Conflict if what is to come is being carried out."""
     change = current.change
@@ -266,7 +261,10 @@ def _require_to_come(current: Subscription, now: datetime) -> None:
 async def change(
     database: Database, shop: Shop, subscription_id: int, choose: Choice, *, now: datetime, preview: bool
 ) -> Changed:
-    """Write the step that is chosen, over the subscription that it was chosen for."""
+    """Write the step that is chosen, over the subscription that it was chosen for.
+
+    Raises: Conflict also if its next charge would become larger than a payment may be.
+    """
     for _ in range(READ_AGAIN):
         row = await find_row(database, shop, subscription_id)
         current = subscription_of(row)
@@ -274,6 +272,7 @@ async def change(
         if step is None:
             return Changed(current, moved=False)
         await require_uncharged(database, row)
+        await require_next_payable(database, shop, current, step.version, step.proration)
         replaced = current.change if step.closes_as is ChangeState.REPLACED else None
         changed = Changed(step.version, replaced, carried_out=step.carried_out, proration=step.proration)
         if preview:

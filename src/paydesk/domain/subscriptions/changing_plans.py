@@ -20,6 +20,7 @@ from paydesk.domain.subscriptions.balances import PaidPeriod, find_paid_period, 
 from paydesk.domain.subscriptions.changes import Change, ChangeState, ChangeType
 from paydesk.domain.subscriptions.changing import Changed, Step, change, require_uncharged
 from paydesk.domain.subscriptions.ending import find_row
+from paydesk.domain.subscriptions.largest_charge import require_payable
 from paydesk.domain.subscriptions.lifecycle import Canceller, Subscription, begun_anew, changing_plan, on_plan
 from paydesk.domain.subscriptions.packages import agree_package, find_version
 from paydesk.domain.subscriptions.plan_requirements import require_plan_possible, require_unpaused
@@ -84,8 +85,9 @@ async def change_plan(
     Args: now is the shop's time, UTC; a `preview` changes nothing.
     Raises: NotFound; Malformed for terms that can't be; Conflict if it has ended, is paused, runs
         out by itself, its charge is due or failing, it has had as many payments as the plan has, or
-        is charged by what takes longer than the plan's periods allow, and at once if it is in its
-        trial, or periods would be of another length; Busy while it is charged.
+        is charged by what takes longer than the plan's periods allow, its next charge would be
+        larger than a payment may be, and at once if it is in its trial, or periods would be of
+        another length; Busy while it is charged.
     """
     assert prorating is not Prorating.CHARGE_NOW, "that takes an acquirer"
     current = subscription_of(await find_row(database, shop, subscription_id))
@@ -174,6 +176,7 @@ async def plan_at_once(
         return None
     await require_uncharged(database, row)
     assert paid is not None, "what runs and may be changed was paid"
+    require_payable(PlanAtOnce(row, step, paid).due, terms.currency)
     if known is None and not preview:
         await agree_package(database, shop, terms, now=now)
         known = await find_version(database, shop, terms)

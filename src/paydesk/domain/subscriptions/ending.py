@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 
-from paydesk.core.errors import Busy, NotFound
+from paydesk.core.errors import Busy, Conflict, NotFound
 from paydesk.core.wording import noted, worded
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any, record_of, records_of
@@ -152,3 +152,9 @@ async def _end(
     )
     waking.told()
     return moved is not None
+
+
+def require_running(current: Subscription) -> None:
+    """Raises: Conflict if it has ended."""
+    if not current.running:
+        raise Conflict(worded("subscription %(id)s has ended", id=current.id))

@@ -15,17 +15,18 @@ from enum import StrEnum
 import asyncpg
 
 from paydesk.core.errors import Busy, Conflict, NotFound
-from paydesk.core.money import LARGEST, minor_digits, written
+from paydesk.core.money import minor_digits
 from paydesk.core.wording import plural, worded
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.subscriptions.balances import find_balance
-from paydesk.domain.subscriptions.changing import require_running, require_uncharged
-from paydesk.domain.subscriptions.ending import READ_AGAIN, find_row
+from paydesk.domain.subscriptions.changing import require_uncharged
+from paydesk.domain.subscriptions.ending import READ_AGAIN, find_row, require_running
+from paydesk.domain.subscriptions.largest_charge import charged_next, require_payable
 from paydesk.domain.subscriptions.lifecycle import Canceller, Subscription
-from paydesk.domain.subscriptions.prorating import charge_for, least_charge
+from paydesk.domain.subscriptions.prorating import least_charge
 from paydesk.domain.subscriptions.rows import subscription_of
 from paydesk.domain.subscriptions.states import RUNNING, SubscriptionState
 
@@ -113,8 +114,7 @@ class ItemDone:
     @property
     def next_amount(self) -> Decimal:
         """How much that is."""
-        terms = self.subscription.as_charged_next.package.terms
-        return charge_for(terms.price, self.balance, terms.currency)
+        return charged_next(self.subscription, self.balance)
 
 
 async def add_item(
@@ -148,10 +148,10 @@ async def add_item(
         await _require_room(database, shop, subscription_id)
         balance = await find_balance(database, shop, subscription_id)
         foreseen = ItemDone(current, balance + wanted.amount, None, moved=False)
-        _require_payable(foreseen)
+        currency = current.package.terms.currency
+        require_payable(foreseen.next_amount, currency)
         if preview:
             return foreseen
-        currency = current.package.terms.currency
         try:
             added_id = await queries.add_item(
                 database,
@@ -172,20 +172,6 @@ async def add_item(
         if added_id is not None:
             return await _done(database, shop, subscription_id, added_id)
     raise Busy(worded("the subscription is changing all the time; try again"))
-
-
-def _require_payable(foreseen: ItemDone) -> None:
-    """Raises: Conflict."""
-    amount, currency = foreseen.next_amount, foreseen.subscription.package.terms.currency
-    if amount > LARGEST:
-        raise Conflict(
-            worded(
-                "the next charge would be %(amount)s %(currency)s, and no payment is larger than %(largest)s",
-                amount=written(amount, currency),
-                currency=currency,
-                largest=LARGEST,
-            )
-        )
 
 
 async def take_back_item(

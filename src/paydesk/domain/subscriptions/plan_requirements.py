@@ -6,7 +6,7 @@ from datetime import datetime
 
 from paydesk.core.errors import Conflict
 from paydesk.core.wording import plural, worded
-from paydesk.domain.subscriptions.changing import require_running
+from paydesk.domain.subscriptions.ending import require_running
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.subscription_terms import Package
 
