@@ -95,6 +95,18 @@ class EmbeddedUvicorn(uvicorn.Server):
         yield
 
 
+class Workers(Multiprocess):
+    """uvicorn's processes, whose parent has the listening socket, too."""
+
+    def terminate_all(self) -> None:
+        """Have all end, and take no connection any more that nobody would answer: who asks is
+        refused, as by a single process, and doesn't take us for frozen while the last is answered.
+        """
+        super().terminate_all()
+        for listener in self.sockets:
+            listener.close()
+
+
 def create_watched() -> FastAPI:
     """The application as a process of its own serves it: its event loop is watched.
 
@@ -173,7 +185,7 @@ def _serve_by_many(settings: Settings, listener: socket.socket, workers: int, tl
         watchdog = Watchdog("workers", everybody.heartbeats, notifier=service_manager())
         watchdog.start()
         try:
-            Multiprocess(config, sockets=[listener]).run()
+            Workers(config, sockets=[listener]).run()
         finally:
             watchdog.end()
 
