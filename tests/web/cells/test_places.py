@@ -327,11 +327,11 @@ class TestGivenBack:
             asker, body = Asker(f"address {chance.randrange(12)}", f"merchant {chance.randrange(20)}"), b"%d" % number
             leaves = chance.random() < 0.2
             try:
-                async with others.asked(cell, method, mood, [], body, asker=asker) as response:
+                async with others.asked(cell, method, mood, [], body, asker=asker) as answer:
                     said["head"] += 1
                     if leaves:
                         raise ClientDisconnect
-                    await response.read()
+                    assert [part async for part in answer.parts()]
                     said["whole"] += 1
             except Unavailable as error:
                 said[type(error).__name__] += 1

@@ -23,6 +23,8 @@ from paydesk.web.cells.pulses import Pulse
 
 PAYMENTS = "/api/v1/payments"
 HEALTH = "GET /healthz"
+HALF = "/half"
+"""What is answered half before it freezes."""
 SOMEBODY = Asker("address 203.0.113.1")
 
 
@@ -77,9 +79,13 @@ class Frozen:
             writer.close()
             return
         self.came[what] += 1
+        head, body = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n", b"ok"
+        if what.endswith(HALF):
+            writer.write(head + body[:1])
+            head, body = b"", body[1:]
         if not (self._is_slow and what == HEALTH):
             await self._thawed.wait()
-        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok")
+        writer.write(head + body)
         writer.close()
 
 
@@ -104,8 +110,8 @@ async def others() -> AsyncIterator[OtherCells]:
 
 async def ask(others: OtherCells, frozen: Frozen, path: str, *, method: str = "GET", asker: Asker = SOMEBODY) -> bytes:
     """What is answered."""
-    async with others.asked(frozen.cell, method, path, [], b"", asker=asker) as response:
-        return await response.read()
+    async with others.asked(frozen.cell, method, path, [], b"", asker=asker) as answer:
+        return b"".join([part async for part in answer.parts()])
 
 
 async def comes(frozen: Frozen, what: str, times: int = 1) -> None:
@@ -219,6 +225,47 @@ async def test_nobody_claims_to_know_what_became_of_a_write_that_is_given_up(
     with pytest.raises(Unsure, match="not known whether this was done"):
         await ask(others, frozen, "/pay", method="POST")
     assert frozen.came["POST /pay"] == 1
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_what_is_half_answered_is_waited_for_no_longer(
+    frozen: Frozen, others: OtherCells, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    monkeypatch.setattr(pulses, "GIVEN_UP", 0.1)
+    with pytest.raises(TimeoutError, match="it is silent"):
+        await ask(others, frozen, HALF, method=method)
+    with pytest.raises(CellAway):
+        await ask(others, frozen, "/more")
+    frozen.thaw()
+    assert await until_it_answers(others, frozen) == b"ok"
+
+
+async def test_what_may_have_written_and_is_half_answered_waits_on_for_one_that_comes_back(
+    frozen: Frozen, others: OtherCells
+) -> None:
+    paying = asyncio.create_task(ask(others, frozen, HALF, method="POST"))
+    await comes(frozen, f"POST {HALF}")
+    await is_silent(others, frozen)
+    frozen.thaw()
+    assert await paying == b"ok"
+
+
+async def test_the_other_half_of_a_slow_one_is_waited_for(frozen: Frozen, others: OtherCells) -> None:
+    frozen.slow()
+    waiting = [asyncio.create_task(ask(others, frozen, HALF, method=method)) for method in ("GET", "POST")]
+    await comes(frozen, HEALTH, 5)
+    frozen.thaw()
+    assert await asyncio.gather(*waiting) == [b"ok"] * 2
+
+
+async def test_what_came_before_it_froze_is_no_sign_of_life(frozen: Frozen, others: OtherCells) -> None:
+    """Whoever reads it late would have others wait for a cell that is silent."""
+    async with others.asked(frozen.cell, "GET", HALF, [], b"", asker=SOMEBODY) as answer:
+        await is_silent(others, frozen)
+        assert await anext(answer.parts()) == b"o"
+        with pytest.raises(CellAway):
+            await ask(others, frozen, "/more")
+        assert frozen.came["GET /more"] == 0
 
 
 async def test_nobody_holds_a_place_of_a_silent_cell(

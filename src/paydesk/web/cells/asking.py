@@ -7,13 +7,14 @@ from __future__ import annotations
 import asyncio
 import hmac
 import re
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
 from typing import Final, TypeVar
 
 import msgspec
-from aiohttp import ClientError, StreamReader
+from aiohttp import ClientError
 
 from paydesk.adapters.vault import Vault
 from paydesk.core.errors import PaydeskError
@@ -57,23 +58,22 @@ class Asking:
         ]
         asked = self.others.asked(cell, "POST", path, headers, body, asker=Asker(f"question {path}"))
         try:
-            async with asyncio.timeout(PATIENCE), asked as response:
-                if response.status != 200:
+            async with asyncio.timeout(PATIENCE), asked as answered:
+                if answered.head.status != 200:
                     raise CellAway
-                return msgspec.json.decode(await _bounded(response.content), type=answer)
+                return msgspec.json.decode(await _bounded(answered.parts()), type=answer)
         except (PaydeskError, ClientError, TimeoutError, OSError, ValueError, RecursionError) as error:
             raise CellAway from error
 
 
-async def _bounded(content: StreamReader) -> bytes:
+async def _bounded(parts: AsyncIterator[bytes]) -> bytes:
     """A whole answer. Raises: CellAway if it is too long."""
-    parts, size = [], 0
-    async for part in content.iter_any():
-        size += len(part)
-        if size > LARGEST_ANSWER:
+    whole = b""
+    async for part in parts:
+        whole += part
+        if len(whole) > LARGEST_ANSWER:
             raise CellAway
-        parts.append(part)
-    return b"".join(parts)
+    return whole
 
 
 def prove(vault: Vault, path: str, body: bytes, *, asking: int, asked: int, now: datetime) -> str:

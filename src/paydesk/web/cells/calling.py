@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -68,6 +69,28 @@ class AnswerLost(Unsure):
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What another cell answers: its `head` is there, and its body comes."""
+
+    head: aiohttp.ClientResponse
+    _pulse: Pulse
+    _reads: bool
+
+    async def parts(self) -> AsyncIterator[bytes]:
+        """The body as it comes, waited for as the head was: not of a cell that is silent by now.
+
+        Raises: TimeoutError, ClientError, OSError.
+        """
+        content = self.head.content
+        # What has come a while ago is no sign of life now.
+        while part := content.read_nowait() or await self._waited_for(content.readany()):
+            yield part
+
+    async def _waited_for(self, coming: Coroutine[None, None, bytes]) -> bytes:
+        return await self._pulse.answered(asyncio.ensure_future(coming), reads=self._reads)
+
+
 class OtherCells:
     """The other cells' web servers, as one process asks them."""
 
@@ -81,13 +104,13 @@ class OtherCells:
     @asynccontextmanager
     async def asked(
         self, cell: Cell, method: str, target: str, headers: Iterable[tuple[str, str]], body: bytes, *, asker: Asker
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
+    ) -> AsyncIterator[Answer]:
         """The answer of another cell, whose head is there; `asker` is whose request it is.
 
         Raises: CellAway if it got nothing; NoPlace if it was not asked; AnswerLost if what may have
             written anything has no answer.
         """
-        pulse = self._pulse_of(cell)
+        pulse, reads = self._pulse_of(cell), method in _READS
         if self._clock() < self._away_until.get(cell.number, 0):
             raise CellAway
         if await pulse.stays_silent():
@@ -101,14 +124,14 @@ class OtherCells:
                 allow_redirects=False,
             )
             try:
-                response = await pulse.answered(asyncio.ensure_future(asking), reads=method in _READS)
+                response = await pulse.answered(asyncio.ensure_future(asking), reads=reads)
             except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
                 self._away_until[cell.number] = self._clock() + CONNECT
                 raise CellAway from error
             except (aiohttp.ClientError, OSError) as error:
-                raise (CellAway if method in _READS else AnswerLost) from error
+                raise (CellAway if reads else AnswerLost) from error
             async with response:
-                yield response
+                yield Answer(response, pulse, reads)
 
     async def end(self) -> None:
         """Leave off asking."""

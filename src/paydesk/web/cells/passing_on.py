@@ -13,7 +13,6 @@ from datetime import datetime
 from typing import ClassVar, Final
 
 import structlog
-from aiohttp import ClientResponse
 from prometheus_client import Counter
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -26,7 +25,7 @@ from paydesk.domain.accounts.access_needs import Gate
 from paydesk.domain.cells.directory import Cell, Kind
 from paydesk.domain.cells.finding import Finder, NotKnownYet
 from paydesk.web.cells.arriving import target_of
-from paydesk.web.cells.calling import OF_ONE_HOP, OtherCells
+from paydesk.web.cells.calling import OF_ONE_HOP, Answer, OtherCells
 from paydesk.web.cells.marks import HEADER, Passed, mark
 from paydesk.web.cells.naming import (
     Named,
@@ -185,14 +184,14 @@ class PassingOn:
         headers = [*_texts(_without(scope["headers"], _NOT_SENT)), ("content-length", str(len(whole)))]
         headers.append((HEADER, mark(self._vault, method, target, passed, now=self._now())))
         try:
-            async with others.asked(cell, method, target, headers, whole, asker=asker) as response:
-                log.info("passed on", cell=cell.number, their_id=response.headers.get("x-request-id", ""))
+            async with others.asked(cell, method, target, headers, whole, asker=asker) as answer:
+                log.info("passed on", cell=cell.number, their_id=answer.head.headers.get("x-request-id", ""))
                 PASSED.labels(str(cell.number), "answered").inc()
-                if response.ok and TAKEN_ELSEWHERE in scope:
+                if answer.head.ok and TAKEN_ELSEWHERE in scope:
                     scope[TAKEN_ELSEWHERE]()
-                if own.is_good and response.status in _REFUSES:
+                if own.is_good and answer.head.status in _REFUSES:
                     return False
-                await _give_back(response, own.send_through)
+                await _give_back(answer, own.send_through)
                 return True
         except PaydeskError as error:
             _note_in_vain(cell, named, asker, error)
@@ -267,10 +266,10 @@ class _HeldBack:
             await self.send_through(message)
 
 
-async def _give_back(response: ClientResponse, send: Send) -> None:
-    headers = list(_without(((name.lower(), value) for name, value in response.raw_headers), _NOT_GIVEN))
-    await send({"type": "http.response.start", "status": response.status, "headers": headers})
-    async for part in response.content.iter_any():
+async def _give_back(answer: Answer, send: Send) -> None:
+    headers = list(_without(((name.lower(), value) for name, value in answer.head.raw_headers), _NOT_GIVEN))
+    await send({"type": "http.response.start", "status": answer.head.status, "headers": headers})
+    async for part in answer.parts():
         await send({"type": "http.response.body", "body": part, "more_body": True})
     await send({"type": "http.response.body", "body": b""})
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Final, TypeVar
 
 import structlog
 from aiohttp import ClientConnectorError, ClientError, ClientResponse
@@ -36,6 +36,8 @@ GIVEN_UP: Final = 10.0
 moments, as a machine is that moves, answers it still."""
 
 log = structlog.get_logger()
+
+T = TypeVar("T")
 
 
 class Pulse:
@@ -83,9 +85,9 @@ class Pulse:
             self._looking = asyncio.create_task(self._look_once())
         return self._looking
 
-    async def answered(self, asking: asyncio.Future[ClientResponse], *, reads: bool) -> ClientResponse:
-        """The answer to a request, however long it takes, unless the cell is silent: what only
-        `reads` waits no longer then.
+    async def answered(self, asking: asyncio.Future[T], *, reads: bool) -> T:
+        """The answer to a request or a part of it, however long it takes, unless the cell is
+        silent: what only `reads` waits no longer then.
 
         Raises: TimeoutError, and what the request raises.
         """
@@ -93,18 +95,18 @@ class Pulse:
             await asyncio.wait({asking}, timeout=QUIET)
             while not asking.done():
                 looking = self.look()
-                waited: set[asyncio.Future[ClientResponse] | asyncio.Future[None]] = {asking}
+                waited: set[asyncio.Future[T] | asyncio.Future[None]] = {asking}
                 if looking is not None:
                     waited.add(looking)
                 await asyncio.wait(waited, timeout=PAUSE, return_when=asyncio.FIRST_COMPLETED)
                 if not asking.done() and (self.is_silent if reads else self._is_given_up):
                     raise TimeoutError("it is silent")
-            response = asking.result()
+            answer = asking.result()
         except BaseException:
             await _leave(asking)
             raise
         self.heard()
-        return response
+        return answer
 
     async def end(self) -> None:
         """Leave off looking."""
@@ -133,7 +135,7 @@ class Pulse:
             self._looking, self._looked_at = None, self._clock()
 
 
-async def _leave(asking: asyncio.Future[ClientResponse]) -> None:
+async def _leave(asking: asyncio.Future[T]) -> None:
     """End a request for whose answer nobody waits any more."""
     asking.cancel()
     (left,) = await asyncio.gather(asking, return_exceptions=True)
