@@ -143,7 +143,10 @@ async def test_a_step_of_several_tables_waits_for_none_while_it_holds_another(
         await paying.start()
         await payer.execute("lock table pan in row exclusive mode")
         step = asyncio.create_task(migrate(empty))
-        waits = "select count(*) from pg_locks where relation = 'pan'::regclass and not granted"
+        waits = (
+            "select count(*) from pg_locks l join pg_database d on d.oid = l.database"
+            " where d.datname = current_database() and l.relation = 'pan'::regclass and not l.granted"
+        )
         while not await empty.fetchval(waits):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         await payer.execute("lock table pot in row exclusive mode")
@@ -229,7 +232,10 @@ async def test_what_reads_for_long_is_waited_for_while_an_index_is_built_and_nob
         await report.start()
         await reader.fetch("select * from pot")
         step = asyncio.create_task(migrate(empty))
-        waits = "select count(*) from pg_stat_activity where wait_event = 'virtualxid' and query like 'create index%'"
+        waits = (
+            "select count(*) from pg_stat_activity"
+            " where datname = current_database() and wait_event = 'virtualxid' and query like 'create index%'"
+        )
         while not await empty.fetchval(waits):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         async with empty.acquire() as payer:

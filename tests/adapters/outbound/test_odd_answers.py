@@ -253,7 +253,7 @@ async def test_each_exchange_on_a_connection_has_its_own_time() -> None:
         await asyncio.sleep(0)
         connection.data_received(PLAIN)
         assert (await first).complete
-        second = asyncio.ensure_future(asked(connection, 0.1))
+        second = asyncio.ensure_future(asked(connection, 60))
         await asyncio.wait([second], timeout=0.05)
         connection.data_received(PLAIN)
         assert (await second).complete, "it was cut off by the end of the first one's time"

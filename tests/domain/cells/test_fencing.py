@@ -273,9 +273,12 @@ async def test_its_money_does_not_settle_and_others_does(
 async def test_a_pingback_in_the_air_is_waited_for(database: Database, desk: Desk, shop: Shop) -> None:
     await shopfront.buy(desk, shop)
     await put_up(database, shop, closed=False)
-    await times(database, "pingback", {}, leased_until=utc_now() + timedelta(seconds=1))
-    assert str(await in_flight(database, shop.merchant_id)) == "pingbacks: 1"
-    assert not await close(database, shop.merchant_id, patience=20)
+    await times(database, "pingback", {}, leased_until=utc_now() + HOUR)
+    closing = asyncio.create_task(close(database, shop.merchant_id, patience=600))
+    await asyncio.wait({closing}, timeout=0.3)
+    assert (closing.done(), str(await in_flight(database, shop.merchant_id))) == (False, "pingbacks: 1")
+    await times(database, "pingback", {}, leased_until=utc_now())
+    assert not await closing
 
 
 async def test_a_mail_that_is_being_handed_over_is_waited_for_and_written_down(

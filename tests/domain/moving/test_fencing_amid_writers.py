@@ -101,9 +101,13 @@ async def test_who_began_to_write_just_before_the_fence_is_waited_for(
     guarded: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     play = guarded
+    monkeypatch.setattr(fencing, "_CLOSED_FOR", 600.0)
     async with beginning_late(play, monkeypatch) as ends:
         putting = asyncio.create_task(put_up(play))
-        await asyncio.wait({putting}, timeout=1)
+        while await play.is_open(play.here):
+            assert not putting.done()
+            await asyncio.sleep(0.01)
+        await asyncio.wait({putting}, timeout=0.3)
         assert (putting.done(), await play.is_open(play.here)) == (False, False)
         ends.set()
         await putting

@@ -155,7 +155,7 @@ async def test_whose_mover_says_nothing_for_long_is_told(play: Play, monkeypatch
     await left(play, Step.copied)
     watch = MoveWatch(play.there.database)
     monkeypatch.setattr(living, "BEAT", 600.0)
-    settings = {**SESSION, "idle_in_transaction_session_timeout": "300ms"}
+    settings = {**SESSION, "idle_in_transaction_session_timeout": "1s"}
     monkeypatch.setattr("paydesk.database.pool.SESSION", settings)
     async with (
         connected(play.there.settings.database_url) as hanging,

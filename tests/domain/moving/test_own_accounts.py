@@ -58,26 +58,21 @@ async def test_what_is_sold_meanwhile_is_taken_by_its_own_account(own: Owning, m
     play = own.play
     monkeypatch.setattr(accounts, "OPENED_AFTER", timedelta(seconds=2))
 
-    async def looking() -> None:
-        while True:
-            await own.look()
-            await asyncio.sleep(0.2)
-
     async def selling() -> int:
-        """Customers come to the cell that has the shop."""
+        """Customers come to the cell that has the shop, whose process has looked by then."""
         sold = 0
         while sold < 5 or not await play.is_open(play.there):
+            await own.look()
             with suppress(Fenced, NotFound):
                 cell = play.here if await play.is_open(play.here) else play.there
                 assert await own.till(cell).buy(f"meanwhile-{sold}") == Paid()
                 sold += 1
+        await own.look()
         assert await own.till(play.there).buy("after") == Paid()
         return sold + 1
 
     before = await own.served_by(play.here)
-    looks = asyncio.create_task(looking())
     _, sold = await asyncio.wait_for(asyncio.gather(move_merchant(going(play)), selling()), 60)
-    looks.cancel()
     assert await own.served_by(play.there) == [*before, *[THEIRS] * sold]
 
 
@@ -299,10 +294,9 @@ async def test_it_is_closed_once_its_account_may_serve_there(own: Owning, monkey
         if step is Step.fenced:
             seen.append(utc_now())
 
-    moved = await move_merchant(going(play), passed=passed)
+    await move_merchant(going(play), passed=passed)
     serves = await play.there.database.fetchval("select serves_from from acquirer_account where name = $1", THEIRS)
     assert seen[-1] >= serves
-    assert moved.seconds < 2 + 60
 
 
 async def test_a_reading_that_goes_on_is_waited_for_while_it_sells(own: Owning) -> None:

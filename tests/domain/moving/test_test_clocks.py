@@ -61,11 +61,12 @@ async def mover(play: Play) -> AsyncIterator[Mover]:
 async def test_an_advance_gives_way_to_a_move_and_goes_on_there(
     play: Play, mover: Mover, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(moving, "CLOCK_ENDS", 1.5, raising=False)
+    monkeypatch.setattr(moving, "CLOCK_ENDS", 1.5)
+    monkeypatch.setattr(fencing, "_CLOCK_ENDS", 600.0)
     heard = Heard()
     advancing = asyncio.create_task(mover.advance(play.here, YEARS))
     await asyncio.wait_for(mover.on_its_way.wait(), 30)
-    moved = await move_merchant(play.move, passed=heard.passed, waits=heard.waits, patience=4)
+    moved = await move_merchant(play.move, passed=heard.passed, waits=heard.waits)
     assert (heard.what[:4], str(moved.left)) == (["copied", "clocks begins", "clocks ends", "fenced"], "")
     with pytest.raises(OnItsWay, match=r"stands at .* being moved to another server; once .* advance it by the rest"):
         await advancing
@@ -80,8 +81,11 @@ async def test_an_advance_gives_way_to_a_move_and_goes_on_there(
 
 async def test_one_that_ends_soon_is_waited_for_while_the_shop_is_open(play: Play) -> None:
     heard, theirs = Heard(), {"id": play.merchant.id}
-    await say(play.here.database, "merchant", theirs, clock_held_until=utc_now() + timedelta(seconds=4))
-    await move_merchant(play.move, passed=heard.passed, waits=heard.waits)
+    await say(play.here.database, "merchant", theirs, clock_held_until=utc_now() + timedelta(hours=1))
+    going_on = asyncio.create_task(move_merchant(play.move, passed=heard.passed, waits=heard.waits))
+    await heard.comes_to("clocks begins", going_on)
+    await say(play.here.database, "merchant", theirs, clock_held_until=utc_now())
+    await going_on
     assert heard.what == ["copied", "clocks begins", "clocks ends", "fenced", "closed"]
 
 

@@ -77,7 +77,10 @@ async def test_of_a_refusal_and_a_success_at_the_same_moment_one_stands(
         )  # fmt: skip
         assert [row["movement_id"] async for row in refused] == [one.id]
         other = asyncio.create_task(record_answers(database, [(one, Moved("re_1"))], now=utc_now()))
-        waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query like '%movement m%'"
+        waiting = (
+            "select count(*) from pg_stat_activity"
+            " where datname = current_database() and wait_event_type = 'Lock' and query like '%movement m%'"
+        )
         while not await database.fetchval(waiting):  # noqa: ASYNC110 (the server has no event for it)
             await asyncio.sleep(0.01)
         await transaction.commit()

@@ -18,7 +18,10 @@ from paydesk.domain.pingbacks.sending import PingbackSender
 from paydesk.domain.pingbacks.waking import Listening, Paced, heard_by, passed_on
 
 DOMAIN = Path(paydesk.__file__).parent / "domain"
-LISTENERS = "select pid from pg_stat_activity where application_name = 'paydesk words' and state = 'idle'"
+LISTENERS = (
+    "select pid from pg_stat_activity"
+    " where datname = current_database() and application_name = 'paydesk words' and state = 'idle'"
+)
 
 
 @asynccontextmanager

@@ -262,7 +262,7 @@ class TestWhileTheOtherIsNotWell:
         self, cells: Cells, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         await cells.know(HOME, SECOND)
-        monkeypatch.setattr(calling, "ANSWER", 0.05)
+        monkeypatch.setattr(calling, "ANSWER", 0.5)
         cells.served[SECOND].instead = silent
         web = await cells.open(HOME)
         read = await web.get(PAYMENTS, headers=key_of(cells, SECOND))

@@ -284,7 +284,7 @@ class TestBetweenCells:
     async def test_one_for_a_cell_that_does_not_answer_is_to_come_again(
         self, homes: Told, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(calling, "ANSWER", 0.05)
+        monkeypatch.setattr(calling, "ANSWER", 0.5)
         homes.cells.served[SECOND].instead = silent
         assert (await homes.tell()).status_code == 503
         await breaking.say(homes.cells.databases[HOME], "cell", {"number": SECOND}, inside="http://127.0.0.1:9")
