@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
-from paydesk.core.wording import noted
 from paydesk.database.pool import Database
 from paydesk.database.records import record_of, records_of
 from paydesk.database.statements import load_statements
-from paydesk.domain.alarms.setting_aside import ASIDE, DueRow, claimed
+from paydesk.domain.alarms.setting_aside import ASIDE, DueRow
+from paydesk.domain.mail.queueing_due import Told, queue_all
 
 queries = load_statements(__package__ or "", "asking_cards.sql")
 
@@ -22,14 +21,6 @@ no other number for announcing charges.
 _ASKING = "mail asking for the card of subscription"
 
 
-@dataclass(frozen=True, slots=True)
-class _Told:
-    """How many mails a statement has queued, and of how many trials it has noted that."""
-
-    mails: int
-    seen: int
-
-
 async def ask_for_cards(database: Database, *, real_now: datetime, keep_test: bool, most: int = 500) -> int:
     """Queue the mails that ask for a card before a trial ends, by each side's own time.
     Moves no money.
@@ -37,7 +28,7 @@ async def ask_for_cards(database: Database, *, real_now: datetime, keep_test: bo
     Returns how many were queued; `keep_test` as for `tell_events`, `real_now` is UTC.
     """
 
-    async def tell(only: Sequence[int] | None) -> list[_Told]:
+    async def tell(only: Sequence[int] | None) -> list[Told]:
         looked = await queries.ask_for_cards(
             database,
             real_now=real_now,
@@ -48,18 +39,10 @@ async def ask_for_cards(database: Database, *, real_now: datetime, keep_test: bo
             prefix=f"{_ASKING} ",
             aside_since=real_now - ASIDE,
         )
-        return [record_of(_Told, looked)]
+        return [record_of(Told, looked)]
 
     async def due() -> list[DueRow]:
         asked = queries.to_be_asked(database, real_now=real_now, usual_days=USUAL_DAYS)
         return await records_of(DueRow, asked)
 
-    queued, seen = 0, 1
-    while seen:
-        told = await claimed(database, tell, due, _leave_to_the_alarm, noun=_ASKING, doing=noted("it can't be queued"))
-        queued, seen = queued + sum(one.mails for one in told), sum(one.seen for one in told)
-    return queued
-
-
-async def _leave_to_the_alarm(_: Sequence[DueRow]) -> None:
-    """The statement leaves out what has an alarm that is younger than an hour."""
+    return await queue_all(database, tell, due, noun=_ASKING)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
-from paydesk.core.wording import noted
 from paydesk.database.pool import Database
 from paydesk.database.records import record_of, records_of
 from paydesk.database.statements import load_statements
-from paydesk.domain.alarms.setting_aside import ASIDE, DueRow, claimed
+from paydesk.domain.alarms.setting_aside import ASIDE, DueRow
+from paydesk.domain.mail.queueing_due import Told, queue_all
 
 queries = load_statements(__package__ or "", "expiring.sql")
 
@@ -20,14 +19,6 @@ FIRST_NOTICE, LAST_NOTICE = 30, 7
 _NOTICE = "mail about the card of subscription"
 
 
-@dataclass(frozen=True, slots=True)
-class _Told:
-    """How many mails a statement has queued, and how many cards it has looked at."""
-
-    mails: int
-    seen: int
-
-
 async def tell_expiring(database: Database, *, real_now: datetime, keep_test: bool, most: int = 500) -> int:
     """Queue the mails about cards that expire soon, by each side's own time. Moves no money.
 
@@ -35,7 +26,7 @@ async def tell_expiring(database: Database, *, real_now: datetime, keep_test: bo
     """
     asked = {"real_now": real_now, "first_days": FIRST_NOTICE}
 
-    async def tell(only: Sequence[int] | None) -> list[_Told]:
+    async def tell(only: Sequence[int] | None) -> list[Told]:
         looked = await queries.tell_expiring(
             database,
             **asked,
@@ -46,17 +37,9 @@ async def tell_expiring(database: Database, *, real_now: datetime, keep_test: bo
             prefix=f"{_NOTICE} ",
             aside_since=real_now - ASIDE,
         )
-        return [record_of(_Told, looked)]
+        return [record_of(Told, looked)]
 
     async def due() -> list[DueRow]:
         return await records_of(DueRow, queries.expiring(database, **asked))
 
-    queued, seen = 0, 1
-    while seen:
-        told = await claimed(database, tell, due, _leave_to_the_alarm, noun=_NOTICE, doing=noted("it can't be queued"))
-        queued, seen = queued + sum(one.mails for one in told), sum(one.seen for one in told)
-    return queued
-
-
-async def _leave_to_the_alarm(_: Sequence[DueRow]) -> None:
-    """The statement leaves out what has an alarm that is younger than an hour."""
+    return await queue_all(database, tell, due, noun=_NOTICE)

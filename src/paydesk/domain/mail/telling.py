@@ -21,10 +21,11 @@ from paydesk.database.records import record_of, records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import settle_alarms
-from paydesk.domain.alarms.setting_aside import ASIDE, DueRow, claimed, one_by_one, set_aside, together
+from paydesk.domain.alarms.setting_aside import ASIDE, DueRow, one_by_one, set_aside, together
 from paydesk.domain.mail.announcing import announce_charges
 from paydesk.domain.mail.asking_cards import ask_for_cards
 from paydesk.domain.mail.expiring import tell_expiring
+from paydesk.domain.mail.queueing_due import NOT_TOLD, Told, queue_all
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.pingbacks.health import FAR
 from paydesk.domain.pingbacks.schedule import MOST_ATTEMPTS
@@ -49,7 +50,6 @@ _EVENT = "mail of pingback "
 
 _RENEWAL = "mail of renewal of subscription"
 _ENDPOINTS = "mails of failing endpoints of merchant"
-_NOT_TOLD = noted("it can't be queued")
 _EVER = datetime(2000, 1, 1, tzinfo=UTC)
 
 _LOOKED_AT = 200
@@ -61,14 +61,6 @@ PAUSE = 2.0
 
 SLOW_PAUSE = 30.0
 """Seconds between looks at what fails, which stays so for hours."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Told:
-    """How many mails a statement has queued, and how many rows (or merchants) it has looked at."""
-
-    mails: int
-    seen: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +87,7 @@ class _Telling:
         """What all statements take."""
         return {"real_now": self.real_now, "keep_test": self.keep_test, "aside_since": self.real_now - ASIDE}
 
-    async def merchants(self, only: Sequence[int] | None) -> list[_Told]:
+    async def merchants(self, only: Sequence[int] | None) -> list[Told]:
         """Tell what is new of these merchants, or (None) of whoever was untold longest.
 
         Of one whose round fails by itself the events that it fails for are set aside, and the rest
@@ -122,7 +114,7 @@ class _Telling:
         """
         rows = queries.events_set_aside(self.database, prefix=_EVENT, aside_since=self.real_now - ASIDE)
         worked = await together(await records_of(DueRow, rows), partial(self.events, since=_EVER))
-        await set_aside(self.database, worked, _named_event, doing=_NOT_TOLD)
+        await set_aside(self.database, worked, _named_event, doing=NOT_TOLD)
         for shop in {event.shop for event in worked.results}:
             subjects = [_named_event(event)[1] for event in worked.results if event.shop == shop]
             by = noted("it was told when tried again")
@@ -135,7 +127,7 @@ class _Telling:
         noun = f"mail of {kind.removesuffix('s')}"
         tell = getattr(marked, f"tell_{kind}")
 
-        async def claim(only: Sequence[int] | None) -> list[_Told]:
+        async def claim(only: Sequence[int] | None) -> list[Told]:
             looked = await tell(
                 self.database,
                 **self.options,
@@ -144,20 +136,16 @@ class _Telling:
                 only=only,
                 prefix=f"{noun} ",
             )
-            return [record_of(_Told, looked)]
+            return [record_of(Told, looked)]
 
         async def due() -> list[DueRow]:
             return await records_of(DueRow, marked.marked_to_tell(self.database, kind=kind))
 
-        queued, seen = 0, self.most_events
-        while seen >= self.most_events:
-            told = await claimed(self.database, claim, due, _leave_to_the_alarm, noun=noun, doing=_NOT_TOLD)
-            queued, seen = queued + sum(one.mails for one in told), sum(one.seen for one in told)
-        return queued
+        return await queue_all(self.database, claim, due, noun=noun, batch=self.most_events)
 
     async def _pingbacks(
         self, *, only: Sequence[int] | None, events: Sequence[int] | None = None, since: datetime | None = None
-    ) -> _Told:
+    ) -> Told:
         told = await queries.tell_pingbacks(
             self.database,
             **self.options,
@@ -169,7 +157,7 @@ class _Telling:
             events=events,
             prefix=_EVENT,
         )
-        return record_of(_Told, told)
+        return record_of(Told, told)
 
     async def _set_events_aside(self, merchant_id: int) -> list[DueRow]:
         """Find the events of a merchant that can't be told,
@@ -178,7 +166,7 @@ class _Telling:
         rows = queries.events_to_tell(self.database, merchant_id=merchant_id, most_events=self.most_events)
         events = await records_of(DueRow, rows)
         worked = await together(events, partial(self.events, since=self.real_now - TOLD_FOR))
-        return await set_aside(self.database, worked, _named_event, doing=_NOT_TOLD)
+        return await set_aside(self.database, worked, _named_event, doing=NOT_TOLD)
 
 
 async def tell_events(
@@ -197,25 +185,16 @@ async def tell_events(
     async def due() -> list[DueRow]:
         return await _merchants(database)
 
-    queued, places = 0, 1
-    while places:
-        told = await claimed(
-            database, telling.merchants, due, _leave_to_the_alarm, noun="mails of merchant", doing=_NOT_TOLD
-        )
-        queued, places = queued + sum(one.mails for one in told), sum(one.seen for one in told)
+    queued = await queue_all(database, telling.merchants, due, noun="mails of merchant")
     await telling.again()
     worked = await one_by_one(("refunds", "failures", "shipments", "chargebacks", "voids"), telling.marked)
-    await set_aside(database, worked, lambda kind: (None, noted("mails about %(kind)s", kind=kind)), doing=_NOT_TOLD)
+    await set_aside(database, worked, lambda kind: (None, noted("mails about %(kind)s", kind=kind)), doing=NOT_TOLD)
     return queued + sum(worked.results)
 
 
 def _named_event(event: DueRow) -> tuple[Shop, str]:
     """What an event is called in the operator's list."""
     return event.shop, f"{_EVENT}{event.id}"
-
-
-async def _leave_to_the_alarm(_: Sequence[DueRow]) -> None:
-    """The statements leave out what has an alarm that is younger than an hour."""
 
 
 async def tell_failing(database: Database, *, real_now: datetime, keep_test: bool, most: int = 500) -> int:
@@ -226,14 +205,16 @@ async def tell_failing(database: Database, *, real_now: datetime, keep_test: boo
     """
     asked = {"real_now": real_now, "keep_test": keep_test, "aside_since": real_now - ASIDE}
 
-    async def renewals(only: Sequence[int] | None) -> list[int]:
+    async def renewals(only: Sequence[int] | None) -> list[Told]:
         prefix = f"{_RENEWAL} "
-        return [int(await queries.tell_failing_renewals(database, **asked, most=most, only=only, prefix=prefix))]
+        told = int(await queries.tell_failing_renewals(database, **asked, most=most, only=only, prefix=prefix))
+        return [Told(mails=told, seen=told)]
 
     async def failing() -> list[DueRow]:
         return await records_of(DueRow, queries.failing_renewals(database, keep_test=keep_test))
 
-    async def endpoints(only: Sequence[int] | None) -> list[int]:
+    async def endpoints(only: Sequence[int] | None) -> list[Told]:
+        """Of all merchants at once."""
         told = await queries.tell_failing_endpoints(
             database,
             **asked,
@@ -244,18 +225,13 @@ async def tell_failing(database: Database, *, real_now: datetime, keep_test: boo
             only=only,
             prefix=f"{_ENDPOINTS} ",
         )
-        return [int(told)]
+        return [Told(mails=int(told), seen=0)]
 
     async def merchants() -> list[DueRow]:
         return await _merchants(database)
 
-    queued, told = 0, 1
-    while told:
-        told = sum(await claimed(database, renewals, failing, _leave_to_the_alarm, noun=_RENEWAL, doing=_NOT_TOLD))
-        queued += told
-    return queued + sum(
-        await claimed(database, endpoints, merchants, _leave_to_the_alarm, noun=_ENDPOINTS, doing=_NOT_TOLD)
-    )
+    queued = await queue_all(database, renewals, failing, noun=_RENEWAL)
+    return queued + await queue_all(database, endpoints, merchants, noun=_ENDPOINTS)
 
 
 async def _merchants(database: Database) -> list[DueRow]:
