@@ -66,7 +66,7 @@ def command_line(names: Iterable[str] = ALL) -> typer.Typer:
     """
     app = typer.Typer(
         name="paydesk",
-        help="Hosted checkout and subscriptions that anyone can run.",
+        epilog="Example: paydesk run",
         no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,
@@ -85,8 +85,10 @@ def command_line(names: Iterable[str] = ALL) -> typer.Typer:
 def about(
     version: bool = typer.Option(False, "--version", help="Show the version and exit."),
 ) -> None:
-    """Settings come from the environment (PAYDESK_…) and from settings.env
-    in the data directory.
+    """Hosted checkout and subscriptions that anyone can run.
+
+    Settings come from the environment (PAYDESK_…) and from settings.env in the data directory;
+    `paydesk settings` lists them.
     """
     if version:
         typer.echo(__version__)

@@ -45,7 +45,7 @@ async def export(
 
 
 @app.command(
-    epilog="Examples: paydesk customer erase 1 --email ada@example.com, paydesk customer erase --again-from FILE"
+    epilog="Examples: paydesk customer erase 1 --email ada@example.com; paydesk customer erase --again-from FILE"
 )
 @command
 async def erase(

@@ -72,11 +72,8 @@ REMOVING = {
     Stage.deleted: "deleted here",
 }
 
-EXAMPLES = (
-    "Examples: paydesk merchant move 5 --to 2 --to-env /etc/paydesk/cell2.env; with --cancel the merchant goes on here "
-    "as long as it has not moved; with --remove-copy, of a merchant who had moved to cell 2 before the database here "
-    "came back from before, what is here goes (first with --dry-run: what only it knows)."
-)
+_EXAMPLE = "paydesk merchant move 5 --to 2 --to-env /etc/paydesk/cell2.env"
+EXAMPLES = f"Examples: {_EXAMPLE}; {_EXAMPLE} --cancel; {_EXAMPLE} --remove-copy --dry-run"
 
 
 @command
@@ -84,7 +81,9 @@ async def move(
     merchant_id: MerchantId,
     to: Annotated[int, typer.Option(help="Number of the cell that the merchant goes to.")],
     to_env: Annotated[Path, typer.Option(help="Environment file of that cell: its database, its keys.")],
-    cancel: Annotated[bool, typer.Option("--cancel", help="Let the merchant go on here; empty the copy.")] = False,
+    cancel: Annotated[
+        bool, typer.Option("--cancel", help="It has not moved yet: let it go on here; empty the copy.")
+    ] = False,
     remove: Annotated[
         bool,
         typer.Option(

@@ -80,7 +80,7 @@ async def show(pingback_id: PingbackId, as_json: AsJson = False) -> None:
         _show_attempt(attempt)
 
 
-@app.command(epilog="Examples: paydesk pingback resend 17, paydesk pingback resend --failed --merchant 1")
+@app.command(epilog="Examples: paydesk pingback resend 17; paydesk pingback resend --failed --merchant 1")
 @command
 async def resend(
     pingback_id: Annotated[int | None, typer.Argument(metavar="[ID]", min=1, help="The pingback's id.")] = None,

@@ -23,7 +23,7 @@ from paydesk.domain.payments.for_api import SeenPayment, find_payment
 from paydesk.domain.payments.refunding import Refund, RefundStatus, shop_of_payment
 from paydesk.domain.payments.refunding import refund as give_back
 
-EXAMPLE = "Examples: paydesk refund 13330, paydesk refund 13330 --amount 4.00 --json"
+EXAMPLE = "Examples: paydesk refund 13330; paydesk refund 13330 --amount 4.00 --json"
 
 
 @command

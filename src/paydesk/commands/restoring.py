@@ -22,7 +22,7 @@ from paydesk.domain.operations.remembered_accounts import AccountsMemory, accoun
 from paydesk.domain.operations.restoring import GAP
 from paydesk.equipment import accounts_open, live_acquirer, payment_desk, test_acquirer
 
-EXAMPLE = "Examples: paydesk restored --since 3d, paydesk restored --copy"
+EXAMPLE = "Examples: paydesk restored --since 3d; paydesk restored --copy"
 _QUESTION = "Make this database a copy for staging? It never takes live payments again, and nothing takes that back"
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections import Counter
 
 from paydesk.database.pool import Database
+from paydesk.domain.moving.comparisons import COMPARED, LEFT_OUT
 from paydesk.domain.moving.tables import (
     ACCOUNTS,
     COUNTS,
@@ -54,6 +55,11 @@ async def test_what_is_a_merchants_and_stays_is_known(database: Database) -> Non
     stays = {name for name, is_theirs in (await tables_in(database)).items() if is_theirs and name not in GUARDED}
     known = {"account_session", "merchant_fence", "directory"}
     assert stays - set(SUMS) <= known
+
+
+def test_each_table_that_goes_is_compared_or_nobody_misses_what_one_cell_alone_has() -> None:
+    goes = {*THEIRS, *ACCOUNTS, *OF_ACCOUNTS, *PEOPLE} - {"person"}
+    assert (set(COMPARED) | set(LEFT_OUT), set(COMPARED) & set(LEFT_OUT)) == (goes, set())
 
 
 async def test_each_table_that_names_an_account_alone_goes_with_it(database: Database) -> None:

@@ -72,11 +72,6 @@ def rhythm_in_words(period: Period, texts: Texts) -> str:
     return _every(period, _words(texts))
 
 
-def list_price_in_words(terms: Terms, texts: Texts) -> str:
-    """What a period costs without a coupon: `10.00 USD`, of several `3 × 10.00 USD = 30.00 USD`."""
-    return _price(terms, terms.list_price, texts)
-
-
 def length_in_words(period: Period, texts: Texts) -> str:
     """A length of time: `14 days`, `1 month`."""
     return _length(period, _words(texts))
