@@ -4,6 +4,7 @@ and what a customer types on the hosted page.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -11,14 +12,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from playwright.async_api import Page
-from tests.processes import free_port
+from tests.processes import PATIENCE, free_port
 
 OpenPage = Callable[..., Coroutine[Any, Any, Page]]
 PATIENCE_MS = 30_000
@@ -101,6 +102,16 @@ def found(pattern: str, text: str) -> str:
     match = re.search(pattern, text)
     assert match is not None, text
     return match[1]
+
+
+async def load_until(page: Page, comes: Callable[[], Awaitable[bool]]) -> None:
+    """Load a page again and again until it shows what must come, in whatever time a busy machine
+    takes.
+    """
+    async with asyncio.timeout(PATIENCE):
+        while not await comes():
+            await page.wait_for_timeout(200)
+            await page.reload()
 
 
 async def fill_in(page: Page, number: str, cvc: str = "123") -> None:

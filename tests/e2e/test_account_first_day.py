@@ -14,7 +14,7 @@ from playwright.async_api import Page, expect
 from starlette.types import ASGIApp
 from tests.e2e.conftest import serving
 from tests.e2e.looks import flaws
-from tests.e2e.running import PATIENCE_MS, OpenPage, Running, fill_in
+from tests.e2e.running import PATIENCE_MS, OpenPage, Running, fill_in, load_until
 from tests.e2e.test_account_getting_in import PASSWORD, set_up_second_factor
 from tests.lengths import WHOLE, long
 
@@ -138,12 +138,13 @@ async def cancel(page: Page, account: str) -> None:
 async def link_in_mailbox(open_page: OpenPage, running: Running, email: str, kind: str) -> str:
     """The link of the first mail to an address."""
     mailbox = await open_page(f"{running.address}/mailbox")
-    for _ in range(120):
-        if await mailbox.get_by_role("link").filter(has_text=email).count():
-            break
-        await mailbox.wait_for_timeout(250)
-        await mailbox.reload()
-    await mailbox.get_by_role("link").filter(has_text=email).last.click()
+    mails = mailbox.get_by_role("link").filter(has_text=email)
+
+    async def is_there() -> bool:
+        return await mails.count() > 0
+
+    await load_until(mailbox, is_there)
+    await mails.last.click()
     link = re.search(rf"\S+/account/{kind}/\S+", await mailbox.locator("article pre").inner_text())
     assert link is not None
     return link[0]

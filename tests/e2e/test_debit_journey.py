@@ -16,7 +16,7 @@ import pytest
 from playwright.async_api import Page, expect
 from tests import set_back
 from tests.e2e.looks import flaws
-from tests.e2e.running import OpenPage, Running
+from tests.e2e.running import OpenPage, Running, load_until
 from tests.e2e.test_live_journey import THEIRS as AT_MOLLIE
 from tests.e2e.test_live_journey import at_mollie, mollie
 from tests.e2e.test_stripe_journey import THEIRS as AT_STRIPE
@@ -58,23 +58,24 @@ async def expect_on_its_way(page: Page) -> None:
 async def expect_renewal_on_its_way(portal: Page) -> None:
     """The customer's page says by when their bank has sent it."""
     said = portal.get_by_role("status").filter(has_text="is on its way")
-    for _ in range(60):
-        await portal.reload()
-        if await said.count():
-            break
-        await portal.wait_for_timeout(500)
+
+    async def is_said() -> bool:
+        return await said.count() > 0
+
+    await portal.reload()
+    await load_until(portal, is_said)
     await expect(said).to_contain_text("Your bank may take some days to send it, until")
 
 
 async def expect_renewed(portal: Page) -> None:
     """Their page lists what was paid, twice by now, and nothing is on its way any more."""
     paid = portal.get_by_role("row").filter(has_text=re.compile(r"\bpaid\b"))
-    for _ in range(60):
-        await portal.reload()
-        if await paid.count() == 2:
-            break
-        await portal.wait_for_timeout(500)
-    await expect(paid).to_have_count(2)
+
+    async def are_two() -> bool:
+        return await paid.count() == 2
+
+    await portal.reload()
+    await load_until(portal, are_two)
     await expect(portal.get_by_role("status").filter(has_text="is on its way")).to_have_count(0)
 
 
@@ -163,11 +164,11 @@ async def test_a_debit_at_stripe_is_on_its_way_at_the_checkout_and_at_the_renewa
         assert stripe.said() == {"told": 200}
         stripe.pays_debit(session)
         assert stripe.said() == {"told": 200}
-        for _ in range(60):
-            if "/thanks" in page.url:
-                break
-            await page.wait_for_timeout(500)
-            await page.reload()
+
+        async def is_thanked() -> bool:
+            return "/thanks" in page.url
+
+        await load_until(page, is_thanked)
         await to_the_portal(page, running)
         await let_renew(database)
         await expect_renewal_on_its_way(page)

@@ -13,7 +13,7 @@ import pytest
 from playwright.async_api import Page, expect
 from tests.conftest import accept_waiting, submit_profile
 from tests.e2e.live_month import settings_at
-from tests.e2e.running import OpenPage, Running, run_paydesk
+from tests.e2e.running import OpenPage, Running, load_until, run_paydesk
 from tests.e2e.test_journey import expect_thanks, to_the_page
 from tests.e2e.test_subscription_journey import (
     ask_trials_for_cards,
@@ -148,7 +148,7 @@ async def test_a_subscription_begins_on_their_page_and_is_charged_otherwise_late
 async def test_a_page_that_has_expired_there_is_followed_by_another_one(
     open_page: OpenPage, live: Running, mollie: Account
 ) -> None:
-    mollie.do("set", life=1)
+    mollie.do("set", life=5)
     try:
         page = await to_the_page(open_page, live, version="v2")
         checkout = page.url
@@ -156,9 +156,11 @@ async def test_a_page_that_has_expired_there_is_followed_by_another_one(
         expired = page.url
     finally:
         mollie.do("set", life=900)
-    await page.wait_for_timeout(1500)
-    await page.reload()
-    await expect(page.locator("body")).to_contain_text("not open any more")
+
+    async def has_expired() -> bool:
+        return "not open any more" in await page.locator("body").inner_text()
+
+    await load_until(page, has_expired)
     await page.goto(checkout)
     await to_mollies_page(page)
     assert page.url != expired
