@@ -18,6 +18,22 @@ select conrelid::regclass::text as called, conname as name, pg_get_constraintdef
 APPEND_ONLY = ("ledger_posting", "ledger_entry_before")
 
 
+_WAITING = (
+    "select count(*) from pg_stat_activity"
+    " where datname = current_database() and wait_event_type = 'Lock' and query like $1"
+)
+
+
+async def until_waiting(database: Any, *asked: asyncio.Future[Any], query: str = "%") -> None:
+    """Wait until whatever was asked for waits for somebody's lock, each with a statement that is
+    like `query`; or until one of them is done, which needed none.
+    """
+    while not any(one.done() for one in asked):
+        if await database.fetchval(_WAITING, query) >= len(asked):
+            break
+        await asyncio.sleep(0.01)
+
+
 async def drop_database(admin: asyncpg.Connection, name: str) -> None:
     """Drop a database, whoever is connected; the server's own vacuum in it is nobody's to end,
     and soon done.

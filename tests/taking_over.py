@@ -9,13 +9,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from tests.databases import until_waiting
 
 from paydesk.database.pool import Database
-
-_WAITING = (
-    "select count(*) from pg_stat_activity"
-    " where datname = current_database() and wait_event_type = 'Lock' and query like 'update %_reading %'"
-)
 
 
 class Hanging:
@@ -35,8 +31,7 @@ class Hanging:
         async def late(*given: Any, **named: Any) -> Any:
             if self._taking is None:
                 self._taking = asyncio.ensure_future(self._take_over())
-                while not (self._taking.done() or await self._database.fetchval(_WAITING)):  # noqa: ASYNC110
-                    await asyncio.sleep(0.01)
+                await until_waiting(self._database, self._taking, query="update %_reading %")
             return await honest(*given, **named)
 
         patch.setattr(owner, name, late)

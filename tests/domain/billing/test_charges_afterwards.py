@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from tests import breaking, set_back
+from tests.databases import until_waiting
 from tests.domain.billing.charges import Charges, charge, power, taken
 from tests.proving import check
 from tests.shopfront import give_back, order, pay, save_card
@@ -185,12 +186,7 @@ async def test_who_is_erased_while_a_charge_begins_is_waited_for_and_told_of_it(
     await begun.wait()
     subject = Subject(shop.merchant_id, email="ada@example.com")
     erasing = asyncio.create_task(erase(desk.database, subject, now=utc_now()))
-    waits = (
-        "select count(*) from pg_stat_activity"
-        " where wait_event_type = 'Lock' and query like '%shopper%' and datname = current_database()"
-    )
-    while not (erasing.done() or await desk.database.fetchval(waits)):  # noqa: ASYNC110
-        await asyncio.sleep(0.01)
+    await until_waiting(desk.database, erasing, query="%shopper%")
     may_go_on.set()
     with pytest.raises(Conflict):
         await erasing

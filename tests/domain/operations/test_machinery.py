@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from prometheus_client import REGISTRY
 from tests import breaking, set_back, shopfront
+from tests.databases import until_waiting
 
 from paydesk.core.clock import utc_now
 from paydesk.core.paging import Page
@@ -152,11 +153,7 @@ async def test_a_count_of_an_older_state_is_not_taken_for_a_newer_one(database: 
     async with database.acquire() as other, other.transaction():
         await breaking.say(other, "queue_depth", {"name": "pingbacks"}, due=-7)
         asked = asyncio.create_task(due_pingbacks(database))
-        while not await database.fetchval(  # noqa: ASYNC110 (a lock sends no event)
-            "select count(*) from pg_stat_activity"
-            " where datname = current_database() and wait_event_type = 'Lock' and query like 'with hurried%'"
-        ):
-            await asyncio.sleep(0.01)
+        await until_waiting(database, asked, query="with hurried%")
         seen_at = await database.fetchval("select clock_timestamp()")
         await breaking.say(other, "queue_depth", {"name": "pingbacks"}, seen_at=seen_at)
     assert await asked == -7

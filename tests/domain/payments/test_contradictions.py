@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
+from tests.databases import until_waiting
 
 from paydesk.adapters.acquirers.interface import Moved, Refused
 from paydesk.core.clock import utc_now
@@ -77,12 +78,7 @@ async def test_of_a_refusal_and_a_success_at_the_same_moment_one_stands(
         )  # fmt: skip
         assert [row["movement_id"] async for row in refused] == [one.id]
         other = asyncio.create_task(record_answers(database, [(one, Moved("re_1"))], now=utc_now()))
-        waiting = (
-            "select count(*) from pg_stat_activity"
-            " where datname = current_database() and wait_event_type = 'Lock' and query like '%movement m%'"
-        )
-        while not await database.fetchval(waiting):  # noqa: ASYNC110 (the server has no event for it)
-            await asyncio.sleep(0.01)
+        await until_waiting(database, other, query="%movement m%")
         await transaction.commit()
     assert await other == set()
     assert await how_it_stands(database, one) == ("captured", 0, 2, ["processing", "refused"])

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 import pytest
+from tests.databases import until_waiting
 from tests.shopfront import MONTHLY
 from tests.till import Till
 
@@ -82,12 +83,10 @@ async def test_a_checkout_whose_package_goes_meanwhile_has_it_anew(till: Till, m
 @pytest.mark.parametrize("terms", [None, MONTHLY])
 async def test_a_checkout_that_goes_while_somebody_presses_pay_is_not_found(till: Till, terms: Terms | None) -> None:
     link, database = await till.order(terms=terms), till.database
-    waiting = "select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
     async with database.acquire() as connection, connection.transaction():
         await queries.delete_checkouts(connection, merchant_id=till.shop.merchant_id, most=10)
         paying = asyncio.create_task(till.pay(link))
-        while not paying.done() and not await database.fetchval(waiting):  # noqa: ASYNC110 (it has no event for it)
-            await asyncio.sleep(0.01)
+        await until_waiting(database, paying)
     with pytest.raises(NotFound, match="no checkout"):
         await paying
     assert await is_empty(till)

@@ -6,6 +6,7 @@ from decimal import Decimal
 import httpx
 import pytest
 from tests import set_back
+from tests.databases import until_waiting
 from tests.web.account.conftest import PASSWORD, Join, SignUp, Visitor, fields_of, leads_to, text_of
 from tests.web.account.selling import Seller, seller_of
 
@@ -230,13 +231,11 @@ async def test_the_same_form_makes_keys_once(owner: Visitor, database: Database)
 async def test_the_same_form_sent_twice_at_once_makes_keys_once(owner: Visitor, database: Database) -> None:
     hidden = fields_of((await owner.see(page(owner, "/keys"))).text, page(owner, "/keys"))
     form = {**hidden, "grace": "0", "scope": ALL}
-    waiting = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
     async with asyncio.timeout(30), database.acquire() as holding:
         async with holding.transaction():
             await holding.fetchval("select id from merchant where id = $1 for update", merchant_id(owner))
             sent = [asyncio.create_task(owner.web.post(page(owner, "/keys"), data=form)) for _ in range(2)]
-            while await database.fetchval(waiting) < len(sent):  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+            await until_waiting(database, *sent)
         answers = await asyncio.gather(*sent)
     assert sorted(answer.status_code for answer in answers) == [200, 409]
     assert await audited(database, owner, "key_rotated") == 1

@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 import httpx
 import pytest
 from tests import breaking, set_back
+from tests.databases import until_waiting
 from tests.web.account.conftest import Visitor, fields_of, leads_to, text_of
 from tests.web.account.selling import Seller, seller_of
 from tests.web.operator.test_operations import payable, payouts_of, post
@@ -218,19 +219,10 @@ async def test_what_the_bank_has_sent_is_recorded_though_less_is_available_by_no
     assert "Recorded" in text_of(await operator.see(page))
 
 
-async def until_it_waits(database: Database, asked: asyncio.Task[Any]) -> None:
-    """Somebody else holds a row that what was asked for needs; or it needed none, and is done."""
-    waiting = (
-        "select exists (select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock')"
-    )
-    while not asked.done() and not await database.fetchval(waiting):  # noqa: ASYNC110 (the server has no event for it)
-        await asyncio.sleep(0.01)
-
-
 async def meanwhile(database: Database, asked: Awaitable[httpx.Response]) -> asyncio.Task[httpx.Response]:
     """Something is asked for, and has come as far as it can."""
     task = asyncio.ensure_future(asked)
-    await until_it_waits(database, task)
+    await until_waiting(database, task)
     return task
 
 
@@ -254,8 +246,7 @@ async def test_a_form_that_comes_twice_at_once_makes_one_file(
     async with database.acquire() as connection, connection.transaction():
         await take_turn(connection, seller.shop.merchant_id)
         both = [asyncio.ensure_future(operator.web.post(FILES, data={**hidden, "currency": "CHF"})) for _ in range(2)]
-        for each in both:
-            await until_it_waits(database, each)
+        await until_waiting(database, *both)
     assert leads_to(await both[0]) == leads_to(await both[1])
 
 
