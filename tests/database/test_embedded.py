@@ -15,6 +15,7 @@ import asyncpg
 import psutil
 import pytest
 from tests.lengths import long
+from tests.processes import PATIENCE
 
 from paydesk.database import cluster, embedded
 from paydesk.database.embedded import EmbeddedServer, EmbeddedServerError, binary, server_for
@@ -64,11 +65,11 @@ async def output(*command: str | Path) -> str:
 
 
 async def eventually(condition: Callable[[], Awaitable[bool]]) -> None:
-    for _ in range(600):
-        if await condition():
-            return
-        await asyncio.sleep(0.05)
-    pytest.fail("it never came true")
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            if await condition():
+                return
+            await asyncio.sleep(0.05)
 
 
 def postmaster(data_dir: Path) -> psutil.Process:

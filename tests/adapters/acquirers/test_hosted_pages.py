@@ -197,7 +197,7 @@ async def standin(clock: BankClock) -> AsyncIterator[StripeCheckout]:
 
 @pytest.fixture
 async def stripes(standin: StripeCheckout, clock: BankClock) -> AsyncIterator[StripesWindow]:
-    stripe = StripeAcquirer("sk_test_standin", api_base=standin.base_url, timeout=5, now=clock, hosts_pages=True)
+    stripe = StripeAcquirer("sk_test_standin", api_base=standin.base_url, timeout=60, now=clock, hosts_pages=True)
     yield StripesWindow(stripe, clock, standin=standin)
     await stripe.close()
 
@@ -209,13 +209,13 @@ async def window(
     if request.param == "mollie":
         account = request.getfixturevalue("mollie_account")
         account.do("set", refund_status="refunded")
-        mollie = MollieAcquirer("test_x", api_base=account.base_url, timeout=5, now=clock)
+        mollie = MollieAcquirer("test_x", api_base=account.base_url, timeout=60, now=clock)
         yield MolliesWindow(mollie, clock, account=account)
         await mollie.close()
         return
     if request.param == "stripe":
         async with running(clock) as started:
-            stripe = StripeAcquirer("sk_test_x", api_base=started.base_url, timeout=5, now=clock, hosts_pages=True)
+            stripe = StripeAcquirer("sk_test_x", api_base=started.base_url, timeout=60, now=clock, hosts_pages=True)
             yield StripesWindow(stripe, clock, standin=started)
             await stripe.close()
             assert started.wrong == [], "what is sent is what the library's types allow"

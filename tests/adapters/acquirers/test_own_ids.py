@@ -16,7 +16,7 @@ from paydesk.adapters.acquirers.wrapping import PassingAcquirer
 
 
 async def at_stripe(stripe: StripeCheckout, key: str) -> str:
-    acquirer = StripeAcquirer(key, api_base=stripe.base_url, timeout=5)
+    acquirer = StripeAcquirer(key, api_base=stripe.base_url, timeout=60)
     try:
         return await own_id_of(PassingAcquirer(acquirer))
     finally:
@@ -24,7 +24,7 @@ async def at_stripe(stripe: StripeCheckout, key: str) -> str:
 
 
 async def at_mollie(account: Account, key: str) -> str:
-    acquirer = MollieAcquirer(key, api_base=account.base_url, timeout=5)
+    acquirer = MollieAcquirer(key, api_base=account.base_url, timeout=60)
     try:
         return await own_id_of(PassingAcquirer(acquirer))
     finally:

@@ -67,7 +67,9 @@ async def wide(desk: Desk, vault: Vault, stripe: StripeCheckout) -> AsyncIterato
     def opened(account: AccountToOpen) -> Acquirer:
         if account.kind == "simulator":
             return Silent(RemoteSimulator(account.address))
-        return StripeAcquirer(account.key, api_base=stripe.base_url, timeout=5, webhook_secrets=account.webhook_secrets)
+        return StripeAcquirer(
+            account.key, api_base=stripe.base_url, timeout=60, webhook_secrets=account.webhook_secrets
+        )
 
     settled = opened(AccountToOpen("stripe", "stripe", "", False, "", "sk_live_1a"))
     known = OpenAcquirers(vault, {"simulator": desk.acquirers["simulator"], "stripe": settled}, opened)

@@ -57,11 +57,11 @@ class Till:
 
     def restarted(self) -> MollieAcquirer:
         """The adapter of another process, which remembers nothing."""
-        return MollieAcquirer("test_x", api_base=self.account.base_url, timeout=5, now=self.clock)
+        return MollieAcquirer("test_x", api_base=self.account.base_url, timeout=60, now=self.clock)
 
 
 @pytest.fixture
 async def till(mollie_account: Account, clock: BankClock) -> AsyncIterator[Till]:
-    acquirer = MollieAcquirer("test_x", api_base=mollie_account.base_url, timeout=5, now=clock)
+    acquirer = MollieAcquirer("test_x", api_base=mollie_account.base_url, timeout=60, now=clock)
     yield Till(acquirer, mollie_account, clock)
     await acquirer.close()

@@ -29,6 +29,6 @@ async def stub() -> AsyncIterator[Stub]:
 
 @pytest.fixture
 async def acquirer(stub: Stub) -> AsyncIterator[StripeAcquirer]:
-    opened = StripeAcquirer("sk_test_stub", api_base=stub.base_url, timeout=5, now=lambda: NOON)
+    opened = StripeAcquirer("sk_test_stub", api_base=stub.base_url, timeout=60, now=lambda: NOON)
     yield opened
     await opened.close()
