@@ -70,6 +70,7 @@ from paydesk.loops.repeating import due_work_held, repeat
 from paydesk.settings import PREFIX, Settings
 from paydesk.web.cells.asking import Asking
 from paydesk.web.cells.calling import other_cells
+from paydesk.web.cells.disputes import disputes_elsewhere
 from paydesk.web.cells.refunds import refunds_elsewhere
 from paydesk.web.checkout.page_watching import run_page_watch
 from paydesk.web.mails.writing import Addresses, write
@@ -120,9 +121,11 @@ async def work(
                 tasks.create_task(run_janitor(desk, stop), name="janitor")
                 tasks.create_task(run_card_lookups(desk, stop), name="card changes")
                 tasks.create_task(run_billing(desk, stop, billing_pace(settings)), name="billing")
-                tasks.create_task(run_disputes(desk, stop), name="disputes")
-                elsewhere = refunds_elsewhere(Asking(others, vault), database)
-                tasks.create_task(run_failed_refunds(desk, stop, elsewhere), name="failed refunds")
+                asking = Asking(others, vault)
+                disputes = run_disputes(desk, stop, disputes_elsewhere(asking, database))
+                tasks.create_task(disputes, name="disputes")
+                failed_refunds = run_failed_refunds(desk, stop, refunds_elsewhere(asking, database))
+                tasks.create_task(failed_refunds, name="failed refunds")
                 tasks.create_task(run_reconciliation(desk, stop), name="reconciliation")
                 tasks.create_task(run_proceeds(desk, stop, timedelta(days=settings.payout_days)), name="proceeds")
                 tasks.create_task(run_deadlines(desk, stop), name="deadlines")

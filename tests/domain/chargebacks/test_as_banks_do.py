@@ -25,7 +25,8 @@ from paydesk.database.pool import Database
 from paydesk.domain.chargebacks import metrics
 from paydesk.domain.chargebacks.for_api import purchase_of
 from paydesk.domain.chargebacks.giving_evidence import give_evidence
-from paydesk.domain.chargebacks.reading_acquirers import PATIENCE, UNREAD, read_disputes, watch_readings
+from paydesk.domain.chargebacks.reading_acquirers import UNREAD, read_disputes, watch_readings
+from paydesk.domain.chargebacks.waiting_disputes import PATIENCE
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.operations.chargebacks import list_waiting, reckon
 from paydesk.domain.payments.desk import Desk

@@ -21,7 +21,8 @@ from tests.taking_over import Hanging
 from paydesk.adapters.acquirers.disputes import DisputeStatus
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
-from paydesk.domain.chargebacks import booking, reading_acquirers
+from paydesk.domain.acquirers import waiting
+from paydesk.domain.chargebacks import booking, reading_acquirers, waiting_disputes
 from paydesk.domain.chargebacks.for_api import purchase_of
 from paydesk.domain.chargebacks.reading_acquirers import read_disputes
 from paydesk.domain.merchants.shop import Shop
@@ -48,8 +49,13 @@ POINTS: dict[str, tuple[object, str]] = {
     "before its step is written": (booking.queries, "book"),
     "before its step is an alarm": (booking, "raise_alarms"),
     "before a merchant's answer is noted": (booking.queries, "note_answer"),
-    "before what waited is over": (reading_acquirers, "settle_alarms"),
-    "before what waits is an alarm": (reading_acquirers, "raise_alarms"),
+    "before what waited is over": (waiting, "settle_alarms"),
+    "before what waits is an alarm": (waiting, "raise_alarms"),
+    "before what is not known here waits": (waiting_disputes.queries, "keep_unknown"),
+    "before what waits is looked for": (waiting_disputes, "due"),
+    "before other cells are asked": (waiting_disputes, "heard_of"),
+    "before it is tried later": (waiting_disputes.queries, "try_later"),
+    "before old ones are forgotten": (waiting_disputes.queries, "forget"),
     "before one is noted as asked for": (reading_acquirers.queries, "asked"),
 }
 
@@ -133,6 +139,10 @@ async def test_what_becomes_of_a_page_and_that_it_was_read_is_written_together(
 
     async def kept() -> list[Any]:
         whole = await all_of(torn)
+        # What waits is tried all the same.
+        whole["dispute_waiting"] = [
+            {name: one[name] for name in ("acquirer_reference", "told", "reason")} for one in whole["dispute_waiting"]
+        ]
         return [[one for one in whole[name] if one.get("kind") != "dispute_reckoned"] for name in names]
 
     before = await kept()

@@ -24,21 +24,15 @@ from paydesk.adapters.acquirers.disputes import FailedRefund, FailedRefundPage
 from paydesk.adapters.acquirers.interface import OutcomeUnknown
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import connected
+from paydesk.domain.acquirers.other_cells import MOST, Heard, Known
+from paydesk.domain.acquirers.waiting import KEPT, ON_THE_WAY, SILENT
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import settle_alarms
 from paydesk.domain.moving.cancelling import cancel_move
 from paydesk.domain.moving.moving import move_merchant
 from paydesk.domain.moving.steps import Step
 from paydesk.domain.payments.failed_refunds import read_failed_refunds
-from paydesk.domain.payments.waiting_refunds import (
-    KEPT,
-    MOST,
-    ON_THE_WAY,
-    SILENT,
-    Heard,
-    KnownRefund,
-    known_here,
-)
+from paydesk.domain.payments.waiting_refunds import known_here
 
 SOON, WHY = timedelta(minutes=1), "lost_or_stolen_card"
 WAITING = "select acquirer_reference, next_at, tries, alarmed_at from failed_refund_waiting order by 1"
@@ -345,7 +339,7 @@ async def test_what_was_booked_in_a_cell_that_came_back_from_before_is_booked_wh
     await both.read(play.there)
 
     async def booked(keys: Sequence[str]) -> Heard:
-        return Heard(tuple(KnownRefund(key, is_over=True) for key in keys))
+        return Heard(tuple(Known(key, is_over=True) for key in keys))
 
     await read_failed_refunds(play.there.desk, now=utc_now() + SOON, elsewhere=booked)
     assert [one["next_at"] for one in await both.waiting(play.there)] == [None]

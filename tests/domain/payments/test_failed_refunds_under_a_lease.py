@@ -22,6 +22,7 @@ from tests.till import Till
 from paydesk.adapters.acquirers.interface import OutcomeUnknown
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
+from paydesk.domain.acquirers import waiting
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import failed_refunds, waiting_refunds
 from paydesk.domain.payments.desk import Desk
@@ -43,7 +44,7 @@ POINTS: dict[str, tuple[object, str]] = {
     "before what nobody knows waits": (waiting_refunds.queries, "keep"),
     "before what waits is looked for": (waiting_refunds, "due"),
     "before other cells are asked": (waiting_refunds, "heard_of"),
-    "before what nobody knows is an alarm": (waiting_refunds, "raise_alarms"),
+    "before what nobody knows is an alarm": (waiting, "raise_alarms"),
     "before it is tried later": (waiting_refunds.queries, "try_later"),
     "before what can't be recorded is set aside": (failed_refunds, "set_aside"),
     "before it is said that they are read": (failed_refunds, "settle_alarms"),

@@ -14,11 +14,11 @@ from tests.web.cells.two_cells import HOME, SECOND, Cells, silent
 from paydesk.adapters.acquirers.simulator import Bank, Record, SimulatedAcquirer
 from paydesk.adapters.mail import Mailbox
 from paydesk.core.clock import utc_now
+from paydesk.domain.acquirers.other_cells import MOST, Elsewhere, Heard, Known
 from paydesk.domain.merchants.merchant import shop_of
 from paydesk.domain.operations.history import History
 from paydesk.domain.payments.failed_refunds import read_failed_refunds
 from paydesk.domain.payments.hold_gate import Standing
-from paydesk.domain.payments.waiting_refunds import MOST, Elsewhere, Heard, KnownRefund
 from paydesk.equipment import payment_desk
 from paydesk.web.cells import asking
 from paydesk.web.cells.asking import Asking
@@ -29,7 +29,7 @@ from paydesk.worker import work
 
 
 @pytest.fixture
-async def elsewhere(cells: Cells) -> AsyncIterator[Elsewhere]:
+async def elsewhere(cells: Cells) -> AsyncIterator[Elsewhere[str]]:
     """What a worker of the first cell asks by."""
     async with other_cells() as others:
         yield refunds_elsewhere(Asking(others, cells.vault), cells.databases[HOME])
@@ -50,20 +50,20 @@ async def given_back(till: Till) -> asyncpg.Record:
     return row
 
 
-async def test_a_cell_says_which_are_its_own(cells: Cells, elsewhere: Elsewhere) -> None:
+async def test_a_cell_says_which_are_its_own(cells: Cells, elsewhere: Elsewhere[str]) -> None:
     made = [await given_back(till_of(cells, cell)) for cell in (SECOND, HOME)]
     keys = [*(row["idempotency_key"] for row in made), "nobody's"]
-    assert await elsewhere(keys) == Heard((KnownRefund(keys[0], is_over=False),))
+    assert await elsewhere(keys) == Heard((Known(keys[0], is_over=False),))
     assert [one.path for one in cells.served[SECOND].arrived] == [REFUNDS]
 
 
-async def test_as_many_as_one_reading_tries_fit_into_a_question(cells: Cells, elsewhere: Elsewhere) -> None:
+async def test_as_many_as_one_reading_tries_fit_into_a_question(cells: Cells, elsewhere: Elsewhere[str]) -> None:
     assert await elsewhere([f"{number:0200}" for number in range(MOST)]) == Heard()
     assert await elsewhere([f'{number:"<200}' for number in range(MOST)]) == Heard(), "with signs that JSON escapes"
 
 
 async def test_a_cell_that_does_not_answer_is_silent(
-    cells: Cells, elsewhere: Elsewhere, monkeypatch: pytest.MonkeyPatch
+    cells: Cells, elsewhere: Elsewhere[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(asking, "PATIENCE", 0.2)
     cells.served[SECOND].instead = silent

@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from typing import Protocol, TypeAlias
 
 from paydesk.core.errors import Unavailable
-from paydesk.database.pool import Database
+from paydesk.database.pool import AWAY, Database
 from paydesk.database.statements import Connection
 
 Within: TypeAlias = Callable[[], AbstractAsyncContextManager[Connection]]
@@ -97,3 +97,16 @@ class Unleased:
         """A transaction."""
         async with self.database.acquire() as connection, connection.transaction():
             yield connection
+
+
+async def why_not(work: Awaitable[None]) -> Exception | None:
+    """What went wrong in some work of a reader, whose next is done all the same. Raises: what says
+    that nothing more can be written here.
+    """
+    try:
+        await work
+    except (*AWAY, ReadByAnother):
+        raise
+    except Exception as error:
+        return error
+    return None

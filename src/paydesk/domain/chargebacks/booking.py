@@ -15,7 +15,15 @@ from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.acquirers.leases import Within
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms
-from paydesk.domain.chargebacks.reckoning import REVERSED, ChargebackStep, ChargedBack, Verdict, Waits, next_step
+from paydesk.domain.chargebacks.reckoning import (
+    OF_NOBODY,
+    REVERSED,
+    ChargebackStep,
+    ChargedBack,
+    Verdict,
+    Waits,
+    next_step,
+)
 from paydesk.domain.payments.movement_effects import Told, told
 from paydesk.domain.pingbacks import waking
 from paydesk.domain.pingbacks.payload import ReversalReport
@@ -96,7 +104,7 @@ async def _of_nobody(connection: Connection, acquirer: str, dispute: Dispute) ->
     """
     if await queries.is_forgotten(connection, acquirer=acquirer, of_key=dispute.of_key):
         return Booked(changed=False)
-    return Booked(changed=False, waits=Waits(noted("no attempt to pay has the key that it names")))
+    return Booked(changed=False, waits=OF_NOBODY)
 
 
 async def _book(

@@ -34,30 +34,6 @@ select acquirer, extract(epoch from :now::timestamptz - coalesce(read_at, began_
   from dispute_reading
  where acquirer = any(:acquirers::text[]) and acquirer <> all (accounts_left_alone(true));
 
--- name: keep_waiting(acquirer, references, told, reasons, next_ats, now)
--- What can't be booked waits with its reason, as it was told last; returns those that wait.
-insert into dispute_waiting as w (acquirer, acquirer_reference, told, reason, first_at, last_at, next_at)
-select :acquirer, d.reference, d.told::jsonb, d.reason, :now, :now, d.next_at
-  from unnest(:references::text[], :told::text[], :reasons::text[], :next_ats::timestamptz[])
-    as d (reference, told, reason, next_at)
-    on conflict (acquirer, acquirer_reference) do update
-       set told = excluded.told, reason = excluded.reason, last_at = excluded.last_at, next_at = excluded.next_at,
-           tries = w.tries + 1
-returning acquirer_reference, first_at, tries;
-
--- name: wait_no_more(acquirer, references)
-delete from dispute_waiting
- where acquirer = :acquirer and acquirer_reference = any(:references::text[])
-returning acquirer_reference;
-
--- name: waiting_due(acquirer, now, most)
--- Those that wait and are to be tried again; only who holds the reading's lease asks.
-select told, acquirer_reference, tries
-  from dispute_waiting
- where acquirer = :acquirer and next_at <= :now
- order by next_at
- limit :most;
-
 -- name: to_ask(acquirer, before, most)
 -- Chargebacks that are not over and of which the acquirer has not been asked since.
 select merchant_id, live, id, acquirer_reference
@@ -75,12 +51,18 @@ update chargeback c
  where c.merchant_id = d.merchant_id and c.id = d.id;
 
 -- name: is_forgotten(acquirer, of_key)$
--- Whether the purchase was one of a test side that was emptied since.
-select exists (select from forgotten_attempt where idempotency_key = :of_key and acquirer = :acquirer);
+-- Whether the purchase was one of a test side that was emptied since. What is kept of who has gone to another cell says no
+-- such thing: that one may come back before it was booked there.
+select exists (select
+                 from merchant m
+                 join forgotten_attempt f
+                   on f.merchant_id = m.id and f.idempotency_key = :of_key and f.acquirer = :acquirer
+                where m.id <> all (array(select merchant_id from merchant_fence where moved_at is not null)));
 
 -- name: find_charged_back(acquirer, of_key, acquirer_reference, real_now)^
 -- The payment that a dispute is about, as it stands, with what its pingback needs, and the chargeback if it is known.
--- Keys are unique for each merchant: one index probe per merchant finds it.
+-- Keys are unique for each merchant: one index probe per merchant finds it. Of who has gone to another cell what is here is
+-- what was.
 select r.*, a.state as attempt_state, f.chargeback_fee,
        (select p.attempt_id = a.id
           from payment p
@@ -100,7 +82,8 @@ select r.*, a.state as attempt_state, f.chargeback_fee,
   cross join lateral fees_in(m.id, r.currency) f
   left join chargeback c
     on c.merchant_id = a.merchant_id and c.live = a.live and c.acquirer = a.acquirer
-   and c.acquirer_reference = :acquirer_reference;
+   and c.acquirer_reference = :acquirer_reference
+ where m.id <> all (array(select merchant_id from merchant_fence where moved_at is not null));
 
 -- name: book(merchant_id, live, payment_id, revision, id, acquirer, acquirer_reference, state, amount, currency, disputed_amount, disputed_currency, taken, returned, fee, reason, aside, ends_subscription, told_at, asked_at, payment_state, charged_back, pending_taken, reserve_taken, kinds, accounts, amounts, event, step, told, send_to, pingback_format, payload, now)^
 -- One step of a chargeback, the first or a later one: the payment, its chargeback, the postings (the money, and the fee)

@@ -11,29 +11,29 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 
-import msgspec
 import structlog
 
 from paydesk.adapters.acquirers.disputes import Dispute
 from paydesk.adapters.acquirers.interface import AcquirerRefused, OutcomeUnknown
 from paydesk.core.clock import utc_now
-from paydesk.core.storable import storable_json
 from paydesk.core.wording import noted
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import Connection, load_statements
-from paydesk.domain.acquirers.leases import Lease, ReadByAnother
-from paydesk.domain.acquirers.trying_again import pause
+from paydesk.domain.acquirers.leases import Lease, ReadByAnother, why_not
+from paydesk.domain.acquirers.other_cells import MOST, Elsewhere, alone, storable_name
+from paydesk.domain.acquirers.waiting import MOST_BATCHES, Later, tell_untried
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms, settle_alarms
 from paydesk.domain.alarms.setting_aside import ASIDE, one_by_one, reason_of, set_aside
-from paydesk.domain.chargebacks import metrics
+from paydesk.domain.chargebacks import metrics, waiting_disputes
 from paydesk.domain.chargebacks.booking import Booked, record_dispute
-from paydesk.domain.chargebacks.reckoning import Waits
+from paydesk.domain.chargebacks.reckoning import OF_NOBODY, Waits
+from paydesk.domain.chargebacks.waiting_disputes import DISPUTES, AskedDispute, WaitingDispute
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.subscriptions.ending import cancel
@@ -54,35 +54,35 @@ ASK_AGAIN = timedelta(hours=1)
 """When it is asked again that gave no answer."""
 UNREAD = timedelta(hours=1)
 """Disputes that can't be read for so long are an alarm."""
-PATIENCE = timedelta(hours=1)
-"""How long a dispute may wait for what passes by itself before an operator is told."""
 
 _MOST = 100
 
 
-async def run_disputes(desk: Desk, stop: asyncio.Event) -> None:
-    """Read disputes until told to stop."""
+async def run_disputes(desk: Desk, stop: asyncio.Event, elsewhere: Elsewhere[AskedDispute] = alone) -> None:
+    """Read disputes until told to stop; `elsewhere` asks the other cells."""
 
     async def read() -> None:
-        await read_disputes(desk, now=utc_now())
+        await read_disputes(desk, now=utc_now(), elsewhere=elsewhere)
         await watch_readings(desk, now=utc_now())
 
     await repeat("disputes", read, stop, rest=PAUSE, due=True, patience=LONG_READING)
 
 
-async def read_disputes(desk: Desk, *, now: datetime) -> int:
+async def read_disputes(desk: Desk, *, now: datetime, elsewhere: Elsewhere[AskedDispute] = alone) -> int:
     """Record the disputes that are new at any acquirer, and how known ones changed;
     returns how many changed something.
 
     Money has moved at the acquirer before this is called. `now` is real time (UTC): a test side's
-    own time is ahead by its clock. An acquirer that another worker is reading is left to it.
+    own time is ahead by its clock. `elsewhere` asks the other cells for what is not known here. An
+    acquirer that another worker is reading is left to it.
     """
     changed = 0
     for name in desk.acquirers:
         claimed = record_if_any(_Place, await queries.claim_reading(desk.database, acquirer=name, lease=LEASE, now=now))
         if claimed is not None:
             lease = Lease(desk.database, name, queries.hold, LEASE, claimed.leased_until)
-            changed += await _Reading(desk, name, now, lease).whole(claimed.place)
+            changed += await _Reading(desk, name, now, lease, elsewhere).whole(claimed.place)
+    await tell_untried(desk.database, DISPUTES, elsewhere, now=now)
     await _end_subscriptions(desk.database, now=now)
     return changed
 
@@ -124,32 +124,11 @@ class _Age:
 
 
 @dataclass(frozen=True, slots=True)
-class _Waiting:
-    """A dispute that waits, as it was told."""
-
-    told: str
-    acquirer_reference: str
-    tries: int
-
-
-@dataclass(frozen=True, slots=True)
 class _ToAsk:
     merchant_id: int
     live: bool
     id: int
     acquirer_reference: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Reference:
-    acquirer_reference: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    acquirer_reference: str
-    first_at: datetime
-    tries: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,17 +145,23 @@ class _ToEnd:
 
 @dataclass(slots=True)
 class _CameTo:
-    """What came of disputes that were told: which are in the books, and which have to wait."""
+    """What came of disputes that were told: which are in the books, which have to wait, and of
+    which no purchase is known here.
+    """
 
     done: set[str] = field(default_factory=set)
     waiting: dict[str, tuple[Dispute, Waits]] = field(default_factory=dict)
+    unknown: dict[str, Dispute] = field(default_factory=dict)
 
     def add(self, dispute: Dispute, waits: Waits | None) -> None:
         """A later telling of a dispute takes the place of an earlier one."""
         self.waiting.pop(dispute.reference, None)
+        self.unknown.pop(dispute.reference, None)
         self.done.discard(dispute.reference)
         if waits is None:
             self.done.add(dispute.reference)
+        elif waits is OF_NOBODY:
+            self.unknown[dispute.reference] = dispute
         else:
             self.waiting[dispute.reference] = (dispute, waits)
 
@@ -189,6 +174,7 @@ class _Reading:
     acquirer: str
     now: datetime
     lease: Lease
+    elsewhere: Elsewhere[AskedDispute]
     changed: int = field(default=0, init=False)
 
     @property
@@ -201,9 +187,14 @@ class _Reading:
         """
         read_at = None
         try:
-            await self._pages(place)
+            # An account whose list can't be read keeps nothing from being tried that waits.
+            unread = await why_not(self._pages(place))
             await self._waiting()
+            if unread is not None:
+                raise unread
             await self._ask()
+            async with self.lease.holding() as connection:
+                await waiting_disputes.forget(connection, now=self.now)
             read_at = self.now
         except (AcquirerRefused, OutcomeUnknown, ReadByAnother) as error:
             log.warning("an acquirer's disputes can't be read", acquirer=self.acquirer, why=str(error))
@@ -230,14 +221,29 @@ class _Reading:
             place = page.next
 
     async def _waiting(self) -> None:
-        """Try those that wait once more."""
-        rows = queries.waiting_due(self.database, acquirer=self.acquirer, now=self.now, most=_MOST)
-        found = await records_of(_Waiting, rows)
-        if not found:
-            return
-        came_to = await self._book([msgspec.json.decode(row.told, type=Dispute, strict=False) for row in found])
+        """Try all that wait once more, `MOST` at once, unless another cell does not answer: each
+        such question takes seconds.
+        """
+        for _ in range(MOST_BATCHES):
+            waiting = await waiting_disputes.due(self.database, self.acquirer, now=self.now)
+            if not (waiting and await self._tried_again(waiting) and len(waiting) == MOST):
+                return
+
+    async def _tried_again(self, waiting: Sequence[WaitingDispute]) -> bool:
+        """Try some that wait, and ask other cells for what is not known here still; whether all of
+        them have answered.
+        """
+        came_to = await self._book([one.dispute for one in waiting])
+        unknown = [one for one in waiting if came_to.unknown.pop(one.acquirer_reference, None)]
+        await self.lease.keep()
+        heard = await waiting_disputes.heard_of(self.elsewhere, unknown)
+        later = Later(DISPUTES, self.acquirer, self.now)
+        for one in unknown:
+            later.judged(one, heard)
         async with self.lease.holding() as connection:
-            await self._keep(connection, came_to, tries={row.acquirer_reference: row.tries for row in found})
+            await self._keep(connection, came_to, tries={one.acquirer_reference: one.tries for one in waiting})
+            await later.write(connection)
+        return heard.is_whole
 
     async def _ask(self) -> None:
         """Ask for each chargeback that is not over and was not asked for since a day."""
@@ -278,7 +284,8 @@ class _Reading:
         other, and nobody who pays meanwhile waits for a whole page.
         """
         came_to = _CameTo()
-        for dispute in disputes:
+        for told in disputes:
+            dispute = replace(told, reference=storable_name(told.reference))
             booked = await self._one(dispute, confirmed=confirmed)
             self.changed += booked.changed
             came_to.add(dispute, booked.waits)
@@ -318,52 +325,9 @@ class _Reading:
 
     async def _keep(self, connection: Connection, came_to: _CameTo, *, tries: Mapping[str, int] | None = None) -> None:
         """Keep which disputes wait, and which do so no more."""
-        await self._wait_no_more(connection, sorted(came_to.done))
-        await self._keep_waiting(connection, came_to.waiting, tries or {})
-
-    async def _wait_no_more(self, connection: Connection, references: Sequence[str]) -> None:
-        if not references:
-            return
-        rows = queries.wait_no_more(connection, acquirer=self.acquirer, references=references)
-        subjects = [self._subject(one.acquirer_reference) for one in await records_of(_Reference, rows)]
-        if subjects:
-            kind = AlarmKind.dispute_waits
-            await settle_alarms(connection, kind, subjects, shop=None, by=noted("it was booked"), now=self.now)
-
-    async def _keep_waiting(
-        self, connection: Connection, waiting: Mapping[str, tuple[Dispute, Waits]], tries: Mapping[str, int]
-    ) -> None:
-        """Put disputes into the list of those that wait, and into the operator's once it is nothing
-        that passes.
-        """
-        if not waiting:
-            return
-        rows = queries.keep_waiting(
-            connection,
-            acquirer=self.acquirer,
-            references=list(waiting),
-            told=[storable_json(msgspec.to_builtins(dispute)) for dispute, _ in waiting.values()],
-            reasons=[why.reason for _, why in waiting.values()],
-            next_ats=[self.now + pause(tries.get(reference, 0)) for reference in waiting],
-            now=self.now,
-        )
-        alarms = []
-        for row in await records_of(_Kept, rows):
-            dispute, why = waiting[row.acquirer_reference]
-            if not why.soon or self.now - row.first_at > PATIENCE:
-                reason = noted(
-                    "%(why)s (%(amount)s %(currency)s for %(reason)s, %(status)s)",
-                    why=why.reason,
-                    amount=dispute.amount,
-                    currency=dispute.currency,
-                    reason=repr(dispute.reason),
-                    status=dispute.status,
-                )
-                alarms.append(Alarm(AlarmKind.dispute_waits, self._subject(dispute.reference), reason))
-        await raise_alarms(connection, alarms, now=self.now)
-
-    def _subject(self, reference: str) -> str:
-        return f"dispute {reference} at {self.acquirer}"
+        await waiting_disputes.wait_no_more(connection, self.acquirer, sorted(came_to.done), now=self.now)
+        await waiting_disputes.keep_known(connection, self.acquirer, came_to.waiting, tries or {}, now=self.now)
+        await waiting_disputes.keep_unknown(connection, self.acquirer, list(came_to.unknown.values()), now=self.now)
 
 
 async def _end_subscriptions(database: Database, *, now: datetime) -> None:

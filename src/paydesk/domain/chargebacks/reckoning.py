@@ -65,11 +65,10 @@ class ChargedBack(Reversible, frozen=True):
     reference_id: int
 
     @property
-    def sums(self) -> Sums | None:
-        """What is booked of the chargeback, None if it is not known."""
-        if self.chargeback_amount is None or self.taken is None or self.returned is None:
-            return None
-        return Sums(self.chargeback_amount, self.taken, self.returned)
+    def in_books(self) -> InBooks:
+        """What is booked of it."""
+        sums = sums_of(self.chargeback_amount, self.taken, self.returned)
+        return InBooks(self.currency, self.amount, self.charged_back, self.chargeback_state, sums, self.told_at)
 
 
 class Verdict(Enum):
@@ -90,6 +89,10 @@ class Waits:
     soon: bool = False
 
 
+OF_NOBODY = Waits(noted("no attempt to pay has the key that it names"))
+"""Why one waits whose purchase nobody here has made: in another cell it may have been."""
+
+
 @dataclass(frozen=True, slots=True)
 class Sums:
     """What is disputed, and was taken and returned in all, in the payment's currency."""
@@ -97,6 +100,25 @@ class Sums:
     amount: Decimal
     taken: Decimal
     returned: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class InBooks:
+    """A payment, of which so much was charged back in all, and what is booked of one dispute: None
+    if it is not known.
+    """
+
+    currency: str
+    paid: Decimal
+    charged_back: Decimal
+    state: ChargebackState | None
+    sums: Sums | None
+    told_at: datetime | None
+
+
+def sums_of(amount: Decimal | None, taken: Decimal | None, returned: Decimal | None) -> Sums | None:
+    """What is booked of a chargeback, None if it is not known."""
+    return None if amount is None or taken is None or returned is None else Sums(amount, taken, returned)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,18 +154,29 @@ def next_step(row: ChargedBack, told: Dispute, *, confirmed: bool) -> Chargeback
     problem = _why_not_yet(row) or _why_nonsense(row, told)
     if problem is not None:
         return problem
-    sums = _sums(row, told)
-    state = _state(told, sums)
-    before = row.sums
+    books = row.in_books
+    sums = _sums(books, told)
+    state, before = _state(told, sums), books.sums
     if before is None:
         return _moving(row, Sums(sums.amount, ZERO, ZERO), sums, state, reckoned=_is_reckoned(row, told))
     grown = _grown(before, sums)
     if (state, grown) == (row.chargeback_state, before):
         return Verdict.KNOWN
-    older = row.told_at is not None and told.at < row.told_at
-    if not confirmed and (older or sums.taken < before.taken or sums.returned < before.returned):
+    if not confirmed and (_is_older(books, told) or sums.taken < before.taken or sums.returned < before.returned):
         return Verdict.DOUBTFUL
     return _moving(row, before, grown, state)
+
+
+def says_no_more(books: InBooks, told: Dispute) -> bool:
+    """Whether the books have all that a telling says of a chargeback, or a later one."""
+    if books.sums is None or _no_sum(told) is not None:
+        return False
+    sums = _sums(books, told)
+    return _is_older(books, told) or (_state(told, sums), _grown(books.sums, sums)) == (books.state, books.sums)
+
+
+def _is_older(books: InBooks, told: Dispute) -> bool:
+    return books.told_at is not None and told.at < books.told_at
 
 
 def _why_not_yet(row: ChargedBack) -> Waits | None:
@@ -159,11 +192,8 @@ def _why_not_yet(row: ChargedBack) -> Waits | None:
 
 def _why_nonsense(row: ChargedBack, told: Dispute) -> Waits | None:
     """What is wrong with a telling that no books can hold."""
-    for name, amount in (("amount", told.amount), ("taken", told.taken or ZERO), ("returned", told.returned or ZERO)):
-        if not amount.is_finite() or not 0 <= amount <= _LARGEST:
-            return Waits(noted("its %(name)s %(amount)s is no sum of money", name=name, amount=amount))
-    if told.amount == 0:
-        return Waits(noted("it is over nothing"))
+    if (problem := _no_sum(told)) is not None:
+        return problem
     if row.chargeback_payment_id not in (None, row.payment_id):
         return Waits(
             noted(
@@ -177,19 +207,27 @@ def _why_nonsense(row: ChargedBack, told: Dispute) -> Waits | None:
     return None
 
 
+def _no_sum(told: Dispute) -> Waits | None:
+    """What is wrong with the sums of a telling, whatever it is about."""
+    for name, amount in (("amount", told.amount), ("taken", told.taken or ZERO), ("returned", told.returned or ZERO)):
+        if not amount.is_finite() or not 0 <= amount <= _LARGEST:
+            return Waits(noted("its %(name)s %(amount)s is no sum of money", name=name, amount=amount))
+    return Waits(noted("it is over nothing")) if told.amount == 0 else None
+
+
 def _is_reckoned(row: ChargedBack, told: Dispute) -> bool:
     """Whether nobody told what the dispute is worth in the payment's currency."""
     return told.currency != row.currency and told.of_payment is None
 
 
-def _sums(row: ChargedBack, told: Dispute) -> Sums:
+def _sums(books: InBooks, told: Dispute) -> Sums:
     """What a telling says, in the payment's currency."""
     taken, returned = told.taken, told.returned
     if taken is None:
         taken = told.amount if _TAKES[told.status] else ZERO
     if returned is None:
         returned = taken if told.status is DisputeStatus.WON else ZERO
-    whole = _worth(row, told)
+    whole = _worth(books, told)
 
     def part(amount: Decimal) -> Decimal:
         if amount == told.amount:
@@ -199,21 +237,21 @@ def _sums(row: ChargedBack, told: Dispute) -> Sums:
     return Sums(whole, part(taken), part(returned))
 
 
-def _worth(row: ChargedBack, told: Dispute) -> Decimal:
+def _worth(books: InBooks, told: Dispute) -> Decimal:
     """The disputed amount in the payment's currency.
 
     Where the acquirer does not say it, the dispute is taken to be over all that no other dispute
     has taken: too much rather than too little is kept from being paid out, and an operator hears
     of it.
     """
-    if told.currency == row.currency:
+    if told.currency == books.currency:
         return told.amount.quantize(LEDGER_DIGITS, ROUND_HALF_EVEN)
     if told.of_payment is not None:
         return told.of_payment.quantize(LEDGER_DIGITS, ROUND_HALF_EVEN)
-    if row.chargeback_amount is not None:
-        return row.chargeback_amount
-    left = row.amount - row.charged_back
-    return left if left > 0 else row.amount
+    if books.sums is not None:
+        return books.sums.amount
+    left = books.paid - books.charged_back
+    return left if left > 0 else books.paid
 
 
 def _state(told: Dispute, sums: Sums) -> ChargebackState:

@@ -9,7 +9,7 @@ writes what was read holds the reading's lease first; none is open while another
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -22,10 +22,11 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import Unavailable
 from paydesk.core.money import fees_due_again
 from paydesk.core.wording import noted
-from paydesk.database.pool import AWAY
 from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import Connection, load_statements
-from paydesk.domain.acquirers.leases import Lease, ReadByAnother, Within
+from paydesk.domain.acquirers.leases import Lease, ReadByAnother, Within, why_not
+from paydesk.domain.acquirers.other_cells import MOST, Elsewhere, alone
+from paydesk.domain.acquirers.waiting import MOST_BATCHES, Later, tell_untried
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms, settle_alarms
 from paydesk.domain.alarms.setting_aside import Worked, one_by_one, reason_of, set_aside
@@ -33,7 +34,7 @@ from paydesk.domain.payments import metrics, movement_outcomes, waiting_refunds
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.movement_effects import PART, Reversible, funds_of, told
 from paydesk.domain.payments.states import MovementState, PaymentState
-from paydesk.domain.payments.waiting_refunds import Elsewhere, alarm_of, alone
+from paydesk.domain.payments.waiting_refunds import REFUNDS, AskedRefund, WaitingRefund, alarm_of
 from paydesk.domain.pingbacks import waking
 from paydesk.domain.pingbacks.payload import ReversalReport
 from paydesk.loops.hanging import LONG_READING
@@ -101,7 +102,7 @@ class _FailedRefund(Reversible, frozen=True):
     fees_returned_of: Decimal
 
 
-async def run_failed_refunds(desk: Desk, stop: asyncio.Event, elsewhere: Elsewhere = alone) -> None:
+async def run_failed_refunds(desk: Desk, stop: asyncio.Event, elsewhere: Elsewhere[AskedRefund] = alone) -> None:
     """Read of failed refunds until told to stop; `elsewhere` asks the other cells."""
 
     async def read() -> None:
@@ -111,7 +112,7 @@ async def run_failed_refunds(desk: Desk, stop: asyncio.Event, elsewhere: Elsewhe
     await repeat("failed refunds", read, stop, rest=PAUSE, due=True, patience=LONG_READING)
 
 
-async def read_failed_refunds(desk: Desk, *, now: datetime, elsewhere: Elsewhere = alone) -> int:
+async def read_failed_refunds(desk: Desk, *, now: datetime, elsewhere: Elsewhere[AskedRefund] = alone) -> int:
     """Book back the refunds that failed at any acquirer since the last reading, and those that
     waited for their merchant; returns how many there were.
 
@@ -125,6 +126,7 @@ async def read_failed_refunds(desk: Desk, *, now: datetime, elsewhere: Elsewhere
         if claimed is not None:
             lease = Lease(desk.database, name, queries.hold, LEASE, claimed.leased_until)
             changed += await _Reading(desk, name, now, lease, elsewhere).whole(claimed.place)
+    await tell_untried(desk.database, REFUNDS, elsewhere, now=now)
     return changed
 
 
@@ -143,7 +145,7 @@ class _Reading:
     acquirer: str
     now: datetime
     lease: Lease
-    elsewhere: Elsewhere
+    elsewhere: Elsewhere[AskedRefund]
     place: str = field(default="", init=False)
     changed: int = field(default=0, init=False)
 
@@ -168,7 +170,7 @@ class _Reading:
         """Read to the end; whether it went well, as an operator is told. Raises: ReadByAnother."""
         # An answer that makes no sense keeps nobody from the other acquirers, nor what waits from
         # being tried.
-        unread, untried = await _why_not(self._pages), await _why_not(self._waiting)
+        unread, untried = await why_not(self._pages()), await why_not(self._waiting())
         if (error := unread or untried) is not None:
             log.warning("an acquirer's failed refunds can't be read", acquirer=self.acquirer, why=reason_of(error))
             async with self.lease.holding() as connection:
@@ -177,7 +179,7 @@ class _Reading:
         by = noted("its failed refunds were read")
         async with self.lease.holding() as connection:
             await settle_alarms(connection, AlarmKind.refunds_unread, [self.acquirer], shop=None, by=by, now=self.now)
-            await waiting_refunds.forget(connection, self.acquirer, now=self.now)
+            await waiting_refunds.forget(connection, now=self.now)
         return True
 
     async def _pages(self) -> None:
@@ -205,10 +207,18 @@ class _Reading:
         return not worked.failed
 
     async def _waiting(self) -> None:
-        """Try those that wait once more, and ask other cells for what is not known here still."""
-        waiting = await waiting_refunds.due(self.desk.database, self.acquirer, now=self.now)
-        if not waiting:
-            return
+        """Try all that wait once more, `MOST` at once, unless another cell does not answer: each
+        such question takes seconds.
+        """
+        for _ in range(MOST_BATCHES):
+            waiting = await waiting_refunds.due(self.desk.database, self.acquirer, now=self.now)
+            if not (waiting and await self._tried_again(waiting) and len(waiting) == MOST):
+                return
+
+    async def _tried_again(self, waiting: Sequence[WaitingRefund]) -> bool:
+        """Try some that wait, and ask other cells for what is not known here still; whether all of
+        them have answered.
+        """
         known = await waiting_refunds.known_here(self.desk.database, {one.refund.key for one in waiting})
         keys = {one.key for one in known}
         worked = await one_by_one([one.refund for one in waiting if one.refund.key in keys], self._tried)
@@ -222,7 +232,7 @@ class _Reading:
         ]
         await self.lease.keep()
         heard = await waiting_refunds.heard_of(self.elsewhere, unknown)
-        later = waiting_refunds.Later(self.acquirer, self.now)
+        later = Later(REFUNDS, self.acquirer, self.now)
         for one in waiting:
             if one.acquirer_reference in failed:
                 later.again(one)
@@ -233,6 +243,7 @@ class _Reading:
             await _set_aside(connection, worked, but=Unavailable)
             await self._known(connection, worked)
             await later.write(connection)
+        return heard.is_whole
 
     async def _tried(self, refund: FailedRefund) -> _Tried:
         return _Tried(refund, await record_failed(self.lease.holding, self.acquirer, refund, now=self.now))
@@ -242,17 +253,6 @@ class _Reading:
         self.changed += sum(one.came_to is CameTo.BOOKED for one in worked.results)
         known = [one.refund.reference for one in worked.results if one.came_to is not CameTo.UNKNOWN]
         await waiting_refunds.wait_no_more(connection, self.acquirer, known, now=self.now)
-
-
-async def _why_not(work: Callable[[], Awaitable[None]]) -> Exception | None:
-    """What went wrong in it. Raises: what says that nothing more can be written here."""
-    try:
-        await work()
-    except (*AWAY, ReadByAnother):
-        raise
-    except Exception as error:
-        return error
-    return None
 
 
 async def _set_aside(

@@ -11,13 +11,15 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from paydesk.core.clock import utc_now
+from paydesk.domain.chargebacks import waiting_disputes
 from paydesk.domain.operations.cell_figures import figures_of_this_cell
 from paydesk.domain.operations.searching_cells import has_id
-from paydesk.domain.payments.waiting_refunds import known_here
+from paydesk.domain.payments import waiting_refunds
+from paydesk.web.cells import disputes, refunds
 from paydesk.web.cells.asking import QUESTION, who_asks
 from paydesk.web.cells.holding import HOLDING, AskedId, Holds
+from paydesk.web.cells.knowing import KnownThere
 from paydesk.web.cells.passing_on import BetweenCells
-from paydesk.web.cells.refunds import LARGEST_QUESTION, REFUNDS, AskedRefunds, KnownRefunds
 from paydesk.web.cells.shops import SHOPS, AskedShops, shops_of
 from paydesk.web.cells.watching import FIGURES
 from paydesk.web.visits import read_body
@@ -47,8 +49,14 @@ async def _holding(request: Request) -> Response:
 
 async def _refunds(request: Request) -> Response:
     between: BetweenCells = request.state.cells
-    asked = await _asked(request, between, AskedRefunds, largest=LARGEST_QUESTION)
-    return _answer(KnownRefunds(await known_here(between.gate.database, asked.keys)))
+    asked = await _asked(request, between, refunds.AskedRefunds, largest=refunds.LARGEST_QUESTION)
+    return _answer(KnownThere(await waiting_refunds.known_here(between.gate.database, asked.keys)))
+
+
+async def _disputes(request: Request) -> Response:
+    between: BetweenCells = request.state.cells
+    asked = await _asked(request, between, disputes.AskedDisputes, largest=disputes.LARGEST_QUESTION)
+    return _answer(KnownThere(await waiting_disputes.known_here(between.gate.database, asked.disputes)))
 
 
 async def _asked(request: Request, between: BetweenCells, kind: type[T], *, largest: int = _LARGEST) -> T:
@@ -74,5 +82,6 @@ routes: list[Route] = [
     Route(FIGURES, _figures, methods=["POST"]),
     Route(SHOPS, _shops, methods=["POST"]),
     Route(HOLDING, _holding, methods=["POST"]),
-    Route(REFUNDS, _refunds, methods=["POST"]),
+    Route(refunds.REFUNDS, _refunds, methods=["POST"]),
+    Route(disputes.DISPUTES, _disputes, methods=["POST"]),
 ]

@@ -37,6 +37,10 @@ _PROOF: Final = re.compile(r"([0-9]{1,12}) ([0-9]{1,3}) ([0-9]{1,3}) ([0-9a-f]{6
 T = TypeVar("T")
 
 
+class QuestionUnknown(CellAway):
+    """A cell of an older release does not know the question."""
+
+
 @dataclass(frozen=True, slots=True)
 class Asking:
     """How a cell asks others."""
@@ -47,7 +51,8 @@ class Asking:
     async def ask(self, cell: Cell, path: str, question: object, answer: type[T], *, own: int, now: datetime) -> T:
         """What another cell answers. `own` is this cell's number, `now` UTC.
 
-        Raises: CellAway if it doesn't, in time, or with something else than it was asked for.
+        Raises: CellAway if it doesn't, in time, or with something else than it was asked for;
+            QuestionUnknown if it says that there is no such question.
         """
         body = msgspec.json.encode(question)
         headers = [
@@ -60,8 +65,10 @@ class Asking:
         try:
             async with asyncio.timeout(PATIENCE), asked as answered:
                 if answered.head.status != 200:
-                    raise CellAway
+                    raise QuestionUnknown if answered.head.status == 404 else CellAway
                 return msgspec.json.decode(await _bounded(answered.parts()), type=answer)
+        except QuestionUnknown:
+            raise
         except (PaydeskError, ClientError, TimeoutError, OSError, ValueError, RecursionError) as error:
             raise CellAway from error
 

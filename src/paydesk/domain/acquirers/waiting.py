@@ -1,0 +1,257 @@
+"""What an account told that is not known in this cell waits, and is tried again: its merchant may
+come here before the cell that it leaves has booked it.
+
+The other cells are asked for it: it is over once one of them has booked it, and an operator hears
+of it if none knows it, or none books it, or nobody here reads its account any more. Moves no money.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any, Final, Generic, TypeVar
+
+from paydesk.core.wording import noted
+from paydesk.database.pool import Database
+from paydesk.database.statements import Connection
+from paydesk.domain.acquirers.other_cells import MOST, Heard
+from paydesk.domain.acquirers.trying_again import pause
+from paydesk.domain.alarms.kinds import AlarmKind
+from paydesk.domain.alarms.raising import Alarm, raise_alarms, settle_alarms
+
+ON_THE_WAY: Final = timedelta(minutes=10)
+"""For how long no cell may know it, since its merchant may be between two, before an operator hears
+of it."""
+
+SILENT: Final = timedelta(hours=6)
+"""For how long a cell that may know it may not answer, before an operator hears of that."""
+
+UNREAD: Final = timedelta(hours=6)
+"""For how long it may not be tried here, as nobody reads its account, before an operator hears."""
+
+UNBOOKED: Final = timedelta(days=1)
+"""For how long a cell that has it may not book it, before an operator hears of it."""
+
+KEPT: Final = timedelta(days=60)
+"""How long after it was last told one is forgotten that is over: the longest for which an acquirer
+tells the same again."""
+
+MOST_BATCHES: Final = 100
+"""How many times `MOST` are tried in one reading."""
+
+
+class Stands(StrEnum):
+    """How one stands that is not known here."""
+
+    WAITS = "waits"
+    """It may be on its way between two cells, or who may have it does not answer."""
+    ELSEWHERE = "elsewhere"
+    """Another cell has it, and has still to book it."""
+    OVER = "over"
+    """Another cell has booked it."""
+    UNKNOWN = "unknown"
+    """No cell has it that could be asked."""
+
+
+@dataclass(frozen=True)
+class Waiting(ABC):
+    """One that waits, as it was `told`. Times are UTC: no cell has said that it has it since
+    `nowhere_since`, one has, and has not booked it, since `elsewhere_since` (None: none has), and
+    an operator was told of it at `alarmed_at` (None: not so).
+    """
+
+    acquirer: str
+    told: str
+    acquirer_reference: str
+    nowhere_since: datetime
+    elsewhere_since: datetime | None
+    tries: int
+    alarmed_at: datetime | None
+
+    @property
+    @abstractmethod
+    def known_by(self) -> str:
+        """The key by which other cells say that they know it."""
+
+
+One = TypeVar("One", bound=Waiting)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind(Generic[One]):
+    """What waits of one kind: how an operator is told of it, and the statements of its table, which
+    can't be a parameter of one for all; they have the same words.
+
+    What is over is tried again after `again_over`, if at all: its merchant may come from a cell
+    that was put back to before it was booked there.
+    """
+
+    alarm: AlarmKind
+    alarm_of: Callable[[One, str], Alarm]
+    subject_of: Callable[[str, str], str]
+    nobody_knows: str
+    try_later: Callable[..., Awaitable[None]]
+    untried: Callable[..., Awaitable[list[One]]]
+    heard_of: Callable[[Any, Sequence[One]], Awaitable[Heard]]
+    again_over: timedelta | None = None
+
+
+def stands(waiting: Waiting, heard: Heard, *, now: datetime) -> Stands:
+    """How one stands by what the other cells say. Pure."""
+    said = [one.is_over for one in heard.known if one.key == waiting.known_by]
+    if said:
+        return Stands.OVER if any(said) else Stands.ELSEWHERE
+    grace = SILENT if heard.silent else ON_THE_WAY if heard.has_others else timedelta(0)
+    is_told = waiting.alarmed_at is not None
+    return Stands.UNKNOWN if is_told or now - waiting.nowhere_since >= grace else Stands.WAITS
+
+
+def why_unknown(heard: Heard, nobody_knows: str) -> str:
+    """Why an operator is told of one that no cell knows that could be asked."""
+    if heard.silent:
+        return noted(
+            "nobody knows of it, as far as the other cells can be asked: of cell %(cells)s there was no answer for "
+            "hours",
+            cells=", ".join(map(str, heard.silent)),
+        )
+    if heard.older:
+        return noted(
+            "nobody knows of it, as far as the other cells can be asked: cell %(cells)s runs a release that can't "
+            "say it",
+            cells=", ".join(map(str, heard.older)),
+        )
+    return nobody_knows
+
+
+@dataclass(frozen=True, slots=True)
+class _Stood:
+    """How one stands, and until when it is left alone (None: for good)."""
+
+    stand: Stands | None
+    reason: str
+    next_at: datetime | None
+    nowhere_since: datetime
+    elsewhere_since: datetime | None
+    alarmed_at: datetime | None
+
+
+@dataclass(slots=True)
+class Later(Generic[One]):
+    """Those of an account that go on waiting after they were tried, and what an operator is told of
+    that.
+    """
+
+    kind: Kind[One]
+    acquirer: str
+    now: datetime
+    stood: dict[str, _Stood] = field(default_factory=dict)
+    alarms: list[Alarm] = field(default_factory=list)
+    mended: list[str] = field(default_factory=list)
+
+    def again(self, one: One) -> None:
+        """It is known here, and could not be tried to its end."""
+        reason = noted("it is known here, and could not be booked yet")
+        next_at = self.now + pause(one.tries)
+        self.stood[one.acquirer_reference] = _Stood(None, reason, next_at, self.now, None, one.alarmed_at)
+
+    def judged(self, one: One, heard: Heard) -> None:
+        """It is not known here, and this is what the other cells say."""
+        stand = stands(one, heard, now=self.now)
+        since = (one.elsewhere_since or self.now) if stand is Stands.ELSEWHERE else None
+        why = self._why(stand, since, heard)
+        self._put(one, stand, since, why, self.now + pause(one.tries))
+
+    def unread(self, one: One, heard: Heard) -> None:
+        """Nobody here reads its account, and this is what the other cells say of it."""
+        stand = stands(one, heard, now=self.now)
+        since = (one.elsewhere_since or self.now) if stand is Stands.ELSEWHERE else None
+        why = noted(
+            "nobody in this cell reads the account %(account)s any more, so that it can't be booked here",
+            account=self.acquirer,
+        )
+        self._put(one, stand, since, "" if stand is Stands.OVER else why, self.now)
+
+    def _why(self, stand: Stands, since: datetime | None, heard: Heard) -> str:
+        """Why an operator is told of it; empty if it is none of their business."""
+        if stand is Stands.UNKNOWN:
+            return why_unknown(heard, self.kind.nobody_knows)
+        if since is not None and self.now - since >= UNBOOKED:
+            return noted("another cell has its payment, and has not booked it for a day: see whether it reads there")
+        return ""
+
+    def _put(self, one: One, stand: Stands, since: datetime | None, why: str, next_at: datetime) -> None:
+        alarmed_at = (one.alarmed_at or self.now) if why else None
+        if why and one.alarmed_at is None:
+            self.alarms.append(self.kind.alarm_of(one, why))
+        elif one.alarmed_at is not None and not why:
+            self.mended.append(one.acquirer_reference)
+        if stand is Stands.OVER:
+            later = None if self.kind.again_over is None else self.now + self.kind.again_over
+        else:
+            later = next_at
+        nowhere_since = one.nowhere_since if stand in {Stands.WAITS, Stands.UNKNOWN} else self.now
+        reason = why or _WHAT_FOR[stand]
+        self.stood[one.acquirer_reference] = _Stood(stand, reason, later, nowhere_since, since, alarmed_at)
+
+    async def write(self, connection: Connection) -> None:
+        """Write it down."""
+        if not self.stood:
+            return
+        rows = self.stood.values()
+        await self.kind.try_later(
+            connection,
+            acquirer=self.acquirer,
+            references=list(self.stood),
+            next_ats=[one.next_at for one in rows],
+            nowhere_sinces=[one.nowhere_since for one in rows],
+            elsewhere_sinces=[one.elsewhere_since for one in rows],
+            alarmed_ats=[one.alarmed_at for one in rows],
+            stands=[one.stand and str(one.stand) for one in rows],
+            reasons=[str(one.reason) for one in rows],
+        )
+        await raise_alarms(connection, self.alarms, now=self.now)
+        mended = noted("another cell knows it")
+        await settle(connection, self.kind, self.acquirer, self.mended, by=mended, now=self.now)
+
+
+_WHAT_FOR: Final = {
+    Stands.WAITS: noted("no cell has said yet that it has its payment"),
+    Stands.ELSEWHERE: noted("another cell has its payment, and has still to book it"),
+    Stands.OVER: noted("another cell has booked it"),
+    Stands.UNKNOWN: "",
+}
+
+
+async def settle(
+    connection: Connection, kind: Kind[One], acquirer: str, references: Sequence[str], *, by: str, now: datetime
+) -> None:
+    """An operator need not look after these any more."""
+    if references:
+        subjects = [kind.subject_of(acquirer, one) for one in references]
+        await settle_alarms(connection, kind.alarm, subjects, shop=None, by=by, now=now)
+
+
+async def tell_untried(database: Database, kind: Kind[One], elsewhere: Any, *, now: datetime) -> None:
+    """Tell an operator, once, of what nobody here has tried for long: its account is read no more.
+    What another cell has booked is over.
+    """
+    untried = await kind.untried(database, before=now - UNREAD, most=MOST)
+    if not untried:
+        return
+    asked, heard = {(one.acquirer, one.acquirer_reference) for one in untried}, await kind.heard_of(elsewhere, untried)
+    async with database.acquire() as connection, connection.transaction():
+        # Another worker may have told of some meanwhile.
+        still = await kind.untried(connection, before=now - UNREAD, most=MOST)
+        for account, those in _by_account([one for one in still if (one.acquirer, one.acquirer_reference) in asked]):
+            later = Later(kind, account, now)
+            for one in those:
+                later.unread(one, heard)
+            await later.write(connection)
+
+
+def _by_account(waiting: Sequence[One]) -> list[tuple[str, list[One]]]:
+    accounts = sorted({one.acquirer for one in waiting})
+    return [(account, [one for one in waiting if one.acquirer == account]) for account in accounts]

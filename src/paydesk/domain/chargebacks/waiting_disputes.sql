@@ -1,0 +1,99 @@
+-- name: keep_unknown(acquirer, references, told, reason, now)!
+-- What is not known here waits, as it was told last, and is tried at once; what another cell had booked is asked for again,
+-- and so is what is told otherwise. Told as before, it stays as it stands, and is written once in an hour. Whoever keeps it
+-- holds the reading's lease.
+insert into dispute_waiting as w (acquirer, acquirer_reference, told, reason, first_at, last_at, next_at, tries,
+                                  nowhere_since, stands)
+select :acquirer, d.reference, d.told::jsonb, :reason, :now, :now, :now, 0, :now, 'waits'
+  from unnest(:references::text[], :told::text[]) as d (reference, told)
+    on conflict (acquirer, acquirer_reference) do update
+       set told = excluded.told, last_at = excluded.last_at,
+           first_at = case when w.stands = 'over' then excluded.first_at else w.first_at end,
+           nowhere_since = case when w.stands is null then excluded.nowhere_since else w.nowhere_since end,
+           stands = case when w.stands is null or w.stands = 'over' then 'waits' else w.stands end,
+           reason = case when w.stands is null or w.stands = 'over' then excluded.reason else w.reason end,
+           next_at = excluded.next_at, tries = case when w.stands = 'over' then 0 else w.tries end
+     where w.last_at <= excluded.last_at - interval '1 hour' and w.stands is distinct from 'over' or w.stands is null
+        or w.told - '{at,respond_by,answered,reason}'::text[]
+           is distinct from excluded.told - '{at,respond_by,answered,reason}'::text[];
+
+-- name: keep_known(acquirer, references, told, reasons, next_ats, now)
+-- What is of a payment here, and can't be booked, waits with its reason, as it was told last; returns those that wait, and
+-- whether an operator was told that nobody knows them.
+with told_of as materialized (
+    select acquirer_reference
+      from dispute_waiting
+     where acquirer = :acquirer and acquirer_reference = any(:references::text[]) and alarmed_at is not null
+)
+insert into dispute_waiting as w (acquirer, acquirer_reference, told, reason, first_at, last_at, next_at, nowhere_since)
+select :acquirer, d.reference, d.told::jsonb, d.reason, :now, :now, d.next_at, :now
+  from unnest(:references::text[], :told::text[], :reasons::text[], :next_ats::timestamptz[])
+    as d (reference, told, reason, next_at)
+    on conflict (acquirer, acquirer_reference) do update
+       set told = excluded.told, reason = excluded.reason, last_at = excluded.last_at, next_at = excluded.next_at,
+           tries = w.tries + 1, first_at = case when w.stands is null then w.first_at else excluded.first_at end,
+           stands = null, elsewhere_since = null, alarmed_at = null
+returning acquirer_reference, first_at, acquirer_reference in (select acquirer_reference from told_of) as was_told;
+
+-- name: wait_no_more(acquirer, references)
+delete from dispute_waiting
+ where acquirer = :acquirer and acquirer_reference = any(:references::text[])
+returning acquirer_reference;
+
+-- name: due(acquirer, now, most)
+-- Those that wait and are to be tried again; only who holds the reading's lease asks.
+select acquirer, told, acquirer_reference, nowhere_since, elsewhere_since, tries, alarmed_at
+  from dispute_waiting
+ where acquirer = :acquirer and next_at <= :now
+ order by tries, next_at
+ limit :most;
+
+-- name: untried(before, most)
+-- Those that nobody has tried since, and of which no operator was told: their account is read no more. What is about an
+-- account that goes to another cell waits for that.
+select acquirer, told, acquirer_reference, nowhere_since, elsewhere_since, tries, alarmed_at
+  from dispute_waiting
+ where next_at < :before and alarmed_at is null and stands is distinct from 'over'
+   and acquirer <> all (array(select a.name
+                                from acquirer_account a
+                                join merchant_fence f on f.merchant_id = a.for_merchant_id))
+ order by next_at, acquirer, acquirer_reference
+ limit :most
+   for update skip locked;
+
+-- name: try_later(acquirer, references, next_ats, nowhere_sinces, elsewhere_sinces, alarmed_ats, stands, reasons)!
+update dispute_waiting w
+   set next_at = d.next_at, nowhere_since = d.nowhere_since, elsewhere_since = d.elsewhere_since,
+       alarmed_at = d.alarmed_at, stands = d.stands, reason = d.reason, tries = w.tries + 1
+  from unnest(:references::text[], :next_ats::timestamptz[], :nowhere_sinces::timestamptz[],
+              :elsewhere_sinces::timestamptz[], :alarmed_ats::timestamptz[], :stands::text[], :reasons::text[])
+    as d (reference, next_at, nowhere_since, elsewhere_since, alarmed_at, stands, reason)
+ where w.acquirer = :acquirer and w.acquirer_reference = d.reference;
+
+-- name: forget(told_before)!
+-- What nobody has told for so long, and another cell has booked, whoever reads its account. All else stays.
+delete from dispute_waiting where last_at < :told_before and stands = 'over';
+
+-- name: standing(keys, references)
+-- Those of these disputes whose purchases a merchant of this cell has made, and what is in the books of them. Of who has
+-- gone to another cell what is here is what was. One index probe per merchant and key finds a purchase, and never a scan.
+select d.reference, a.is_forgotten, a.currency, a.amount, a.charged_back, c.state as chargeback_state,
+       c.amount as chargeback_amount, c.taken, c.returned, c.told_at
+  from (select m.id as merchant_id, x.live, x.acquirer, x.idempotency_key, x.is_forgotten,
+               coalesce(p.currency, '') as currency, coalesce(p.amount, 0) as amount,
+               coalesce(p.charged_back, 0) as charged_back
+          from merchant m
+         cross join lateral (select live, acquirer, idempotency_key, payment_id, false as is_forgotten
+                               from payment_attempt
+                              where merchant_id = m.id and idempotency_key = any(:keys::text[])
+                              union all
+                             select false, acquirer, idempotency_key, null, true
+                               from forgotten_attempt
+                              where merchant_id = m.id and idempotency_key = any(:keys::text[])
+                             offset 0) x
+          left join payment p on p.merchant_id = m.id and p.live = x.live and p.id = x.payment_id
+         where m.id <> all (array(select merchant_id from merchant_fence where moved_at is not null))) a
+  join unnest(:keys::text[], :references::text[]) as d (key, reference) on d.key = a.idempotency_key
+  left join chargeback c
+    on c.merchant_id = a.merchant_id and c.live = a.live and c.acquirer = a.acquirer
+   and c.acquirer_reference = d.reference;
