@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import pytest
 from tests import breaking, set_back
 
+from paydesk.adapters.acquirers.disputes import Dispute, DisputeStatus, FailedRefund
 from paydesk.adapters.vault import Vault
+from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.acquirers.accounts import PURPOSE
+from paydesk.domain.chargebacks import waiting_disputes
+from paydesk.domain.chargebacks.reckoning import OF_NOBODY
+from paydesk.domain.payments import waiting_refunds
 
 
 async def test_nothing_is_added_yet(paydesk: Any, database: Database) -> None:
@@ -97,3 +103,28 @@ async def test_an_account_that_can_not_be_read_is_gone_once_it_is_disabled_and_b
         assert (await paydesk("acquirer", "enable", name, "--json")).result["gone_at"] is None
     finally:
         await breaking.no_accounts(database)
+
+
+async def test_what_waits_for_a_merchant_elsewhere_is_listed_with_its_account_and_what_for(
+    paydesk: Any, database: Database
+) -> None:
+    now = utc_now()
+    refund = FailedRefund("re_1", "a key", Decimal("4.00"), "USD", "unknown", now)
+    dispute = Dispute("dp_1", "another", Decimal("5.00"), "EUR", "fraudulent", DisputeStatus.OPEN, now)
+    async with database.acquire() as connection:
+        await waiting_refunds.keep(connection, "stripe-eu", [refund], now=now)
+        await waiting_disputes.keep_unknown(connection, "stripe-us", [dispute], now=now)
+    try:
+        said = await paydesk("acquirer", "waiting", "--json")
+        found = {one["what"]: one for one in said.result}
+        assert (found["failed refund"]["acquirer"], found["failed refund"]["told"]["reference"]) == (
+            "stripe-eu",
+            "re_1",
+        )
+        assert (found["dispute"]["reason"], found["dispute"]["alarmed_at"]) == (OF_NOBODY.reason, None)
+        one = await paydesk("acquirer", "waiting", "--account", "stripe-us")
+        assert ("dp_1" in one.out, "re_1" in one.out) == (True, False)
+    finally:
+        async with database.acquire() as connection:
+            await waiting_refunds.wait_no_more(connection, "stripe-eu", ["re_1"], now=now)
+            await waiting_disputes.wait_no_more(connection, "stripe-us", ["dp_1"], now=now)

@@ -63,7 +63,7 @@ WRITERS: dict[str, str] = {
     "deployment": "cells operations",  # which cell writes the directory
     "directory": "cells",
     "dispute_reading": "chargebacks moving",  # who read elsewhere reads no more
-    "dispute_waiting": "chargebacks",
+    "dispute_waiting": "chargebacks moving",  # where its account went an operator is told anew
     "entry_pause": "accounts",
     "evidence_file": "chargebacks privacy test_clock",  # erased with its customer, or with the test side
     "failed_refund_reading": "moving payments",  # who read elsewhere reads no more

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from paydesk.commands.connecting import command, deployment
+from paydesk.commands.options import HowMany
 from paydesk.commands.printing import AsJson, note, show_facts, show_json, show_table
 from paydesk.commands.reconciling import acquirers_of
 from paydesk.commands.verifying import EXAMPLE, verify
@@ -27,6 +28,7 @@ from paydesk.domain.operations.acquirer_figures import account_figures
 from paydesk.domain.operations.acquirer_rules import add_rule, in_words, parse_bound, remove_rule
 from paydesk.domain.operations.proceeds import Contract, list_fees, remove_fee, set_fee
 from paydesk.domain.operations.remembered_accounts import say_gone
+from paydesk.domain.operations.told_unknown import list_told_unknown
 
 app = typer.Typer(help="Add, list, change and disable accounts at acquirers; try one out.", no_args_is_help=True)
 app.command("verify", epilog=EXAMPLE)(verify)
@@ -104,6 +106,39 @@ async def show(
         show_json(shown)
         return
     show_facts([(key, _listed(value) if isinstance(value, dict) else value) for key, value in shown.items()])
+
+
+@app.command(epilog="Examples: paydesk acquirer waiting, paydesk acquirer waiting --account stripe-eu --json")
+@command
+async def waiting(
+    account: Annotated[str, typer.Option(metavar="NAME", help="Only what this account told; else all.")] = "",
+    last: HowMany = 50,
+    as_json: AsJson = False,
+) -> None:
+    """List the failed refunds and disputes that accounts told of and whose payment is not known in
+    this cell, the oldest first: since when, whether an alarm tells of it, and for what it waits.
+    """
+    async with deployment() as here:
+        found = await list_told_unknown(here.database, account=account or None, most=last)
+    if as_json:
+        show_json([asdict(one) for one in found])
+        return
+    show_table(
+        ("account", "what", "reference", "amount", "since", "told last", "alarm since", "what it waits for"),
+        [
+            (
+                one.acquirer,
+                one.what,
+                one.told.reference,
+                f"{one.told.amount} {one.told.currency}",
+                one.first_at,
+                one.last_at,
+                one.alarmed_at,
+                one.reason,
+            )
+            for one in found
+        ],
+    )
 
 
 @app.command(epilog="Example: paydesk acquirer disable stripe-eu")

@@ -120,10 +120,11 @@ async def bring_accounts(opens: Vault, seals: Vault, pair: Pair) -> int:
 
 async def let_read(there: Connection, merchant_id: int) -> None:
     """Have the accounts be read at once where the caller's transaction has brought them, and
-    nothing be told of them that was so when it brought them before.
+    nothing be told of them that was so when it brought them before; what waits is told anew.
     """
     await queries.end_leases(there, merchant_id=merchant_id)
     await _settle_told(there, merchant_id, "it came once more")
+    await queries.tell_anew(there, merchant_id=merchant_id)
 
 
 async def _put(pair: Pair, opens: Vault, seals: Vault, account: OwnAccount) -> int:

@@ -69,6 +69,12 @@ with gone as (
 )
 delete from acquirer_turn where account in (select name from gone);
 
+-- name: tell_anew(merchant_id)!
+-- What nobody knows is told to whoever operates the cell that its account has come to.
+update dispute_waiting
+   set alarmed_at = null
+ where acquirer in (select name from acquirer_account where for_merchant_id = :merchant_id) and alarmed_at is not null;
+
 -- name: settle_told(merchant_id, kinds, because)!
 -- What an operator was told of the merchant's accounts is about nothing here, or is told anew.
 update alarm l

@@ -70,11 +70,3 @@ select m.idempotency_key as key, bool_or(m.state in ('failed', 'refused')) as is
   join movement m on m.merchant_id = s.id and m.idempotency_key = any(:keys::text[]) and m.kind = 'refund'
  where s.id <> all (array(select merchant_id from merchant_fence where moved_at is not null))
  group by m.idempotency_key;
-
--- name: list_waiting(account, most)
--- Failed refunds that are not known here, for the operator, the oldest first, but for what is over.
-select acquirer, told, reason, first_at, last_at, alarmed_at
-  from failed_refund_waiting
- where next_at is not null and (:account::text is null or acquirer = :account)
- order by first_at, acquirer, acquirer_reference
- limit :most;
