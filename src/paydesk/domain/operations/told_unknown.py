@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
-import msgspec
-
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
@@ -17,7 +15,8 @@ from paydesk.database.statements import load_statements
 queries = load_statements(__package__ or "", "told_unknown.sql")
 
 
-class Told(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Told:
     """What of a telling says which one it is."""
 
     reference: str
