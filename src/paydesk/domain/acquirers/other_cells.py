@@ -28,9 +28,10 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What the other cells say; `silent` are the numbers of those that did not answer, `older` of
-    those whose release does not know the question, and `has_others` is false where this one is
-    alone.
+    """What the other cells say.
+
+    `silent` are the numbers of those that did not answer, `older` of those whose release does not
+    know the question, and `has_others` is false where this one is alone.
     """
 
     known: tuple[Known, ...] = ()

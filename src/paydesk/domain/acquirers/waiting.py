@@ -58,7 +58,9 @@ class Stands(StrEnum):
 
 @dataclass(frozen=True)
 class Waiting(ABC):
-    """One that waits, as it was `told`. Times are UTC: no cell has said that it has it since
+    """One that waits, as it was `told`.
+
+    Times are UTC: no cell has said that it has it since
     `nowhere_since`, one has, and has not booked it, since `elsewhere_since` (None: none has), and
     an operator was told of it at `alarmed_at` (None: not so).
     """
@@ -81,11 +83,23 @@ One = TypeVar("One", bound=Waiting)
 
 
 @dataclass(frozen=True, slots=True)
-class Kind(Generic[One]):
-    """What waits of one kind: how an operator is told of it, and the statements of its table, which
-    can't be a parameter of one for all; they have the same words.
+class Columns:
+    """How some of an account stand, column by column, as a statement takes it."""
 
-    What is over is tried again after `again_over`, if at all: its merchant may come from a cell
+    references: list[str]
+    next_ats: list[datetime | None]
+    nowhere_sinces: list[datetime]
+    elsewhere_sinces: list[datetime | None]
+    alarmed_ats: list[datetime | None]
+    stands: list[str | None]
+    reasons: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind(Generic[One]):
+    """What waits of one kind: how an operator is told of it, and the statements of its table.
+
+    A table can't be a parameter of one statement for all; those have the same words. What is over is tried again after `again_over`, if at all: its merchant may come from a cell
     that was put back to before it was booked there.
     """
 
@@ -93,7 +107,7 @@ class Kind(Generic[One]):
     alarm_of: Callable[[One, str], Alarm]
     subject_of: Callable[[str, str], str]
     nobody_knows: str
-    try_later: Callable[..., Awaitable[None]]
+    try_later: Callable[[Connection, str, Columns], Awaitable[None]]
     untried: Callable[..., Awaitable[list[One]]]
     heard_of: Callable[[Any, Sequence[One]], Awaitable[Heard]]
     again_over: timedelta | None = None
@@ -201,9 +215,7 @@ class Later(Generic[One]):
         if not self.stood:
             return
         rows = self.stood.values()
-        await self.kind.try_later(
-            connection,
-            acquirer=self.acquirer,
+        columns = Columns(
             references=list(self.stood),
             next_ats=[one.next_at for one in rows],
             nowhere_sinces=[one.nowhere_since for one in rows],
@@ -212,6 +224,7 @@ class Later(Generic[One]):
             stands=[one.stand and str(one.stand) for one in rows],
             reasons=[str(one.reason) for one in rows],
         )
+        await self.kind.try_later(connection, self.acquirer, columns)
         await raise_alarms(connection, self.alarms, now=self.now)
         mended = noted("another cell knows it")
         await settle(connection, self.kind, self.acquirer, self.mended, by=mended, now=self.now)

@@ -20,7 +20,7 @@ from paydesk.database.records import records_of
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.acquirers.other_cells import MOST, Elsewhere, Heard, Known, may_be_ours
 from paydesk.domain.acquirers.trying_again import pause
-from paydesk.domain.acquirers.waiting import KEPT, Kind, Waiting, settle
+from paydesk.domain.acquirers.waiting import KEPT, Columns, Kind, Waiting, settle
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms
 from paydesk.domain.chargebacks.reckoning import OF_NOBODY, InBooks, Waits, says_no_more, sums_of
@@ -106,8 +106,18 @@ async def untried(database: Connection, *, before: datetime, most: int) -> list[
     return await records_of(WaitingDispute, queries.untried(database, before=before, most=most))
 
 
-async def _try_later(connection: Connection, **stood: object) -> None:
-    await queries.try_later(connection, **stood)
+async def _try_later(connection: Connection, acquirer: str, stood: Columns) -> None:
+    await queries.try_later(
+        connection,
+        acquirer=acquirer,
+        references=stood.references,
+        next_ats=stood.next_ats,
+        nowhere_sinces=stood.nowhere_sinces,
+        elsewhere_sinces=stood.elsewhere_sinces,
+        alarmed_ats=stood.alarmed_ats,
+        stands=stood.stands,
+        reasons=stood.reasons,
+    )
 
 
 def _subject(acquirer: str, reference: str) -> str:
@@ -143,8 +153,14 @@ async def keep_unknown(connection: Connection, acquirer: str, disputes: Sequence
     """Have disputes wait whose purchase is not known here."""
     told = _told(disputes)
     if told:
-        about = {"references": list(told), "told": list(told.values()), "reason": OF_NOBODY.reason}
-        await queries.keep_unknown(connection, acquirer=acquirer, **about, now=now)
+        await queries.keep_unknown(
+            connection,
+            acquirer=acquirer,
+            references=list(told),
+            told=list(told.values()),
+            reason=OF_NOBODY.reason,
+            now=now,
+        )
 
 
 @dataclass(frozen=True, slots=True)

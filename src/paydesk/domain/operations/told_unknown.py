@@ -27,6 +27,7 @@ class Told:
 @dataclass(frozen=True, slots=True)
 class ToldUnknown:
     """A failed refund or a dispute (`what`) whose payment is not known here, as it was last told.
+
     Times are UTC; an operator was told of it at `alarmed_at`, None if not, and `reason` says for
     what it waits.
     """

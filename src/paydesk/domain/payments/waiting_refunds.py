@@ -18,7 +18,7 @@ from paydesk.core.wording import noted
 from paydesk.database.records import records_of
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.acquirers.other_cells import MOST, Elsewhere, Heard, Known, may_be_ours, storable_name
-from paydesk.domain.acquirers.waiting import KEPT, Kind, Waiting, settle
+from paydesk.domain.acquirers.waiting import KEPT, Columns, Kind, Waiting, settle
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm
 from paydesk.domain.merchants.shop import Shop
@@ -77,8 +77,18 @@ async def untried(database: Connection, *, before: datetime, most: int) -> list[
     return await records_of(WaitingRefund, queries.untried(database, before=before, most=most))
 
 
-async def _try_later(connection: Connection, **stood: object) -> None:
-    await queries.try_later(connection, **stood)
+async def _try_later(connection: Connection, acquirer: str, stood: Columns) -> None:
+    await queries.try_later(
+        connection,
+        acquirer=acquirer,
+        references=stood.references,
+        next_ats=stood.next_ats,
+        nowhere_sinces=stood.nowhere_sinces,
+        elsewhere_sinces=stood.elsewhere_sinces,
+        alarmed_ats=stood.alarmed_ats,
+        stands=stood.stands,
+        reasons=stood.reasons,
+    )
 
 
 REFUNDS: Final = Kind(
