@@ -99,8 +99,9 @@ class Columns:
 class Kind(Generic[One]):
     """What waits of one kind: how an operator is told of it, and the statements of its table.
 
-    A table can't be a parameter of one statement for all; those have the same words. What is over is tried again after `again_over`, if at all: its merchant may come from a cell
-    that was put back to before it was booked there.
+    A table can't be a parameter of one statement for all; those have the same words. What is over
+    is tried again after `again_over`, if at all: its merchant may come from a cell that was put
+    back to before it was booked there.
     """
 
     alarm: AlarmKind
