@@ -54,6 +54,22 @@ def minor_digits(currency: str) -> int:
     return (Currency(currency).exponent or 0) if known is None else known
 
 
+def charge_digits(currency: str) -> int:
+    """How many decimals a charge has that we work out ourselves: acquirers take two of a dinar's
+    three, and none of an ariary's.
+
+    Raises: ValueError if it never was one.
+    """
+    return _DIGITS_OF_CHARGES.get(currency, minor_digits(currency))
+
+
+_DIGITS_OF_CHARGES: Final = {**dict.fromkeys(_BY_DIGITS[3].split(), 2), "MGA": 0}
+"""Where acquirers take fewer decimals than ISO 4217 has.
+
+Source: docs.stripe.com/currencies, "Zero-decimal currencies" and "Three-decimal currencies".
+"""
+
+
 def is_current(code: str) -> bool:
     """Whether people pay with it today."""
     try:

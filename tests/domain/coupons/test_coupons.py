@@ -103,6 +103,14 @@ async def test_a_subscription_is_charged_what_the_coupon_leaves_for_as_long_as_i
     assert await till.problems() == []
 
 
+async def test_a_share_of_a_price_in_dinars_leaves_what_acquirers_can_take(till: Till) -> None:
+    await coupon(till, percent="15", periods="1")
+    subscription = await subscribed(till, terms=replace(MONTHLY, currency="KWD", price=Decimal("9.990")))
+    await till.charge_due(subscription)
+    assert await paid(till) == [Decimal("8.490"), Decimal("9.990")]
+    assert await till.problems() == []
+
+
 @pytest.mark.parametrize(
     ("periods", "charged"), [("1", ["0", "5", "10"]), ("2", ["0", "5", "5"]), ("", ["0", "5", "5"])]
 )

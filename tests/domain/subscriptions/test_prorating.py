@@ -17,6 +17,8 @@ from tests.domain.subscriptions.test_changing_plans import DAY, PRO, TRIAL, Char
 from tests.shopfront import MONTHLY
 from tests.till import Till
 
+from paydesk.adapters.acquirers.stripe.amounts import main_units, minor_units
+from paydesk.core.currencies import DIGITS, charge_digits
 from paydesk.core.errors import Conflict
 from paydesk.core.periods import Period, occurrence
 from paydesk.domain.subscriptions.balances import find_balance
@@ -68,6 +70,10 @@ def test_the_difference_is_for_what_is_left_of_the_period(
         ("100", "-60", "JPY", "0"),
         ("1.000", "-0.9995", "KWD", "0"),
         ("1.001", "-1.0005", "KWD", "0"),
+        ("10.000", "0.125", "KWD", "10.12"),
+        ("10.000", "0.135", "KWD", "10.14"),
+        ("10.000", "-9.994", "KWD", "0.01"),
+        ("1000.00", "0.60", "MGA", "1001"),
     ],
 )
 async def test_a_charge_is_rounded_once_and_the_schema_agrees(
@@ -75,11 +81,18 @@ async def test_a_charge_is_rounded_once_and_the_schema_agrees(
 ) -> None:
     said = charge_for(Decimal(price), Decimal(balance), currency)
     assert said == Decimal(charged)
-    digits = {"JPY": 0, "KWD": 3}.get(currency, 2)
+    digits = {"JPY": 0, "MGA": 0}.get(currency, 2)
     least = LEAST_CHARGES.get(currency, Decimal(0))
     if Decimal(balance):
         asked = "select next_charge($1, $2, $3, $4)"
         assert await subscriber.database.fetchval(asked, Decimal(price), Decimal(balance), digits, least) == said
+
+
+@given(st.sampled_from(sorted(DIGITS)), st.integers(0, 10**9), st.integers(-(10**9), 10**9))
+def test_whatever_a_balance_makes_of_a_price_stripe_can_count_it(currency: str, price: int, balance: int) -> None:
+    counted = Decimal(price).scaleb(-charge_digits(currency))
+    charge = charge_for(counted, Decimal(balance).scaleb(-4), currency)
+    assert main_units(minor_units(charge, currency), currency) == charge
 
 
 def test_a_credit_is_used_over_three_periods() -> None:

@@ -20,8 +20,8 @@ import structlog
 
 from paydesk.adapters.acquirers.purchases import Purchase
 from paydesk.core.clock import utc_now
+from paydesk.core.currencies import charge_digits
 from paydesk.core.errors import Busy, Conflict, Held, NotFound, Unsure
-from paydesk.core.money import minor_digits
 from paydesk.core.wording import worded
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.records import record_if_any, record_of
@@ -252,7 +252,7 @@ def _noted(shop: Shop, planned: PlanAtOnce, wish: AtOnce) -> dict[str, object]:
         "proration": msgspec.json.encode(planned.proration).decode(),
         "anchor": version.anchor if planned.begins else None,
         "skipped": version.skipped if planned.begins else None,
-        "charge_digits": minor_digits(currency),
+        "charge_digits": charge_digits(currency),
         "least_charge": least_charge(currency),
     }
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
 
+from paydesk.core.currencies import charge_digits
 from paydesk.core.errors import Conflict, Malformed
-from paydesk.core.money import fits, minor_digits, parse_amount, parse_currency
+from paydesk.core.money import fits, parse_amount, parse_currency
 from paydesk.core.wording import plural, worded
 from paydesk.domain.subscriptions.subscription_terms import MOST_PAYMENTS, Discount, Terms, sku_of
 
@@ -149,7 +150,7 @@ def _off(terms: Terms, coupon: Coupon) -> Decimal:
     if coupon.amount is not None:
         return coupon.amount
     assert coupon.percent is not None, "a coupon is one or the other"
-    unit = Decimal(1).scaleb(-minor_digits(terms.currency))
+    unit = Decimal(1).scaleb(-charge_digits(terms.currency))
     return (terms.price * coupon.percent / 100).quantize(unit, ROUND_HALF_EVEN)
 
 

@@ -14,8 +14,8 @@ from typing import cast
 
 import msgspec
 
+from paydesk.core.currencies import charge_digits
 from paydesk.core.errors import Busy, Conflict, Malformed
-from paydesk.core.money import minor_digits
 from paydesk.core.wording import noted, plural, worded
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
@@ -379,7 +379,7 @@ def _as_row(
         "plan_id": change.package.version_id if change and change.package else None,
         "at_once": step.carried_out is not None,
         "proration": step.proration,
-        "charge_digits": minor_digits(currency),
+        "charge_digits": charge_digits(currency),
         "least_charge": least_charge(currency),
         "event": event or "",
         "payload": subscription_envelope(event, subscription_object(version)) if event else None,

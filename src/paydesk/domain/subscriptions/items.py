@@ -14,8 +14,8 @@ from enum import StrEnum
 
 import asyncpg
 
+from paydesk.core.currencies import charge_digits
 from paydesk.core.errors import Busy, Conflict, NotFound
-from paydesk.core.money import minor_digits
 from paydesk.core.wording import plural, worded
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
@@ -163,7 +163,7 @@ async def add_item(
                 amount=wanted.amount,
                 description=wanted.description,
                 asked_by=by,
-                charge_digits=minor_digits(currency),
+                charge_digits=charge_digits(currency),
                 least_charge=least_charge(currency),
                 now=now,
             )

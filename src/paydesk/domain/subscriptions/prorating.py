@@ -12,7 +12,8 @@ from datetime import datetime, timedelta
 from decimal import ROUND_HALF_EVEN, Decimal
 from fractions import Fraction
 
-from paydesk.core.money import LEDGER_DIGITS, minor_digits
+from paydesk.core.currencies import charge_digits
+from paydesk.core.money import LEDGER_DIGITS
 
 LEAST_CHARGES: Mapping[str, Decimal] = {
     **dict.fromkeys(("AUD", "BRL", "CAD", "CHF", "EUR", "INR", "NZD", "SGD", "USD"), Decimal("0.50")),
@@ -81,7 +82,7 @@ def charge_for(price: Decimal, balance: Decimal, currency: str) -> Decimal:
     """
     if balance == 0:
         return price
-    charge = (price + balance).quantize(Decimal(1).scaleb(-minor_digits(currency)), ROUND_HALF_EVEN)
+    charge = (price + balance).quantize(Decimal(1).scaleb(-charge_digits(currency)), ROUND_HALF_EVEN)
     return charge if charge > 0 and charge >= least_charge(currency) else Decimal(0)
 
 
