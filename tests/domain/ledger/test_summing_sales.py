@@ -293,6 +293,42 @@ async def test_the_worker_sums_all_that_is_over_before_it_rests(live: Till, monk
     assert await summed(live) == (4, 1)
 
 
+async def test_what_is_sold_after_a_clock_was_put_back_is_in_the_reports(
+    live: Till, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = utc_now()
+    given_back = await live.sell("before", now=now)
+    monkeypatch.setattr(summing_sales, "OVER_FOR", timedelta(hours=-5))
+    assert await sum_sales(live.database), "by a clock that is five hours ahead"
+    monkeypatch.undo()
+    await live.sell("after", amount="20.00", now=now)
+    await live.give_back(given_back, "1.00")
+    await live.pay(await live.order("failed", now=now), DECLINED, now=now)
+    await sum_all(live)
+    (today,) = await sales(live.database, live.shop, period_of(Span.TODAY, ZoneInfo("UTC"), now=now), now=now)
+    total = today.total
+    assert (total.successful, total.volume, total.failed, total.refunded) == (2, Decimal(30), 1, Decimal(1))
+    assert await proven(live)
+
+
+async def test_a_clock_that_was_put_back_leaves_the_sums_of_days_before_alone(
+    live: Till, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = utc_now()
+    await trade(live, now)
+    await sum_all(live)
+    before = await reports(live, now)
+    monkeypatch.setattr(summing_sales, "OVER_FOR", timedelta(hours=-5))
+    assert await sum_sales(live.database)
+    monkeypatch.undo()
+    assert await sum_sales(live.database)
+    assert (await summed(live))[0] >= 1, "40 days ago is over by any clock"
+    await sum_all(live)
+    assert await summed(live) == (4, 1)
+    assert await reports(live, now) == before
+    assert await proven(live)
+
+
 @pytest.mark.parametrize("table", ["sales_quarter", "sales_day", "sales_of_all"])
 async def test_a_wrong_sum_is_named(live: Till, table: str) -> None:
     await trade(live, utc_now())

@@ -4,6 +4,9 @@ is read in a moment. Moves no money.
 A quarter of an hour is summed once it is over for half an hour. What changes of its payments after
 that the schema's trigger writes down (`sales_change`), which is added to the sums here, too.
 `paydesk check` proves that the sums are what the payments say.
+
+A clock that ran ahead has sums contain times that are to come. Once it is put back, payments begin
+in those, of which the trigger writes nothing down: so the sums are opened again.
 """
 
 from __future__ import annotations
@@ -26,6 +29,10 @@ OVER_FOR = timedelta(minutes=30)
 """For how long a quarter of an hour is over before it is summed: longer than the schema's trigger
 waits until it writes changes down (15 minutes), and than clocks differ."""
 
+YOUNG = timedelta(minutes=15)
+"""How old a payment is whose changes the schema's trigger writes down:
+what is younger is in no sum yet."""
+
 _PATIENCE = 600.0
 """Seconds that one day's sums may take, of all merchants."""
 
@@ -39,6 +46,8 @@ class _Closable:
 async def sum_sales(database: Database) -> bool:
     """Add what is over to the sums, a day at most; says whether there may be more to add."""
     async with database.acquire() as connection, connection.transaction():
+        if await connection.fetchval(queries.open_again.sql, YOUNG, timeout=_PATIENCE):
+            return True
         found = record_if_any(_Closable, await queries.closable(connection, over_for=OVER_FOR))
         if found is None:
             return False
