@@ -156,7 +156,7 @@ def create_app(settings: Settings) -> FastAPI:
         lifespan=lifespan,
         middleware=[
             Middleware(Observed),
-            Middleware(Arrivals, vault=vault, now=utc_now),
+            Middleware(Arrivals, vault=vault, refusal=known_error, now=utc_now),
             Middleware(
                 KnownHosts, addresses=(settings.address, settings.sandbox_address), others=settings.other_host_names()
             ),

@@ -217,6 +217,22 @@ class TestWhoAsked:
             await cells.web[SECOND].post("/payment/form", data=form_of(cells.merchants[SECOND]), headers={HEADER: kept})
         ).status_code == 303
         assert await self.counted_for(cells) == "203.0.113.5"
+        monkeypatch.setattr("paydesk.web.cells.marks.LASTS", -1)
+        late = await cells.web[SECOND].post(
+            "/payment/form", data=form_of(cells.merchants[SECOND]), headers={HEADER: kept}
+        )
+        assert (late.status_code, late.headers["retry-after"]) == (503, "3")
+
+    async def test_what_came_to_the_sandbox_is_never_live_however_far_clocks_are_apart(
+        self, cells: Cells, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        await cells.know(HOME, SECOND)
+        await breaking.say(cells.databases[SECOND], "merchant", {}, test_mode=False)
+        monkeypatch.setattr("paydesk.web.cells.marks.LASTS", -1)
+        form = form_of(cells.merchants[SECOND])
+        answer = await cells.web[HOME].post("/sandbox/payment/form", data=form, headers={"Host": "localhost"})
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "3")
+        assert await cells.databases[SECOND].fetchval("select count(*) from checkout") == 0
 
 
 class TestNothingGoesRound:

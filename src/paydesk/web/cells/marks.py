@@ -14,6 +14,7 @@ from typing import Final
 from urllib.parse import quote, unquote
 
 from paydesk.adapters.vault import Vault
+from paydesk.core.errors import IN_A_MOMENT, Unavailable
 
 HEADER: Final = "x-paydesk-passed-on"
 
@@ -45,14 +46,32 @@ def mark(vault: Vault, method: str, target: str, passed: Passed, *, now: datetim
     return f"{said} {_proof(vault, method, target, said)}"
 
 
+class NotLately(Unavailable):
+    """A cell has made the mark, but not just now by this one's clock."""
+
+    retry_after = IN_A_MOMENT
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the clocks of two parts of this service are minutes apart, so that this can't be passed on; nothing was "
+            "done, try again later"
+        )
+
+
 def read_mark(vault: Vault, method: str, target: str, given: str, *, now: datetime) -> Passed | None:
-    """What a mark says; None if no cell has made it for this request, just now."""
+    """What a mark says; None if no cell has made it for this request.
+
+    Raises: NotLately. Without what the mark says the request would be another one: what came to the
+        sandbox would be live.
+    """
     match = _MARK.fullmatch(given)
-    if match is None or not given.isascii() or abs(now.timestamp() - int(match[1])) > LASTS:
+    if match is None or not given.isascii():
         return None
     said = given.rpartition(" ")[0]
     if not hmac.compare_digest(_proof(vault, method, target, said), match[4]):
         return None
+    if abs(now.timestamp() - int(match[1])) > LASTS:
+        raise NotLately
     sandbox = unquote(match[3].removeprefix(_SANDBOX)) if match[3].startswith(_SANDBOX) else None
     return Passed(unquote(match[2]), sandbox)
 
