@@ -21,6 +21,7 @@ from paydesk.domain.accounts.access_needs import Gate
 from paydesk.domain.accounts.operators import create_operator
 from paydesk.domain.accounts.passwords import Passwords
 from paydesk.domain.cells import joining
+from paydesk.domain.cells.adding import follow
 from paydesk.domain.cells.checking import check_cells, mend_cells
 from paydesk.domain.cells.comparing import kinds_that_differ
 from paydesk.domain.cells.directory import Cell, Entry, Kind, enter, find_cell, name_of, switch_merchant, this_cell
@@ -107,6 +108,7 @@ async def test_cells_one_after_the_other(
             patched.setattr(joining, step, _cut_off)
             with pytest.raises(TimeoutError):
                 await joined(home, other, ours)
+    await _made_by_one_alone(home, other, ours)
     for _ in range(2):
         done = await joined(home, other, ours)
         assert (done.own, done.copied) == (4, True)
@@ -119,6 +121,20 @@ async def test_cells_one_after_the_other(
 
 async def _cut_off(*_: Any, **__: Any) -> None:
     raise TimeoutError
+
+
+async def _made_by_one_alone(home: CellServer, other: CellServer, vault: Vault) -> None:
+    """Of two calls at once that would make the copy the second says that another does."""
+    with pytest.MonkeyPatch.context() as patched:
+
+        async def late(*given: Any) -> None:
+            patched.undo()
+            with pytest.raises(Conflict, match="another call makes the copy of the directory in cell 2 at this moment"):
+                await joined(home, other, vault)
+            await follow(*given)
+
+        patched.setattr("paydesk.domain.cells.replicating.follow", late)
+        assert (await joined(home, other, vault)).copied
 
 
 async def _refused(home: CellServer, other: CellServer, ours: Vault, theirs: Vault) -> None:
@@ -201,5 +217,5 @@ async def _led_by_the_role_that_enters(home: CellServer, other: CellServer) -> N
     async with connected(home.server.dsn(role="paydesk_entering"), most=2) as entering:
         assert (await this_cell(entering)).is_home
         assert await go_on_above(entering, other.pool, OTHER.number, 7, now=utc_now()) == 100
-        assert await switch_merchant(entering, 777, to=OTHER.number, now=utc_now()) == 1
+        assert await switch_merchant(entering, 777, left=HOME.number, to=OTHER.number, now=utc_now()) == 1
     await brought(other, Kind.merchant, "777", OTHER)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import asyncpg
 
-from paydesk.core.errors import SetupError
+from paydesk.core.errors import Conflict, SetupError
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import Connection, load_statements
@@ -122,10 +122,15 @@ async def subscribe(
 
     Slot and subscription are made one after the other, so who was cut off in between goes on by
     calling this again. `anew` also where both seem well: the copy is emptied and brought again.
-    `home` is a connection of `replicating_role`.
+    `home` is a connection of `replicating_role`; until it is closed nobody else does this.
 
-    Raises: SetupError.
+    Raises: SetupError; Conflict if somebody else does.
     """
+    if not await queries.hold_copy(home, number=number):
+        raise Conflict(
+            f"another call makes the copy of the directory in cell {number} at this moment: run the same again once "
+            "that has ended"
+        )
     name = name_for(number)
     if other := await queries.slot_of_another(home, name=name):
         raise SetupError(f'the slot {name} of this PostgreSQL belongs to its database "{other}"')

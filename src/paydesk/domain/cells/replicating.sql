@@ -21,6 +21,10 @@ select s.slot_name as name, s.active, coalesce(s.wal_status, '') = 'lost' as los
 -- Names of slots are a server's, not a database's.
 select database from pg_replication_slots where slot_name = :name and database <> current_database();
 
+-- name: hold_copy(number)$
+-- Until the session's end; nobody waits for it. (Lock 0 is that of numbers, see adding.sql.)
+select pg_try_advisory_lock('directory'::regclass::oid::integer, :number::integer + 1);
+
 -- name: make_slot(name)$
 select slot_name from pg_create_logical_replication_slot(:name, 'pgoutput');
 
