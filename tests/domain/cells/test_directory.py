@@ -71,7 +71,8 @@ async def test_the_same_cell_takes_up_what_it_entered_before(database: Database,
     for _ in range(2):
         await enter(database, entries(vault), OTHER.number, now=utc_now())
     await enter(database, entries(vault, MERCHANT + 10)[1:], OTHER.number, now=utc_now())
-    assert await switch_merchant(database, MERCHANT, to=HOME.number, now=utc_now()) == 1, "the keys are another's now"
+    left = {"left": OTHER.number, "to": HOME.number}
+    assert await switch_merchant(database, MERCHANT, **left, now=utc_now()) == 1, "the keys are another's now"
 
 
 async def test_of_two_cells_that_enter_at_once_one_gets_it(database: Database, vault: Vault) -> None:
@@ -92,13 +93,17 @@ async def test_a_merchant_switches_with_all_its_keys_and_leaves_people(database:
     email = Entry(Kind.email, name_of(vault, Kind.email, "ann@shop.example"))
     others = entries(vault, MERCHANT + 10, "another key")
     await enter(database, [*entries(vault), *others, email], OTHER.number, now=utc_now())
-    assert await switch_merchant(database, MERCHANT, to=HOME.number, now=utc_now()) == 3
+    left = OTHER.number
+    assert await switch_merchant(database, MERCHANT, left=left, to=HOME.number, now=utc_now()) == 3
     for one in entries(vault):
         assert await find_cell(database, one.kind, one.name) == HOME
     for one in (*others, email):
         assert await find_cell(database, one.kind, one.name) == OTHER
-    assert await switch_merchant(database, MERCHANT, to=HOME.number, now=utc_now()) == 0, "it is there"
-    assert await switch_merchant(database, MERCHANT, to=7, now=utc_now()) == 0, "there is no such cell"
+    assert await switch_merchant(database, MERCHANT, left=left, to=HOME.number, now=utc_now()) == 0, "it is there"
+    assert await switch_merchant(database, MERCHANT, left=7, to=left, now=utc_now()) == 0, "it has gone on since"
+    assert await switch_merchant(database, MERCHANT, left=HOME.number, to=7, now=utc_now()) == 0, (
+        "there is no such cell"
+    )
 
 
 async def test_a_database_knows_how_it_stands_among_cells(server_url: str, database: Database) -> None:

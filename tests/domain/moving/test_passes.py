@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 import pytest
 from tests import shopfront
 from tests.breaking import forget, say
-from tests.domain.moving.play import SEALED, THERE, Killed, Play, clean, killing
+from tests.domain.moving.play import HERE, SEALED, THERE, Killed, Play, clean, killing
 from tests.set_back import times
 from tests.till import Till
 
@@ -190,7 +190,7 @@ async def test_a_pass_waits_for_the_one_that_is_under_way(play: Play) -> None:
     async with play.there.database.acquire() as connection:
         under_way = connection.transaction()
         await under_way.start()
-        assert await arrival(connection, play.merchant.id) is not None
+        assert await arrival(connection, play.merchant.id, HERE) is not None
         moving = asyncio.create_task(move_merchant(play.move))
         await asyncio.wait({moving}, timeout=0.3)
         assert not moving.done()

@@ -128,7 +128,7 @@ async def test_who_only_looks_fences_nobody(past: Past) -> None:
 
 async def test_where_the_directory_leads_here_nothing_goes(past: Past) -> None:
     await comes_back(past)
-    await switch_merchant(past.home.database, past.play.merchant.id, to=HERE, now=utc_now())
+    await switch_merchant(past.home.database, past.play.merchant.id, left=THERE, to=HERE, now=utc_now())
     before = await rows(past)
     for command in (remove_copy, look_at_copy):
         with pytest.raises(Conflict, match=r"directory leads to merchant .* here, so that what is here is not to go"):
@@ -138,7 +138,7 @@ async def test_where_the_directory_leads_here_nothing_goes(past: Past) -> None:
 
 async def test_who_is_here_alone_does_not_go(past: Past) -> None:
     """Whatever the directory says."""
-    await switch_merchant(past.home.database, past.play.merchant.id, to=THERE, now=utc_now())
+    await switch_merchant(past.home.database, past.play.merchant.id, left=HERE, to=THERE, now=utc_now())
     before = await rows(past)
     for move in (past.going, past.play.move):
         with pytest.raises(Conflict, match=f"cell {THERE} does not have merchant .* all that there is of it"):

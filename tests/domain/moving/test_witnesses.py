@@ -140,7 +140,7 @@ async def test_who_is_on_the_way_to_a_third_cell_goes_on_there(past: Past) -> No
     await past.until(Step.opened)
     there = past.play.there.database
     await fence(there, past.play.merchant.id, other_cell=HOME, tables=GUARDED)
-    await switch_merchant(past.home.database, past.play.merchant.id, to=THERE, now=utc_now())
+    await switch_merchant(past.home.database, past.play.merchant.id, left=HERE, to=THERE, now=utc_now())
     with pytest.raises(Conflict, match=f"handed it over to cell {HOME}, or is about to"):
         await move_merchant(past.going)
     assert await find_fence(there, past.play.merchant.id) is not None

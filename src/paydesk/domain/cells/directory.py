@@ -173,15 +173,17 @@ async def enter(home: Database | Connection, entries: Sequence[Entry], cell: int
         raise TakenElsewhere([one for one in ordered if _Refused(one.kind, one.name) in refused])
 
 
-async def switch_merchant(home: Database | Connection, merchant_id: int, *, to: int, now: datetime) -> int:
-    """Have a merchant and all its keys lead to another cell from now on; how many entries changed.
+async def switch_merchant(home: Database | Connection, merchant_id: int, *, left: int, to: int, now: datetime) -> int:
+    """Have a merchant and all its keys lead to another cell from now on, if they lead to the one
+    that it has `left`; how many entries changed.
+
     E-mail addresses stay. `home` is the home cell's database, `now` UTC.
     """
-    return int(await queries.switch_merchant(home, merchant_id=merchant_id, cell=to, now=now))
+    return int(await queries.switch_merchant(home, merchant_id=merchant_id, left=left, cell=to, now=now))
 
 
-async def switch_people(home: Database | Connection, names: Sequence[str], *, to: int, now: datetime) -> int:
-    """Lead people who go to another cell there when they log in, by the names of their addresses;
-    how many entries that changed.
+async def switch_people(home: Database | Connection, names: Sequence[str], *, left: int, to: int, now: datetime) -> int:
+    """Lead people who go to another cell there when they log in, by the names of their addresses,
+    if that was where they have `left`; how many entries that changed.
     """
-    return int(await queries.switch_people(home, names=sorted(names), cell=to, now=now))
+    return int(await queries.switch_people(home, names=sorted(names), left=left, cell=to, now=now))

@@ -46,21 +46,23 @@ select kind, name from given
 except
 select kind, name from entered;
 
--- name: switch_merchant(merchant_id, cell, now)$
--- All at once, so that no key leads elsewhere than its merchant. Only to a cell that was added, and once: again changes nothing.
+-- name: switch_merchant(merchant_id, left, cell, now)$
+-- All at once, so that no key leads elsewhere than its merchant. Only to a cell that was added, and once: again changes
+-- nothing, nor does whoever comes so late that the merchant has gone on from there.
 with switched as (
     update directory
        set cell = :cell, changed_at = :now
-     where merchant_id = :merchant_id and cell <> :cell and exists (select from cell where number = :cell)
+     where merchant_id = :merchant_id and cell = :left and exists (select from cell where number = :cell)
  returning 1
 )
 select count(*) from switched;
 
--- name: switch_people(names, cell, now)$
+-- name: switch_people(names, left, cell, now)$
+-- Who logs in in a third cell, where they have another shop, goes on doing so.
 with switched as (
     update directory
        set cell = :cell, changed_at = :now
-     where kind = 'email' and name = any(:names::text[]) and cell <> :cell and exists (select from cell where number = :cell)
+     where kind = 'email' and name = any(:names::text[]) and cell = :left and exists (select from cell where number = :cell)
  returning 1
 )
 select count(*) from switched;

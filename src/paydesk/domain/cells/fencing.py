@@ -49,10 +49,13 @@ class Fenced(asyncpg.PostgresError):  # type: ignore[misc]
 
 
 class FenceGone(Conflict):
-    """The fence that was just put up is gone again, or who is to arrive is here already."""
+    """The fence that was just put up is gone again, or who is to arrive is here already, or who is
+    to go is not.
+    """
 
-    def __init__(self, merchant_id: int) -> None:
-        super().__init__(f"merchant {merchant_id} is in this cell already, or somebody has just taken its fence away")
+    def __init__(self, merchant_id: int, *, arrives: bool) -> None:
+        place = "is in this cell already" if arrives else "is not in this cell any more"
+        super().__init__(f"merchant {merchant_id} {place}, or somebody has just taken its fence away")
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +170,8 @@ async def fence(
     `tables` are those of merchants; their triggers are on before, so that all begins at one moment.
     Moves no money.
     Raises: Unavailable if a table is locked, or somebody writes, all the time (a fence that this
-        has put up is gone then, the triggers are on); FenceGone.
+        has put up is gone then, the triggers are on); FenceGone; Conflict if the fence that stands
+        is of another way.
     """
     if arrives or await find_fence(database, merchant_id) is not None:
         await _put_on_guard(database, tables, _PATIENCE, waits)
@@ -178,13 +182,23 @@ async def fence(
         await _have_everybody_see(database, tables, arrives=arrives)
     except Unavailable:
         if put_up is not None and not arrives:
-            await open_up(database, merchant_id)
+            await open_up(database, merchant_id, other_cell=other_cell)
         raise
     found = await find_fence(database, merchant_id)
     if found is None:
         await let_rest(database, tables)
-        raise FenceGone(merchant_id)
+        raise FenceGone(merchant_id, arrives=arrives)
+    if (found.arrives, found.other_cell) != (arrives, other_cell):
+        raise _is_on_another_way(found)
     return found
+
+
+def _is_on_another_way(found: Fence) -> Conflict:
+    way = "from" if found.arrives else "to"
+    return Conflict(
+        f"merchant {found.merchant_id}: another call has just put it on the way {way} cell {found.other_cell}; end "
+        "that move first, or cancel it"
+    )
 
 
 async def _have_everybody_see(database: Database, tables: Sequence[str], *, arrives: bool) -> None:
@@ -272,16 +286,18 @@ async def say_moved(database: Database, merchant_id: int, *, closed_at: datetime
     return await queries.say_moved(database, merchant_id=merchant_id, closed_at=closed_at) is not None
 
 
-async def open_up(database: Database | Connection, merchant_id: int) -> bool:
-    """Take the fence away, of who has not moved; whether there was one. The triggers stay on."""
-    return await queries.lift(database, merchant_id=merchant_id) is not None
+async def open_up(database: Database | Connection, merchant_id: int, *, other_cell: int | None = None) -> bool:
+    """Take the fence away, of who has not moved, if it is on the way to or from that cell (None:
+    any); whether there was one. The triggers stay on.
+    """
+    return await queries.lift(database, merchant_id=merchant_id, other_cell=other_cell) is not None
 
 
-async def lift(database: Database, merchant_id: int, *, tables: Sequence[str]) -> bool:
-    """Take the fence away, of who has not moved, and the triggers off if nobody else is fenced;
+async def lift(database: Database, merchant_id: int, *, tables: Sequence[str], other_cell: int | None = None) -> bool:
+    """Take the fence away as `open_up` does, and the triggers off if nobody else is fenced;
     whether there was one.
     """
-    was_there = await open_up(database, merchant_id)
+    was_there = await open_up(database, merchant_id, other_cell=other_cell)
     await let_rest(database, tables)
     return was_there
 
@@ -299,11 +315,11 @@ async def hold_moved(connection: Connection, merchant_id: int) -> bool:
     return await queries.hold_moved(connection, merchant_id=merchant_id) is not None
 
 
-async def arrival(connection: Connection, merchant_id: int) -> Arrival | None:
-    """What is here of a merchant that arrives, None if it does not: nobody else copies it, or lifts
-    its fence, before the caller's transaction ends.
+async def arrival(connection: Connection, merchant_id: int, from_cell: int) -> Arrival | None:
+    """What is here of a merchant that arrives from a cell, None if it does not: nobody else copies
+    it, or lifts its fence, before the caller's transaction ends.
     """
-    return record_if_any(Arrival, await queries.arrival(connection, merchant_id=merchant_id))
+    return record_if_any(Arrival, await queries.arrival(connection, merchant_id=merchant_id, from_cell=from_cell))
 
 
 async def note_copied(

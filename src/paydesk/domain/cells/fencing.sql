@@ -25,10 +25,10 @@ select merchant_id, arrives, other_cell, since, closed_at, moved_at
  order by merchant_id;
 
 -- name: begin(merchant_id, arrives, other_cell)$
--- Who comes is closed from the first moment on, and is not here yet. A fence that stands stays as it is.
+-- Who comes is closed from the first moment on, and is not here yet; who goes is. A fence that stands stays as it is.
 insert into merchant_fence (merchant_id, arrives, other_cell, since, closed_at)
 select :merchant_id, :arrives, :other_cell, clock_timestamp(), case when :arrives then clock_timestamp() end
- where not :arrives or not exists (select from merchant where id = :merchant_id)
+ where :arrives <> exists (select from merchant where id = :merchant_id)
     on conflict (merchant_id) do nothing
 returning merchant_id;
 
@@ -44,14 +44,17 @@ update merchant_fence
  where merchant_id = :merchant_id and not arrives and closed_at = :closed_at
 returning moved_at;
 
--- name: lift(merchant_id)$
-delete from merchant_fence where merchant_id = :merchant_id and moved_at is null returning merchant_id;
+-- name: lift(merchant_id, other_cell)$
+-- Whoever has been at it for long does not lift the fence of a later move.
+delete from merchant_fence
+ where merchant_id = :merchant_id and moved_at is null and other_cell = coalesce(:other_cell, other_cell)
+returning merchant_id;
 
--- name: arrival(merchant_id)^
+-- name: arrival(merchant_id, from_cell)^
 -- Whoever copies holds it until the copy is committed: one at a time, and nobody takes the fence away meanwhile.
 select copied_of, copied_below::text as copied_below, people
   from merchant_fence
- where merchant_id = :merchant_id and arrives
+ where merchant_id = :merchant_id and arrives and other_cell = :from_cell
    for update;
 
 -- name: note_copied(merchant_id, copied_of, copied_below, people)!

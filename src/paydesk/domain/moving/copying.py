@@ -18,7 +18,7 @@ from paydesk.database.durability import ConfirmedConnection
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
-from paydesk.domain.moving.tables import COPIED, is_of_an_account, theirs
+from paydesk.domain.moving.tables import COPIED, NAMES, is_of_an_account, theirs
 
 queries = load_statements(__package__ or "")
 
@@ -128,6 +128,13 @@ async def empty(connection: ConfirmedConnection, merchant_id: int, *, keeping: S
                 timeout=PATIENCE,
             )
     await queries.dismiss_team(connection, merchant_id=merchant_id)
+
+
+async def drop_name(connection: ConfirmedConnection, merchant_id: int) -> None:
+    """Delete that by which a merchant is found, and nothing else."""
+    await without_triggers(connection)
+    for table in NAMES:
+        await connection.execute(f"delete from {table} where {theirs(table)}", merchant_id)  # noqa: S608
 
 
 async def copy_whole(pair: Pair, table: Table) -> int:

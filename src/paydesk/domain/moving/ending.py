@@ -46,9 +46,10 @@ async def open_there(move: Move, passed: Passed) -> tuple[int, datetime]:
     """Lead everybody to the other cell, and open the merchant there. How many entries of the
     directory were changed, and when it was open.
     """
+    here = (await this_cell(move.source.database)).number
     led = 0 if move.home is None else await lead_there(move, move.home)
     passed(Step.switched)
-    await open_up(move.target.database, move.merchant_id)
+    await open_up(move.target.database, move.merchant_id, other_cell=here)
     opened = datetime.now(UTC)
     passed(Step.opened)
     await let_rest(move.target.database, GUARDED)
@@ -57,20 +58,19 @@ async def open_there(move: Move, passed: Passed) -> tuple[int, datetime]:
 
 async def lead_there(move: Move, home: Database | Connection) -> int:
     """Lead everybody to the other cell; how many entries of the directory were changed."""
-    now = datetime.now(UTC)
-    led = await switch_merchant(home, move.merchant_id, to=move.to, now=now)
+    now, here = datetime.now(UTC), (await this_cell(move.source.database)).number
+    led = await switch_merchant(home, move.merchant_id, left=here, to=move.to, now=now)
     names = [
         name_of(move.source.vault, Kind.email, email)
         async for (email,) in queries.only_there(move.source.database, merchant_id=move.merchant_id)
     ]
-    led += await switch_people(home, names, to=move.to, now=now)
-    await _enter_accounts(move, home, now)
+    led += await switch_people(home, names, left=here, to=move.to, now=now)
+    await _enter_accounts(move, home, here, now)
     return led
 
 
-async def _enter_accounts(move: Move, home: Database | Connection, now: datetime) -> None:
+async def _enter_accounts(move: Move, home: Database | Connection, here: int, now: datetime) -> None:
     """Have the directory know that everybody of the team has an account in both cells."""
-    here = (await this_cell(move.source.database)).number
     emails = [email async for _, email, *_ in queries.team(move.source.database, merchant_id=move.merchant_id)]
     for cell in (here, move.to):
         lines = [account_to_enter(move.source.vault, email, cell) for email in emails]

@@ -38,6 +38,8 @@ from paydesk.domain.moving.accounts import (
     require_that_they_serve,
     wait_until_they_may_go,
 )
+from paydesk.domain.moving.cancelling import hide_there
+from paydesk.domain.moving.copying import queries
 from paydesk.domain.moving.ending import forget_here, open_there, require_known_there
 from paydesk.domain.moving.only_here import Comparing, uncompared
 from paydesk.domain.moving.passes import CalledBack, Copied, Watch, bring, unwatched
@@ -51,7 +53,7 @@ from paydesk.domain.moving.requirements import (
 )
 from paydesk.domain.moving.steps import Move, Passed, Step
 from paydesk.domain.moving.tables import GUARDED
-from paydesk.domain.moving.witnesses import Witnesses, look, require_may_go
+from paydesk.domain.moving.witnesses import Witnesses, look, require_may_go, require_not_elsewhere
 
 CALLS_END = 60.0
 """Seconds for which calls that are in the air are waited for."""
@@ -157,7 +159,7 @@ async def _brought(
             ids = await _go_on_above(move, cells)
             sealed = await _bring_before(move, cells, passed, watch, waits)
         await require_not_there(move.target, move.merchant_id)
-        async with _or_it_goes_on(move):
+        async with _or_it_goes_on(move, cells):
             await _require(move)
             left = await _fence_here(move, cells, passed, patience, waits)
             last, ids_anew = await _bring_last(move, cells, passed, watch)
@@ -166,14 +168,15 @@ async def _brought(
 
 
 async def _another_has_moved(move: Move, cells: Cells) -> bool:
-    """Whether another call has moved the merchant while this one was at it.
+    """Whether another call has moved the merchant there while this one was at it.
 
-    Raises: Conflict if that one has not ended it yet.
+    Raises: Conflict if that one has not ended it yet; NotFound if it went to another cell.
     """
     try:
         seen = await look(move.source, move.target, move.home, move.merchant_id, cells)
     except PaydeskError:
         return False
+    require_not_elsewhere(seen)
     if seen.has_moved:
         raise Conflict(
             f"another call has just moved merchant {move.merchant_id} to cell {move.to}, and is about to end that: run "
@@ -188,15 +191,19 @@ async def _require(move: Move) -> None:
 
 
 @asynccontextmanager
-async def _or_it_goes_on(move: Move) -> AsyncIterator[None]:
-    """Whatever the block fails for, the merchant goes on here, unless it has moved. Who dies leaves
-    it as it is.
+async def _or_it_goes_on(move: Move, cells: Cells) -> AsyncIterator[None]:
+    """Whatever the block fails for, the merchant goes on here, and is not found in the other cell.
+
+    Not if it has moved, or another call has it on its way to another cell; and who dies leaves it
+    as it is.
     """
     try:
         yield
     except Exception:
         with suppress(PaydeskError, *AWAY):
-            await lift(move.source.database, move.merchant_id, tables=GUARDED)
+            await hide_there(move, cells)
+        with suppress(PaydeskError, *AWAY):
+            await lift(move.source.database, move.merchant_id, tables=GUARDED, other_cell=cells.there)
         raise
 
 
@@ -245,7 +252,7 @@ async def _fence_here(move: Move, cells: Cells, passed: Passed, patience: float,
             passed(Step.closed)
             return left
         # No reading is cut off, and the merchant is not closed for as long as one takes.
-        await open_up(move.source.database, move.merchant_id)
+        await open_up(move.source.database, move.merchant_id, other_cell=cells.there)
     raise Conflict(IS_READ)
 
 
@@ -293,7 +300,7 @@ async def _bring_last(move: Move, cells: Cells, passed: Passed, watch: Watch) ->
     cell took. Raises: what `bring` and `_go_on_above` raise.
     """
     here = await find_fence(move.source.database, move.merchant_id)
-    if here is None or here.closed_at is None:
+    if here is None or here.closed_at is None or here.other_cell != cells.there:
         raise CalledBack(move.merchant_id)
     brought = await bring(move.source, move.target, move.merchant_id, last=True, watch=watch)
     passed(Step.completed)
@@ -302,16 +309,17 @@ async def _bring_last(move: Move, cells: Cells, passed: Passed, watch: Watch) ->
     ids = await _go_on_above(move, cells)
     await require_same_steps(move.source, move.target, cells)
     await require_in_no_file(move.source, move.merchant_id)
-    await _decide(move, here.closed_at)
+    await _decide(move, cells, here.closed_at)
     passed(Step.moved)
     return brought, ids
 
 
-async def _decide(move: Move, closed_at: datetime) -> None:
+async def _decide(move: Move, cells: Cells, closed_at: datetime) -> None:
     """The merchant is the other cell's from here on, which keeps what came: if it has been closed
     ever since `closed_at`. Raises: CalledBack.
     """
     async with move.target.database.acquire() as there, there.transaction():
-        came = await arrival(there, move.merchant_id)
-        if came is None or not await say_moved(move.source.database, move.merchant_id, closed_at=closed_at):
+        came = await arrival(there, move.merchant_id, cells.here)
+        is_there = came is not None and await queries.is_there(there, merchant_id=move.merchant_id)
+        if not is_there or not await say_moved(move.source.database, move.merchant_id, closed_at=closed_at):
             raise CalledBack(move.merchant_id)

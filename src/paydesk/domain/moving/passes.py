@@ -21,6 +21,7 @@ from paydesk.core.errors import Conflict, PaydeskError, Unavailable
 from paydesk.database.durability import ConfirmedConnection, make_durable
 from paydesk.database.pool import AWAY
 from paydesk.database.records import record_of
+from paydesk.domain.cells.directory import this_cell
 from paydesk.domain.cells.fencing import Arrival, arrival, note_copied, write_of_closed_alone
 from paydesk.domain.moving.accounts import bring_accounts, let_read
 from paydesk.domain.moving.changes import Brought, bring_changes
@@ -142,7 +143,7 @@ def _is_taken(error: Exception) -> Conflict:
 
 
 async def _bring(source: Side, target: Side, merchant_id: int, last: bool, watch: Watch) -> Copied:
-    tables = await tables_of(source.database, target.database)
+    tables, from_cell = await tables_of(source.database, target.database), (await this_cell(source.database)).number
     async with (
         source.database.acquire() as here,
         target.database.acquire() as there,
@@ -153,7 +154,7 @@ async def _bring(source: Side, target: Side, merchant_id: int, last: bool, watch
             await each.execute("set local idle_in_transaction_session_timeout = 0")
         await without_triggers(there)
         await write_of_closed_alone(there)
-        came = await arrival(there, merchant_id)
+        came = await arrival(there, merchant_id, from_cell)
         if came is None:
             raise CalledBack(merchant_id)
         snapshot = await _snapshot(source, here, came)

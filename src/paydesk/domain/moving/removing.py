@@ -121,8 +121,10 @@ async def _removed(
     left = None
     # A fence may be all that is left, of a call that came after another one had deleted the rest.
     if seen.is_here or not seen.has_moved:
-        async with _or_as_it_stood(move, seen):
-            await fence(move.source.database, move.merchant_id, other_cell=cells.there, tables=GUARDED, waits=waits)
+        async with _or_as_it_stood(move, cells, seen):
+            # Who has gone on from a cell before it was deleted here is on the way there still.
+            other_cell = cells.there if seen.here is None else seen.here.other_cell
+            await fence(move.source.database, move.merchant_id, other_cell=other_cell, tables=GUARDED, waits=waits)
             left = await close(move.source.database, move.merchant_id, patience=patience, waits=waits)
             closed_at = await _closed_at(move)
             reached(Stage.closed)
@@ -167,7 +169,7 @@ async def _look(move: Move, cells: Cells, home_came_back: bool) -> Witnesses:
 
 
 @asynccontextmanager
-async def _or_as_it_stood(move: Move, seen: Witnesses) -> AsyncIterator[None]:
+async def _or_as_it_stood(move: Move, cells: Cells, seen: Witnesses) -> AsyncIterator[None]:
     """Whatever the block fails for, who was open here is so again, unless it was given up. Who dies
     leaves it closed.
     """
@@ -176,7 +178,7 @@ async def _or_as_it_stood(move: Move, seen: Witnesses) -> AsyncIterator[None]:
     except Exception:
         if seen.here is None:
             with suppress(PaydeskError, *AWAY):
-                await lift(move.source.database, move.merchant_id, tables=GUARDED)
+                await lift(move.source.database, move.merchant_id, tables=GUARDED, other_cell=cells.there)
         raise
 
 

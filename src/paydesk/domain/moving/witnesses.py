@@ -48,6 +48,14 @@ class Witnesses:
         return self.there is not None and self.there.arrives and self.there.other_cell == self.cells.here
 
     @property
+    def is_left_over_there(self) -> bool:
+        """Whether what has come to the other cell is left over: it came from a third one, out of
+        which the merchant has come here since.
+        """
+        came = self.there is not None and self.there.arrives and not self.arrives
+        return came and self.is_here and self.here is None and self.led_to == self.cells.here
+
+    @property
     def is_open_there(self) -> bool:
         """Whether the other cell works with the merchant."""
         return self.is_there and self.there is None
@@ -96,6 +104,15 @@ async def look(source: Side, target: Side, home: Database | None, merchant_id: i
     return seen
 
 
+def require_not_elsewhere(seen: Witnesses) -> None:
+    """Make sure that a merchant of whom nothing is here has not gone to a third cell.
+
+    Raises: NotFound, which says what is left to do.
+    """
+    if not seen.is_here and seen.here is None:
+        _refuse_third_cell(seen)
+
+
 def require_may_go(seen: Witnesses) -> None:
     """Make sure that a move may begin or go on by what is found of the merchant.
 
@@ -129,6 +146,8 @@ def require_may_be_cancelled(seen: Witnesses) -> None:
     """
     if seen.is_here and seen.is_open_there and not seen.has_moved:
         raise _in_both(seen)
+    if seen.is_left_over_there:
+        return
     if seen.here is None and not seen.arrives:
         where = f": it is in cell {seen.cells.there}" if seen.is_open_there else ""
         raise Conflict(f"merchant {seen.merchant_id} is not being moved{where}")
@@ -196,7 +215,14 @@ def _refuse_third_cell(seen: Witnesses) -> None:
     merchant, there = f"merchant {seen.merchant_id}", seen.there
     if seen.led_to not in (None, seen.cells.here, seen.cells.there):
         if not seen.is_here and seen.here is None:
-            raise NotFound(f"there is no {merchant} here: the directory leads to it in cell {seen.led_to}")
+            left = (
+                f"; what came to cell {seen.cells.there} from here is emptied there by: "
+                f"paydesk merchant move {seen.merchant_id} --to {seen.cells.there} --cancel"
+            )
+            raise NotFound(
+                f"there is no {merchant} here: the directory leads to it in cell {seen.led_to}"
+                f"{left if seen.arrives else ''}"
+            )
         end = f"what is left here goes by: paydesk merchant move {seen.merchant_id} --to {seen.led_to}"
         came_back = (
             "what is here came back from before it went there, and goes by: paydesk merchant move "
@@ -204,6 +230,12 @@ def _refuse_third_cell(seen: Witnesses) -> None:
         )
         raise Conflict(
             f"the directory leads to {merchant} in cell {seen.led_to}: {end if seen.has_moved else came_back}"
+        )
+    if seen.is_left_over_there:
+        assert there is not None
+        raise Conflict(
+            f"what has come of {merchant} to cell {seen.cells.there} from cell {there.other_cell} is in the way: if it "
+            "is left over from a move that was not ended, the same command with --cancel empties it"
         )
     if there is not None and there.arrives and not seen.arrives:
         raise Conflict(
