@@ -36,10 +36,9 @@ ACROSS = {
     "domain/mail": ("caps", "every_kind", "reach", "telling_afterwards"),
     "domain/moving": (
         *("accounts_apart", "accounts_elsewhere", "coming_back", "failed_refunds_of_both", "fencing_amid_writers"),
-        "told_of_both",
-        *("going_on_here", "half_way", "home_came_back", "own_accounts", "reading_just_before", "reading_meanwhile"),
-        *("refused_accounts", "several_at_once", "several_cells_at_once", "shared_bank", "stragglers"),
-        *("taken_away_there", "test_clocks", "waits"),
+        *("going_on_here", "half_way", "home_came_back", "interleaved", "own_accounts", "reading_just_before"),
+        *("reading_meanwhile", "refused_accounts", "several_at_once", "several_cells_at_once", "shared_bank"),
+        *("stragglers", "taken_away_there", "test_clocks", "told_of_both", "waits"),
     ),
     "domain/operations": ("comparing_under_a_lease", "posted_again"),
     "domain/payments": (
