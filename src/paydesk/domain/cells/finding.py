@@ -120,6 +120,15 @@ class Finder:
             found = await self._ask_home(kind, name, may_ask)
         return found if found is not None and found.number != self.standing.number else None
 
+    async def find_at_home(self, kind: Kind, value: str, may_ask: Callable[[], bool]) -> Cell | None:
+        """The other cell that has it as home says, since this one's copy was wrong; None if there
+        is none. Raises: NotKnownYet.
+        """
+        if self.standing.is_home:
+            return None
+        found = await self._ask_home(kind, name_of(self._vault, kind, value), may_ask)
+        return found if found is not None and found.number != self.standing.number else None
+
     async def _may_be_behind(self, found: Cell | None, kind: Kind, name: str) -> bool:
         """Whether this cell's copy can't be believed: it knows nothing, or still leads here to who
         has moved.

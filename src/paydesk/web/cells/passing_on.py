@@ -59,7 +59,12 @@ _REFUSES: Final = (400, 403, 404)
 """What another cell says of what is none of its own; whoever has verified it here is told that."""
 
 _NOT_SENT: Final = frozenset((*OF_ONE_HOP, b"content-length", b"expect", b"x-forwarded-for", HEADER.encode()))
-_NOT_GIVEN: Final = frozenset((*OF_ONE_HOP, b"date", b"x-request-id"))
+NOT_HERE: Final = "x-paydesk-not-here"
+"""The header of an answer to another cell which says that what it has passed on belongs to a third
+one, and that nothing was done: its copy of the directory may be behind.
+"""
+
+_NOT_GIVEN: Final = frozenset((*OF_ONE_HOP, b"date", b"x-request-id", NOT_HERE.encode()))
 """What this process says itself."""
 
 log = structlog.get_logger()
@@ -88,6 +93,14 @@ class BetweenCells:
     def own(self) -> int:
         """This cell's number."""
         return self.finder.standing.number
+
+
+class _NotHere(NotKnownYet):
+    """Another cell has passed on what is a third one's, or what nobody has just now."""
+
+
+class _NotThere(NotKnownYet):
+    """The cell to which it was passed on says that it is not there, and nothing was done."""
 
 
 class PassingOn:
@@ -123,13 +136,16 @@ class PassingOn:
         try:
             named = named_by_address(scope, self._vault) or named_by_body(scope, body.so_far)
             cell = await self._other_cell(between.finder, scope, named) if named else None
-            if named and cell and await self._pass_on(between.others, cell, named, scope, body, answer):
+            if named and cell and await self._pass_on(between, cell, named, scope, body, answer):
                 return
             if is_gone:
                 raise NotKnownYet
             await answer.let_go()
         except PaydeskError as error:
-            await (await self._refusal(Request(scope, receive), error))(scope, receive, send)
+            refusal = await self._refusal(Request(scope, receive), error)
+            if isinstance(error, _NotHere):
+                refusal.headers[NOT_HERE] = "1"
+            await refusal(scope, receive, send)
         except ClientDisconnect:
             await answer.let_go()
 
@@ -158,24 +174,41 @@ class PassingOn:
 
         Raises: NotKnownYet.
         """
-        client = client_address(scope, self._trusted)
         try:
-            return await finder.find_other(*named, lambda: self._budget.take(client, now=self._now()))
+            return await finder.find_other(*named, self._may_ask(scope))
         except AWAY as error:
             log.warning("the directory can't be read", why=f"{type(error).__name__}: {error}")
             raise NotKnownYet from error
 
+    def _may_ask(self, scope: Scope) -> Callable[[], bool]:
+        """Whether home may be asked once more for who has sent a request."""
+        client = client_address(scope, self._trusted)
+        return lambda: self._budget.take(client, now=self._now())
+
     async def _pass_on(
-        self, others: OtherCells, cell: Cell, named: Named, scope: Scope, body: _Body, own: _HeldBack
+        self, between: BetweenCells, cell: Cell, named: Named, scope: Scope, body: _Body, own: _HeldBack
     ) -> bool:
         """Have another cell answer; false if it refuses what was good here, whose answer stands.
 
+        If that one says that it is a third one's, whom home knows by now, that one is asked.
         Raises: Unavailable, Unsure, TooLarge, ClientDisconnect.
         """
         if PASSED_ON in scope:
             log.warning("another cell has passed on what is not here", cell=cell.number)
             PASSED.labels(str(cell.number), "not_again").inc()
-            raise NotKnownYet
+            raise _NotHere
+        try:
+            return await self._answered(between.others, cell, named, scope, body, own)
+        except _NotThere:
+            third = await between.finder.find_at_home(*named, self._may_ask(scope))
+            if third is None or third.number == cell.number:
+                raise
+        return await self._answered(between.others, third, named, scope, body, own)
+
+    async def _answered(
+        self, others: OtherCells, cell: Cell, named: Named, scope: Scope, body: _Body, own: _HeldBack
+    ) -> bool:
+        """The same of one cell. Raises: _NotThere, and what `_pass_on` raises."""
         whole = await body.whole(LARGEST_BODY if has_long_body(scope) else LARGEST_PLAIN)
         target, method = target_of(scope), scope["method"]
         client = client_address(scope, self._trusted)
@@ -185,6 +218,8 @@ class PassingOn:
         headers.append((HEADER, mark(self._vault, method, target, passed, now=self._now())))
         try:
             async with others.asked(cell, method, target, headers, whole, asker=asker) as answer:
+                if NOT_HERE in answer.head.headers:
+                    raise _NotThere
                 log.info("passed on", cell=cell.number, their_id=answer.head.headers.get("x-request-id", ""))
                 PASSED.labels(str(cell.number), "answered").inc()
                 if answer.head.ok and TAKEN_ELSEWHERE in scope:
@@ -193,6 +228,10 @@ class PassingOn:
                     return False
                 await _give_back(answer, own.send_through)
                 return True
+        except _NotThere:
+            log.warning("another cell does not have what this one's directory says", cell=cell.number)
+            PASSED.labels(str(cell.number), "not_there").inc()
+            raise
         except PaydeskError as error:
             _note_in_vain(cell, named, asker, error)
             raise

@@ -1,0 +1,49 @@
+"""A cell whose copy of the directory is behind leads to one that has the merchant no more: home is
+asked, and the cell that has it by now answers.
+"""
+
+from __future__ import annotations
+
+from tests import breaking
+from tests.web.cells.two_cells import HOME, SECOND, Cells, form_of
+
+from paydesk.core.clock import utc_now
+from paydesk.domain.cells.adding import add_cell
+from paydesk.domain.cells.directory import Cell
+from paydesk.web.cells.passing_on import NOT_HERE
+
+PAYMENTS, THIRD = "/api/v1/payments", 9
+
+
+def key_of(cells: Cells, number: int) -> dict[str, str]:
+    """The header by which the merchant of a cell calls."""
+    return {"X-ApiKey": cells.merchants[number].private_key}
+
+
+async def behind(cells: Cells) -> None:
+    """The second cell's copy leads to a third one, which has handed the merchant over to home
+    since; the third is the second one itself, which has as little of the merchant.
+    """
+    await cells.know(HOME, SECOND)
+    third = Cell(THIRD, "http://pay9.test", cells.inside[SECOND])
+    for number in (HOME, SECOND):
+        await add_cell(cells.databases[number], third, database_id="database of 9", now=utc_now())
+    await breaking.say(cells.databases[SECOND], "directory", {"cell": HOME}, cell=THIRD)
+
+
+async def test_home_is_asked_and_the_cell_that_has_it_answers(cells: Cells) -> None:
+    await behind(cells)
+    call = await cells.web[SECOND].get(PAYMENTS, headers=key_of(cells, HOME))
+    assert (call.status_code, call.json()["success"], NOT_HERE in call.headers) == (200, True, False)
+    form = await cells.web[SECOND].post("/payment/form", data=form_of(cells.merchants[HOME]))
+    assert (form.status_code, form.headers["location"][:10]) == (303, "/checkout/")
+    assert await cells.databases[HOME].fetchval("select count(*) from checkout") == 1
+    assert (len(cells.served[SECOND].arrived), len(cells.served[HOME].arrived)) == (2, 2)
+
+
+async def test_nobody_is_asked_twice(cells: Cells) -> None:
+    await behind(cells)
+    await breaking.say(cells.databases[HOME], "directory", {"cell": HOME}, cell=THIRD)
+    call = await cells.web[SECOND].get(PAYMENTS, headers=key_of(cells, HOME))
+    assert (call.status_code, call.headers["retry-after"]) == (503, "3")
+    assert (len(cells.served[SECOND].arrived), len(cells.served[HOME].arrived)) == (1, 0)
