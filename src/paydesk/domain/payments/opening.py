@@ -25,7 +25,7 @@ from paydesk.domain.payments.fetching_pictures import Fetched
 from paydesk.domain.payments.line_items import FIELD as LINE_ITEMS
 from paydesk.domain.payments.line_items import AskedItem, read_line_items, stored
 from paydesk.domain.payments.picturing import Pictures, pictured
-from paydesk.domain.payments.receiving import refuse_beyond_pages, refuse_live
+from paydesk.domain.payments.receiving import refuse_beyond_acquirers, refuse_live
 from paydesk.domain.payments.requests import (
     COUPON,
     PREFILLS,
@@ -154,7 +154,7 @@ async def _require_sold(desk: Desk, shop: Shop, asked: Asked, real_now: datetime
         raise Conflict(f"{QUANTITY} is not switched on; allow several of a thing under Settings, Shop in your account")
     if shop.live:
         refuse_live(seller)
-        refuse_beyond_pages(request, seller, await desk.serving(shop, request.currency))
+        refuse_beyond_acquirers(request, seller, await desk.serving(shop, request.currency))
 
 
 async def _is_what_was_asked(database: Database, shop: Shop, checkout_id: int, asked: Asked) -> bool:

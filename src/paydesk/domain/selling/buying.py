@@ -17,7 +17,7 @@ from paydesk.domain.merchants.customer_links import Link
 from paydesk.domain.merchants.sellers import find_seller
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.line_items import LineItem
-from paydesk.domain.payments.receiving import refuse_beyond_pages, refuse_live
+from paydesk.domain.payments.receiving import refuse_beyond_acquirers, refuse_live
 from paydesk.domain.payments.requests import QUANTITY, in_quantity, read_request
 from paydesk.domain.payments.storing import Sale, open_checkout
 from paydesk.domain.selling.payment_links import PaymentLink, Sold
@@ -86,7 +86,7 @@ async def buy(desk: Desk, link: PaymentLink, choice: Choice, *, real_now: dateti
     request = in_quantity(read_request(form), form)
     if shop.live:
         refuse_live(seller)
-        refuse_beyond_pages(request, seller, await desk.serving(shop, request.currency))
+        refuse_beyond_acquirers(request, seller, await desk.serving(shop, request.currency))
     return await open_checkout(
         desk.database,
         shop,
