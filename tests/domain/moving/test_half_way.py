@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from prometheus_client import REGISTRY
-from tests.domain.moving.play import Cell, Killed, Play, killing
+from tests.domain.moving.play import HERE, Cell, Killed, Play, killing
 from tests.processes import PATIENCE
 from tests.set_back import times
 
@@ -123,7 +123,7 @@ async def test_a_long_pass_is_none(play: Play) -> None:
     await left(play, Step.copied)
     watch = MoveWatch(play.there.database)
     async with play.there.database.acquire() as copying, copying.transaction():
-        assert await arrival(copying, play.merchant.id) is not None
+        assert await arrival(copying, play.merchant.id, HERE) is not None
         await watch.look()
         assert (await alarms(play.there), measured()) == ([], [])
     await watch.look()

@@ -28,6 +28,7 @@ from paydesk.domain.moving import cancelling, moving
 from paydesk.domain.moving.cancelling import cancel_move
 from paydesk.domain.moving.moving import MOST_PASSES, move_merchant
 from paydesk.domain.moving.passes import CalledBack, Pass
+from paydesk.domain.moving.requirements import Cells
 from paydesk.domain.moving.steps import Move, Step
 from paydesk.domain.moving.tables import GUARDED, NAMES
 
@@ -207,9 +208,9 @@ async def test_who_cancels_while_another_moves_has_it_stay(
     calls: list[asyncio.Task[None]] = []
     before, decide = await play.rows(play.here, play.merchant.id), moving._decide
 
-    async def decide_late(move: Move, closed_at: datetime) -> None:
+    async def decide_late(move: Move, cells: Cells, closed_at: datetime) -> None:
         await asyncio.wait(calls)
-        await decide(move, closed_at)
+        await decide(move, cells, closed_at)
 
     monkeypatch.setattr(moving, "_decide", decide_late)
 
@@ -228,9 +229,9 @@ async def test_who_cancels_just_before_it_is_decided_has_it_stay(play: Play, mon
     before = await play.rows(play.here, play.merchant.id)
     decide = moving._decide
 
-    async def decide_late(move: Move, closed_at: datetime) -> None:
+    async def decide_late(move: Move, cells: Cells, closed_at: datetime) -> None:
         await cancel_move(move)
-        await decide(move, closed_at)
+        await decide(move, cells, closed_at)
 
     monkeypatch.setattr(moving, "_decide", decide_late)
     with pytest.raises(CalledBack):

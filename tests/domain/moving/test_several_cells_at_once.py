@@ -204,14 +204,12 @@ async def test_a_call_that_is_refused_hides_nothing_of_what_another_is_about_to_
     past: Past, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def refused_meanwhile() -> None:
-        async def refuse(*_: object) -> None:
+        async def refuse() -> None:
             raise Conflict("a file was made")
 
-        honest = moving.require_in_no_file
-        monkeypatch.setattr(moving, "require_in_no_file", refuse)
+        once(monkeypatch, moving, "require_in_no_file", refuse)
         with pytest.raises(Conflict, match="a file was made"):
             await move_merchant(past.going)
-        monkeypatch.setattr(moving, "require_in_no_file", honest)
 
     once(monkeypatch, moving, "_decide", refused_meanwhile)
     with pytest.raises(Conflict, match="was cancelled, or the other cell came back"):
