@@ -154,7 +154,7 @@ async def _require_sold(desk: Desk, shop: Shop, asked: Asked, real_now: datetime
         raise Conflict(f"{QUANTITY} is not switched on; allow several of a thing under Settings, Shop in your account")
     if shop.live:
         refuse_live(seller)
-        refuse_beyond_acquirers(request, seller, await desk.serving(shop, request.currency))
+        refuse_beyond_acquirers(shop, request, seller, await desk.serving(shop, request.currency))
 
 
 async def _is_what_was_asked(database: Database, shop: Shop, checkout_id: int, asked: Asked) -> bool:

@@ -12,7 +12,6 @@ from datetime import datetime
 
 from paydesk.adapters.acquirers.interface import Acquirer
 from paydesk.adapters.vault import Vault
-from paydesk.core.currencies import charge_digits
 from paydesk.core.errors import Conflict, Malformed, NotFound, PaydeskError, TooMany
 from paydesk.core.wording import noted
 from paydesk.database.pool import Database
@@ -31,6 +30,7 @@ from paydesk.domain.merchants.keys import (
     refuse_in_a_copy,
     require_scope,
 )
+from paydesk.domain.merchants.live_amounts import require_taken
 from paydesk.domain.merchants.refused_forms import WrongHash, log_rejected_form
 from paydesk.domain.merchants.sellers import Selling
 from paydesk.domain.merchants.shop import Shop
@@ -126,7 +126,7 @@ async def receive_form(desk: Reception, body: bytes, *, client_address: str, san
         asked = read_items(form, request) if signer.signs_line_items else ()
         if shop.live:
             refuse_live(signer)
-            refuse_beyond_acquirers(request, signer, await desk.serving(shop, request.currency))
+            refuse_beyond_acquirers(shop, request, signer, await desk.serving(shop, request.currency))
     except TooMany:
         raise
     except PaydeskError as error:
@@ -234,34 +234,23 @@ async def _verify(
     raise WrongHash(found.hashed, found.suspect)
 
 
-def refuse_beyond_acquirers(request: CheckoutRequest, seller: Selling, acquirers: Sequence[Acquirer]) -> None:
+def refuse_beyond_acquirers(
+    shop: Shop, request: CheckoutRequest, seller: Selling, acquirers: Sequence[Acquirer]
+) -> None:
     """Refuse what none of those that serve can take: decimals that none counts, and on their own
     pages not everything can be paid that can be with a card typed on ours.
 
     Raises: Conflict, saying why.
     """
-    _refuse_more_decimals(request)
+    terms = request.terms
+    later = () if terms is None else (terms.price, terms.first_amount)
+    require_taken(shop, request.currency, request.amount, *later)
     reasons = [_beyond(request, seller, acquirer) for acquirer in acquirers]
     if reasons and all(reasons):
         # The last one is that of the settings.
         raise Conflict(
             f"live payments are made on {acquirers[-1].name}'s own page here, which {reasons[-1]}; test payments are "
             "not concerned"
-        )
-
-
-def _refuse_more_decimals(request: CheckoutRequest) -> None:
-    """Refuse an order that asks for decimals that acquirers don't take, now or later.
-
-    Raises: Conflict, saying how many they take.
-    """
-    terms, digits = request.terms, charge_digits(request.currency)
-    charged = (request.amount,) if terms is None else (request.amount, terms.price, terms.first_amount)
-    odd = next((amount for amount in charged if amount != round(amount, digits)), None)
-    if odd is not None:
-        raise Conflict(
-            f"live payments in {request.currency} have at most {digits} decimals, which is what acquirers take, and "
-            f"{odd} has more; test payments are not concerned"
         )
 
 

@@ -86,7 +86,7 @@ async def buy(desk: Desk, link: PaymentLink, choice: Choice, *, real_now: dateti
     request = in_quantity(read_request(form), form)
     if shop.live:
         refuse_live(seller)
-        refuse_beyond_acquirers(request, seller, await desk.serving(shop, request.currency))
+        refuse_beyond_acquirers(shop, request, seller, await desk.serving(shop, request.currency))
     return await open_checkout(
         desk.database,
         shop,

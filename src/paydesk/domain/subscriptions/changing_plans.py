@@ -15,6 +15,7 @@ from paydesk.core.wording import worded
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
+from paydesk.domain.merchants.live_amounts import require_taken
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.subscriptions.balances import PaidPeriod, find_paid_period, given_up, prorated
 from paydesk.domain.subscriptions.changes import Change, ChangeState, ChangeType
@@ -343,7 +344,7 @@ async def _terms(database: Database, shop: Shop, current: Subscription, plan: Pl
     """The terms that are wanted, which no coupon goes on with. The trial is the one that the
     subscription had.
 
-    Raises: Malformed.
+    Raises: Malformed; Conflict for a live price with more decimals than acquirers take.
     """
     own = current.package.terms
     base = (own if plan.version_id is None else await _version(database, shop, plan.version_id)).undiscounted
@@ -372,6 +373,7 @@ async def _terms(database: Database, shop: Shop, current: Subscription, plan: Pl
         trial=own.trial,
         quantity=quantity,
     )
+    require_taken(shop, wanted.currency, wanted.price)
     if plan.quantity is None:
         return wanted
     of_one = replace(wanted, price=wanted.unit_price, trial=None, quantity=1)

@@ -14,6 +14,7 @@ from paydesk.core.wording import plural, worded
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import Connection, load_statements
+from paydesk.domain.merchants.live_amounts import require_taken
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.subscriptions.rows import PackageRow, package_of
 from paydesk.domain.subscriptions.subscription_terms import Package, Terms
@@ -55,7 +56,7 @@ async def make_package(connection: Connection, shop: Shop, terms: Terms, *, now:
     """A package with its first version; the one with exactly these terms, if it is there.
     Moves no money.
 
-    Raises: Conflict if its SKU is another package's.
+    Raises: Conflict if its SKU is another package's, or as `make_version` raises it.
     """
     known = await find_version(connection, shop, terms)
     if known is None:
@@ -73,7 +74,10 @@ async def make_package(connection: Connection, shop: Shop, terms: Terms, *, now:
 async def make_version(connection: Connection, shop: Shop, terms: Terms, *, now: datetime) -> MadeVersion:
     """A version of the package of a SKU; the one with exactly these terms, if it is there.
     Moves no money.
+
+    Raises: Conflict for a live price with more decimals than acquirers take.
     """
+    require_taken(shop, terms.currency, terms.price, terms.first_amount)
     known = await find_version(connection, shop, terms)
     if known is not None:
         return MadeVersion(known.id, known.version_id, fresh=False)

@@ -1,0 +1,30 @@
+"""Amounts that acquirers take: of some currencies fewer decimals than there are."""
+
+from __future__ import annotations
+
+from decimal import ROUND_UP, Decimal
+
+from paydesk.core.currencies import charge_digits
+from paydesk.core.errors import Conflict
+from paydesk.core.money import written
+from paydesk.core.wording import worded
+from paydesk.domain.merchants.shop import Shop
+
+
+def require_taken(shop: Shop, currency: str, *amounts: Decimal) -> None:
+    """Refuse live amounts whose decimals no acquirer takes, before somebody is to pay them.
+
+    Raises: Conflict, saying which one, and what could be asked for.
+    """
+    digits = charge_digits(currency)
+    odd = next((amount for amount in amounts if amount != round(amount, digits)), None)
+    if shop.live and odd is not None:
+        raise Conflict(
+            worded(
+                "acquirers don't take %(amount)s %(currency)s, which has too many decimals; ask for %(rounded)s, for "
+                "example. Test payments are not concerned",
+                amount=written(odd, currency),
+                currency=currency,
+                rounded=written(odd.quantize(Decimal(1).scaleb(-digits), ROUND_UP), currency),
+            )
+        )

@@ -1,0 +1,48 @@
+"""What acquirers would refuse is refused before somebody is to pay it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+from tests.shopfront import MONTHLY
+
+from paydesk.core.clock import utc_now
+from paydesk.core.errors import Conflict
+from paydesk.database.pool import Database
+from paydesk.domain.merchants.live_amounts import require_taken
+from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.subscriptions.packages import find_version, make_package
+from paydesk.domain.subscriptions.subscription_terms import Terms
+
+LIVE, TEST = Shop(1, live=True), Shop(1, live=False)
+DINARS = replace(MONTHLY, currency="KWD", price=Decimal("17.777"))
+
+
+@pytest.mark.parametrize(
+    ("amount", "currency", "rounded"), [("17.777", "KWD", "17.78"), ("0.001", "BHD", "0.01"), ("1.2", "MGA", "2")]
+)
+def test_what_has_more_decimals_than_acquirers_take(amount: str, currency: str, rounded: str) -> None:
+    with pytest.raises(Conflict, match=rf"don't take {amount}\d* {currency}, .*; ask for {rounded}"):
+        require_taken(LIVE, currency, Decimal(1), Decimal(amount))
+    require_taken(TEST, currency, Decimal(1), Decimal(amount))
+
+
+@pytest.mark.parametrize(("amount", "currency"), [("17.770", "KWD"), ("17.77", "USD"), ("500", "JPY"), ("3", "MGA")])
+def test_what_acquirers_take(amount: str, currency: str) -> None:
+    require_taken(LIVE, currency, Decimal(amount))
+
+
+async def test_a_live_package_has_a_price_that_can_be_charged(database: Database, shop: Shop) -> None:
+    async def made(terms: Terms, *, live: bool) -> bool:
+        side = Shop(shop.merchant_id, live=live)
+        async with database.acquire() as connection:
+            await make_package(connection, side, terms, now=utc_now())
+        return await find_version(database, side, terms) is not None
+
+    with pytest.raises(Conflict, match=r"17\.777 KWD"):
+        await made(DINARS, live=True)
+    assert await find_version(database, Shop(shop.merchant_id, live=True), DINARS) is None
+    assert await made(DINARS, live=False)
+    assert await made(replace(DINARS, price=Decimal("17.770")), live=True)
