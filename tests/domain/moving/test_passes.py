@@ -261,8 +261,8 @@ async def test_who_cancels_while_another_fences_it_has_it_stay(play: Play, monke
     await begin(play, Step.followed)
     before = await play.rows(play.here, play.merchant.id)
 
-    async def fence_after(database: Database, merchant_id: int, *, tables: Sequence[str]) -> bool:
-        was_there = await lift(database, merchant_id, tables=tables)
+    async def fence_after(database: Database, merchant_id: int, *, tables: Sequence[str], other_cell: int) -> bool:
+        was_there = await lift(database, merchant_id, tables=tables, other_cell=other_cell)
         monkeypatch.setattr(cancelling, "lift", lift)
         await fence(database, merchant_id, other_cell=THERE, tables=tables)
         return was_there
