@@ -118,7 +118,7 @@ async def test_what_a_move_that_was_given_up_has_brought_goes_by_a_cancel_from_w
         NotFound, match=f"in cell {HOME}; what came to cell {THERE} from here is emptied there by: .*--c"
     ):
         await cancel_move(past.going)
-    with pytest.raises(Conflict, match=f"to cell {THERE} from cell {HERE} is in the way: .* with --cancel empties it"):
+    with pytest.raises(Conflict, match=f"to cell {THERE} from cell {HERE}: end that .* with --cancel empties it"):
         await move_merchant(on_from_there(past))
     await cancel_move(on_from_there(past))
     assert await stands(past) == ([HOME], HOME, [])

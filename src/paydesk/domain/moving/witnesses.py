@@ -231,16 +231,13 @@ def _refuse_third_cell(seen: Witnesses) -> None:
         raise Conflict(
             f"the directory leads to {merchant} in cell {seen.led_to}: {end if seen.has_moved else came_back}"
         )
-    if seen.is_left_over_there:
-        assert there is not None
-        raise Conflict(
-            f"what has come of {merchant} to cell {seen.cells.there} from cell {there.other_cell} is in the way: if it "
-            "is left over from a move that was not ended, the same command with --cancel empties it"
-        )
     if there is not None and there.arrives and not seen.arrives:
+        left_over = (
+            "; if it is left over, as the merchant has come here since, the same command with --cancel empties it"
+        )
         raise Conflict(
             f"{merchant} is coming to cell {seen.cells.there} from cell {there.other_cell}: end that move first, "
-            "from there"
+            f"from there{left_over if seen.is_left_over_there else ''}"
         )
     if there is not None and not there.arrives:
         raise Conflict(
