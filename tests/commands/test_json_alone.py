@@ -54,6 +54,7 @@ WORDS: dict[str, str] = {
     "acquirer enable": "nowhere",
     "acquirer currencies": "nowhere EUR",
     "acquirer key": "nowhere",
+    "acquirer waiting": "",
     "acquirer webhook": "nowhere --none",
     "acquirer route": "--preview --merchant {merchant} --test",
     "acquirer rule-add": "nowhere",

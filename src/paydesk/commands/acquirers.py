@@ -108,7 +108,7 @@ async def show(
     show_facts([(key, _listed(value) if isinstance(value, dict) else value) for key, value in shown.items()])
 
 
-@app.command(epilog="Examples: paydesk acquirer waiting, paydesk acquirer waiting --account stripe-eu --json")
+@app.command(epilog="Examples: paydesk acquirer waiting; paydesk acquirer waiting --account stripe-eu --json")
 @command
 async def waiting(
     account: Annotated[str, typer.Option(metavar="NAME", help="Only what this account told; else all.")] = "",
