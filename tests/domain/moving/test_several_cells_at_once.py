@@ -18,7 +18,7 @@ from paydesk.core.errors import Conflict, NotFound
 from paydesk.domain.cells.directory import cells_of_person, enter
 from paydesk.domain.cells.entering import account_to_enter, email_to_enter
 from paydesk.domain.cells.fencing import find_fence
-from paydesk.domain.moving import cancelling, ending, moving
+from paydesk.domain.moving import cancelling, moving
 from paydesk.domain.moving.cancelling import cancel_move
 from paydesk.domain.moving.moving import Moved, move_merchant
 from paydesk.domain.moving.steps import Move, Step
@@ -32,6 +32,12 @@ def elsewhere(past: Past) -> Move:
 def on_from_there(past: Past) -> Move:
     """It goes on from there to the second cell."""
     return Move(past.home, past.play.there.side, past.home.database, past.play.merchant.id, THERE, same_simulator=True)
+
+
+def back(past: Past) -> Move:
+    """It comes back from there."""
+    play = past.play
+    return Move(play.there.side, play.here.side, past.home.database, play.merchant.id, HERE, same_simulator=True)
 
 
 async def stands(past: Past) -> tuple[list[int], int | None, list[int]]:
@@ -164,10 +170,32 @@ async def test_a_call_that_comes_to_its_end_late_opens_nobody_who_comes_back(
         with pytest.raises(Killed):
             await move_merchant(on_from_there(past), passed=killing(Step.completed))
 
-    once(monkeypatch, ending, "open_up", goes_on_and_comes_back)
+    once(monkeypatch, moving, "open_there", goes_on_and_comes_back)
     await asyncio.gather(move_merchant(past.going), return_exceptions=True)
     assert await stands(past) == ([], HOME, [THERE, HOME])
     await move_merchant(on_from_there(past))
+    assert await stands(past) == ([THERE], THERE, [])
+
+
+@pytest.mark.parametrize("comes_again", [False, True])
+async def test_a_call_that_comes_to_its_end_late_does_nothing_to_who_has_come_back(
+    past: Past, monkeypatch: pytest.MonkeyPatch, comes_again: bool
+) -> None:
+    """It neither leads to the cell that the merchant has left since, nor opens what comes there
+    once more.
+    """
+    await past.until(Step.moved)
+
+    async def goes_and_comes_back() -> None:
+        await past.until(None)
+        await move_merchant(back(past))
+        if comes_again:
+            await past.until(Step.completed)
+
+    once(monkeypatch, moving, "open_there", goes_and_comes_back)
+    await asyncio.gather(move_merchant(past.going), return_exceptions=True)
+    assert await stands(past) == (([], HERE, [HERE, THERE]) if comes_again else ([HERE], HERE, []))
+    await move_merchant(past.going)
     assert await stands(past) == ([THERE], THERE, [])
 
 

@@ -19,7 +19,7 @@ from paydesk.domain.cells.directory import (
     this_cell,
 )
 from paydesk.domain.cells.entering import account_to_enter, email_to_enter, keys_to_enter
-from paydesk.domain.cells.fencing import forget, hold_moved, let_rest, open_up, write_of_closed_alone
+from paydesk.domain.cells.fencing import arrival, forget, hold_moved, let_rest, open_up, write_of_closed_alone
 from paydesk.domain.moving.accounts import OWN_IDS, leave_accounts
 from paydesk.domain.moving.copying import empty, queries, without_triggers
 from paydesk.domain.moving.only_here import Comparing, only_here
@@ -45,15 +45,29 @@ async def require_known_there(move: Move, compares: Comparing) -> None:
 async def open_there(move: Move, passed: Passed) -> tuple[int, datetime]:
     """Lead everybody to the other cell, and open the merchant there. How many entries of the
     directory were changed, and when it was open.
+
+    Nothing is done if another call has ended the move: the merchant may have come back since, and
+    be on its way there once more.
     """
-    here = (await this_cell(move.source.database)).number
-    led = 0 if move.home is None else await lead_there(move, move.home)
-    passed(Step.switched)
-    await open_up(move.target.database, move.merchant_id, other_cell=here)
+    here, led = (await this_cell(move.source.database)).number, 0
+    # First what comes there, then what went here, as who decides holds both.
+    async with move.target.database.acquire() as there, there.transaction():
+        comes = await arrival(there, move.merchant_id, here) is not None
+        async with move.source.database.acquire() as source, source.transaction():
+            if await hold_moved(source, move.merchant_id) or (comes and await _is_left_there(move, there)):
+                led = 0 if move.home is None else await lead_there(move, move.home)
+                passed(Step.switched)
+                await open_up(there, move.merchant_id, other_cell=here)
     opened = datetime.now(UTC)
     passed(Step.opened)
     await let_rest(move.target.database, GUARDED)
     return led, opened
+
+
+async def _is_left_there(move: Move, there: Connection) -> bool:
+    """Whether nothing is here of who has come there whole, not even that it went."""
+    is_here = await queries.is_there(move.source.database, merchant_id=move.merchant_id)
+    return not is_here and bool(await queries.is_there(there, merchant_id=move.merchant_id))
 
 
 async def lead_there(move: Move, home: Database | Connection) -> int:
