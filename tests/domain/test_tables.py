@@ -67,7 +67,7 @@ WRITERS: dict[str, str] = {
     "entry_pause": "accounts",
     "evidence_file": "chargebacks privacy test_clock",  # erased with its customer, or with the test side
     "failed_refund_reading": "moving payments",  # who read elsewhere reads no more
-    "failed_refund_waiting": "payments",
+    "failed_refund_waiting": "moving payments",  # likewise
     "fee_amount": "operations",
     "fee_plan": "merchants operations",  # an operator changes terms
     "forgotten_attempt": "moving test_clock",

@@ -41,9 +41,10 @@ ABOUT_ACCOUNTS = (
     AlarmKind.not_reconciled,
     AlarmKind.one_account_twice,
     AlarmKind.proceeds_differ,
+    AlarmKind.refund_unknown,
     AlarmKind.refunds_unread,
 )
-"""The alarms whose subject names an account: where it was, they are about nothing any more."""
+"""The alarms that name an account: where it was, they are about nothing any more."""
 
 IS_READ = (
     "what its account lists is being read still, which must come to its end here; the merchant goes on here: run the "

@@ -71,9 +71,16 @@ delete from acquirer_turn where account in (select name from gone);
 
 -- name: tell_anew(merchant_id)!
 -- What nobody knows is told to whoever operates the cell that its account has come to.
-update dispute_waiting
+with come as (
+    select name from acquirer_account where for_merchant_id = :merchant_id
+), disputes as (
+    update dispute_waiting
+       set alarmed_at = null
+     where acquirer in (select name from come) and alarmed_at is not null
+)
+update failed_refund_waiting
    set alarmed_at = null
- where acquirer in (select name from acquirer_account where for_merchant_id = :merchant_id) and alarmed_at is not null;
+ where acquirer in (select name from come) and alarmed_at is not null;
 
 -- name: settle_told(merchant_id, kinds, because)!
 -- What an operator was told of the merchant's accounts is about nothing here, or is told anew.
@@ -81,7 +88,8 @@ update alarm l
    set settled_at = clock_timestamp(), settled_by = :because::text
   from acquirer_account a
  where a.for_merchant_id = :merchant_id and l.merchant_id = 0 and l.settled_at is null and l.kind = any(:kinds::text[])
-   and (l.subject in (a.name, 'account ' || a.name) or right(l.subject, length(' at ' || a.name)) = ' at ' || a.name);
+   and (l.subject in (a.name, 'account ' || a.name) or right(l.subject, length(' at ' || a.name)) = ' at ' || a.name
+        or l.kind = 'refund_unknown' and l.details ->> 'acquirer' = a.name);
 
 -- name: seconds_until_they_serve(ids)$
 -- How long it takes until all of these accounts may take payments here, by this database's clock; null if one is not here,
