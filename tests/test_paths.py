@@ -38,7 +38,7 @@ ACROSS = {
         *("accounts_apart", "accounts_elsewhere", "coming_back", "failed_refunds_of_both", "fencing_amid_writers"),
         *("going_on_here", "half_way", "home_came_back", "interleaved", "own_accounts", "reading_just_before"),
         *("reading_meanwhile", "refused_accounts", "several_at_once", "several_cells_at_once", "shared_bank"),
-        *("stragglers", "taken_away_there", "test_clocks", "told_of_both", "waits"),
+        *("stragglers", "taken_away_there", "test_clocks", "told_anew", "told_of_both", "waits"),
     ),
     "domain/operations": ("comparing_under_a_lease", "posted_again"),
     "domain/payments": (
