@@ -56,13 +56,16 @@ class Stands(StrEnum):
     """No cell has it that could be asked."""
 
 
+_NOWHERE: Final = frozenset({Stands.WAITS, Stands.UNKNOWN})
+
+
 @dataclass(frozen=True)
 class Waiting(ABC):
     """One that waits, as it was `told`.
 
-    Times are UTC: no cell has said that it has it since
-    `nowhere_since`, one has, and has not booked it, since `elsewhere_since` (None: none has), and
-    an operator was told of it at `alarmed_at` (None: not so).
+    Times are UTC: no cell has said that it has it since `nowhere_since`, where it `stands` so, one
+    has, and has not booked it, since `elsewhere_since` (None: none has), and an operator was told
+    of it at `alarmed_at` (None: not so).
     """
 
     acquirer: str
@@ -72,6 +75,11 @@ class Waiting(ABC):
     elsewhere_since: datetime | None
     tries: int
     alarmed_at: datetime | None
+    stands: Stands | None
+
+    def unheard_since(self, now: datetime) -> datetime:
+        """Since when no cell has said that it has it; now, if one has when they were asked last."""
+        return self.nowhere_since if self.stands in _NOWHERE else now
 
     @property
     @abstractmethod
@@ -121,7 +129,7 @@ def stands(waiting: Waiting, heard: Heard, *, now: datetime) -> Stands:
         return Stands.OVER if any(said) else Stands.ELSEWHERE
     grace = SILENT if heard.silent else ON_THE_WAY if heard.has_others else timedelta(0)
     is_told = waiting.alarmed_at is not None
-    return Stands.UNKNOWN if is_told or now - waiting.nowhere_since >= grace else Stands.WAITS
+    return Stands.UNKNOWN if is_told or now - waiting.unheard_since(now) >= grace else Stands.WAITS
 
 
 def why_unknown(heard: Heard, nobody_knows: str) -> str:
@@ -201,13 +209,14 @@ class Later(Generic[One]):
         alarmed_at = (one.alarmed_at or self.now) if why else None
         if why and one.alarmed_at is None:
             self.alarms.append(self.kind.alarm_of(one, why))
-        elif one.alarmed_at is not None and not why:
+        elif not why and (one.alarmed_at is not None or stand is Stands.OVER):
+            # Of what is over an alarm may be from when it was known here.
             self.mended.append(one.acquirer_reference)
         if stand is Stands.OVER:
             later = None if self.kind.again_over is None else self.now + self.kind.again_over
         else:
             later = next_at
-        nowhere_since = one.nowhere_since if stand in {Stands.WAITS, Stands.UNKNOWN} else self.now
+        nowhere_since = one.unheard_since(self.now) if stand in _NOWHERE else self.now
         reason = why or _WHAT_FOR[stand]
         self.stood[one.acquirer_reference] = _Stood(stand, reason, later, nowhere_since, since, alarmed_at)
 

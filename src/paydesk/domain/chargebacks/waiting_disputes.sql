@@ -42,7 +42,7 @@ returning acquirer_reference;
 
 -- name: due(acquirer, now, most)
 -- Those that wait and are to be tried again; only who holds the reading's lease asks.
-select acquirer, told, acquirer_reference, nowhere_since, elsewhere_since, tries, alarmed_at
+select acquirer, told, acquirer_reference, nowhere_since, elsewhere_since, tries, alarmed_at, stands
   from dispute_waiting
  where acquirer = :acquirer and next_at <= :now
  order by tries, next_at
@@ -51,7 +51,7 @@ select acquirer, told, acquirer_reference, nowhere_since, elsewhere_since, tries
 -- name: untried(before, most)
 -- Those that nobody has tried since, and of which no operator was told: their account is read no more. What is about an
 -- account that goes to another cell waits for that.
-select acquirer, told, acquirer_reference, nowhere_since, elsewhere_since, tries, alarmed_at
+select acquirer, told, acquirer_reference, nowhere_since, elsewhere_since, tries, alarmed_at, stands
   from dispute_waiting
  where next_at < :before and alarmed_at is null and stands is distinct from 'over'
    and acquirer <> all (array(select a.name

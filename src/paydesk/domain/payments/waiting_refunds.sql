@@ -17,7 +17,8 @@ returning acquirer_reference;
 -- name: due(acquirer, now, most)
 -- Those that wait and are to be tried again; only who holds the reading's lease asks. First what another cell had booked,
 -- and is not booked here, where its merchant has come since: that cell was put back to before.
-(select w.acquirer, w.told, w.acquirer_reference, w.nowhere_since, w.elsewhere_since, w.tries, w.alarmed_at
+(select w.acquirer, w.told, w.acquirer_reference, w.nowhere_since, w.elsewhere_since, w.tries, w.alarmed_at,
+        w.stands
    from failed_refund_waiting w
    join movement m on m.idempotency_key = w.told ->> 'key' and m.kind = 'refund' and m.acquirer = w.acquirer
   where w.acquirer = :acquirer and w.next_at is null and m.state in ('processing', 'done')
@@ -25,7 +26,7 @@ returning acquirer_reference;
   order by w.tries
   limit :most)
  union all
-(select acquirer, told, acquirer_reference, nowhere_since, elsewhere_since, tries, alarmed_at
+(select acquirer, told, acquirer_reference, nowhere_since, elsewhere_since, tries, alarmed_at, stands
    from failed_refund_waiting
   where acquirer = :acquirer and next_at <= :now
   order by tries, next_at
@@ -35,7 +36,7 @@ returning acquirer_reference;
 -- name: untried(before, most)
 -- Those that nobody has tried since, and of which no operator was told: their account is read no more. What is about an
 -- account that goes to another cell waits for that.
-select acquirer, told, acquirer_reference, nowhere_since, elsewhere_since, tries, alarmed_at
+select acquirer, told, acquirer_reference, nowhere_since, elsewhere_since, tries, alarmed_at, stands
   from failed_refund_waiting
  where next_at < :before and alarmed_at is null
    and acquirer <> all (array(select a.name
