@@ -46,7 +46,9 @@ class _Closable:
 async def sum_sales(database: Database) -> bool:
     """Add what is over to the sums, a day at most; says whether there may be more to add."""
     async with database.acquire() as connection, connection.transaction():
-        if await connection.fetchval(queries.open_again.sql, YOUNG, timeout=_PATIENCE):
+        until = await queries.ahead(connection, young=YOUNG)
+        if until is not None:
+            await connection.execute(queries.open_again.sql, until, timeout=_PATIENCE)
             return True
         found = record_if_any(_Closable, await queries.closable(connection, over_for=OVER_FOR))
         if found is None:

@@ -1,29 +1,26 @@
--- name: open_again(young)$
--- If the sums contain times that are to come, since the database's clock was put back: let them contain nothing from the
--- beginning of yesterday on, which is summed once more as it is over. So nothing is missed if a worker looks within a day.
-with ahead as materialized (
-    select single, date_trunc('day', clock_timestamp() - interval '1 day', 'UTC') as until
-      from sales_closing
-     where closed_until > clock_timestamp() - :young::interval
-       for update skip locked
-), quarters as (
+-- name: ahead(young)$
+-- From when on nothing may be in the sums, if they contain times that are to come since the database's clock was put back:
+-- the beginning of yesterday, which is summed once more as it is over. So nothing is missed if a worker looks within a day.
+select date_trunc('day', clock_timestamp() - interval '1 day', 'UTC')
+  from sales_closing
+ where closed_until > clock_timestamp() - :young::interval
+   for update skip locked;
+
+-- name: open_again(until)!
+-- A statement of its own, later than the one that has the lock: it sees all that was summed before it.
+with quarters as (
     delete from sales_quarter q
-     using ahead, merchant m
-     where q.merchant_id = m.id and q.live and q.begins_at >= ahead.until
+     using merchant m
+     where q.merchant_id = m.id and q.live and q.begins_at >= :until
 ), days as (
     delete from sales_day d
-     using ahead, merchant m
-     where d.merchant_id = m.id and d.live and d.day >= (ahead.until at time zone 'UTC')::date
+     using merchant m
+     where d.merchant_id = m.id and d.live and d.day >= (:until::timestamptz at time zone 'UTC')::date
 ), together as (
-    delete from sales_of_all a
-     using ahead
-     where a.live and a.day >= (ahead.until at time zone 'UTC')::date
+    delete from sales_of_all
+     where live and day >= (:until::timestamptz at time zone 'UTC')::date
 )
-update sales_closing c
-   set closed_until = ahead.until
-  from ahead
- where c.single = ahead.single
-returning true;
+update sales_closing set closed_until = :until;
 
 -- name: closable(over_for)^
 -- Which span of time the sums may take next, a day at most, which begins at the first payment there is. None if nothing is
