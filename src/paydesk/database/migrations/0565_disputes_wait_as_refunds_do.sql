@@ -28,3 +28,10 @@ comment on column dispute_waiting.stands is
 -- Serves the claim of those to be tried again, of which those come first that were tried the least.
 create index dispute_waiting_to_try on dispute_waiting (acquirer, tries, next_at);
 drop index dispute_waiting_due;
+-- Serve every few seconds: those that nobody tries any more, and the forgetting, whoever reads the account.
+create index dispute_waiting_untried on dispute_waiting (next_at)
+ where alarmed_at is null and stands is distinct from 'over';
+create index dispute_waiting_over on dispute_waiting (last_at) where stands = 'over';
+create index failed_refund_waiting_untried on failed_refund_waiting (next_at) where alarmed_at is null;
+create index failed_refund_waiting_last on failed_refund_waiting (last_at);
+drop index failed_refund_waiting_told;
