@@ -11,6 +11,8 @@ from tests.shopfront import MONTHLY
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict
 from paydesk.database.pool import Database
+from paydesk.domain.coupons.coupons import read_terms
+from paydesk.domain.coupons.keeping import make_coupon
 from paydesk.domain.merchants.live_amounts import require_taken
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.subscriptions.packages import find_version, make_package
@@ -46,3 +48,16 @@ async def test_a_live_package_has_a_price_that_can_be_charged(database: Database
     assert await find_version(database, Shop(shop.merchant_id, live=True), DINARS) is None
     assert await made(DINARS, live=False)
     assert await made(replace(DINARS, price=Decimal("17.770")), live=True)
+
+
+async def test_a_live_coupon_leaves_a_price_that_can_be_charged(database: Database, shop: Shop) -> None:
+    async def made(amount: str, *, live: bool) -> Decimal | None:
+        asked = {"code": f"OFF{int(Decimal(amount) * 1000)}", "amount": amount, "currency": "KWD"}
+        terms = read_terms(asked, (), valid_from=None, valid_until=None)
+        async with database.acquire() as connection:
+            return (await make_coupon(connection, Shop(shop.merchant_id, live=live), terms, now=utc_now())).amount
+
+    with pytest.raises(Conflict, match=r"1\.005 KWD"):
+        await made("1.005", live=True)
+    assert await made("1.005", live=False) == Decimal("1.005")
+    assert await made("1.01", live=True) == Decimal("1.01")

@@ -11,6 +11,7 @@ from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.coupons.coupons import Coupon, CouponTerms
+from paydesk.domain.merchants.live_amounts import require_taken
 from paydesk.domain.merchants.shop import Shop
 
 queries = load_statements(__package__ or "")
@@ -23,8 +24,11 @@ async def make_coupon(database: Connection, shop: Shop, terms: CouponTerms, *, n
     """Make a coupon, which can be used at once or from its first day on; the same one that is there
     already is not made again. Moves no money.
 
-    Raises: Conflict if the code is another coupon's, or there are too many.
+    Raises: Conflict if the code is another coupon's, there are too many, or a live one takes off
+        more decimals than acquirers take.
     """
+    if terms.amount is not None and terms.currency is not None:
+        require_taken(shop, terms.currency, terms.amount)
     made = await queries.make_coupon(
         database,
         merchant_id=shop.merchant_id,
