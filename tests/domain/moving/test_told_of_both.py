@@ -26,8 +26,6 @@ from paydesk.domain.acquirers import waiting
 from paydesk.domain.acquirers.other_cells import MOST, Heard, Known, alone
 from paydesk.domain.acquirers.waiting import ON_THE_WAY, SILENT, UNBOOKED, UNREAD
 from paydesk.domain.alarms.raising import settle_alarms
-from paydesk.domain.chargebacks.reckoning import Waits
-from paydesk.domain.chargebacks.waiting_disputes import keep_known
 from paydesk.domain.moving.cancelling import cancel_move
 from paydesk.domain.moving.moving import move_merchant
 from paydesk.domain.moving.steps import Step
@@ -258,20 +256,6 @@ async def test_a_cell_that_has_booked_it_and_is_silent_for_moments_a_day_later_i
     both.silent = False
     await both.read(play.there, timedelta(days=2) + ON_THE_WAY + SOON)
     assert (await both.told(play.there), await both.stand(play.there)) == ([], ["over"])
-
-
-async def test_what_an_operator_was_told_of_while_it_was_here_is_settled_once_another_cell_has_booked_it(
-    joined: Play,
-) -> None:
-    await say(joined.there.database, "deployment", {}, tag="another")
-    both = BothDisputes(joined)
-    name = await both.comes()
-    why = {name: (both.named(name), Waits("its amount is no sum of money"))}
-    await keep_known(joined.there.database, "simulator", why, {}, now=utc_now())
-    assert await both.told(joined.there) == [(both.alarm, both.subject(name))]
-    assert await both.read(joined.here) == 1, "its merchant has gone there since"
-    await both.read(joined.there, ON_THE_WAY)
-    assert (await both.told(joined.there), await both.stand(joined.there)) == ([], ["over"])
 
 
 async def test_what_the_other_cell_has_and_does_not_book_is_told_after_a_day(both: Both) -> None:

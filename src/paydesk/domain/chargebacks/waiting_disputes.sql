@@ -9,7 +9,8 @@ select :acquirer, d.reference, d.told::jsonb, :reason, :now, :now, :now, 0, :now
     on conflict (acquirer, acquirer_reference) do update
        set told = excluded.told, last_at = excluded.last_at,
            first_at = case when w.stands = 'over' then excluded.first_at else w.first_at end,
-           nowhere_since = case when w.stands is null then excluded.nowhere_since else w.nowhere_since end,
+           nowhere_since = case when w.stands is null or w.stands = 'over' then excluded.nowhere_since
+                                else w.nowhere_since end,
            stands = case when w.stands is null or w.stands = 'over' then 'waits' else w.stands end,
            reason = case when w.stands is null or w.stands = 'over' then excluded.reason else w.reason end,
            next_at = excluded.next_at, tries = case when w.stands = 'over' then 0 else w.tries end
