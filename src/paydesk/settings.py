@@ -134,7 +134,9 @@ class Settings(BaseSettings):
     )
     head_seconds: float = Field(10.0, gt=0, description="Seconds that the head of a request may take to arrive.")
     body_seconds: float = Field(60.0, gt=0, description="Seconds that the body of a request may take to arrive.")
-    idle_seconds: int = Field(5, ge=0, description="Seconds that a connection is kept open for another request.")
+    idle_seconds: int = Field(
+        5, ge=0, description="Seconds that a connection is kept open for another request; a proxy's for 75 at least."
+    )
     unread_seconds: float = Field(
         30.0, gt=0, description="Seconds that a client may leave its answer unread before its connection ends."
     )

@@ -24,7 +24,8 @@ from paydesk.database.migrating import migrate
 from paydesk.database.pool import connected
 from paydesk.domain.merchants.keys import pairs_of
 from paydesk.domain.merchants.merchant import create_merchant
-from paydesk.settings import FILE, Settings
+from paydesk.settings import FILE
+from paydesk.web.connections.limits import PROXY_IDLE_SECONDS
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -99,7 +100,7 @@ def test_the_proxies_let_go_of_connections_before_the_service_does() -> None:
     proxies = [*blocks("caddy", "Reverse proxy and TLS"), (DEPLOY / "haproxy" / "web.cfg").read_text()]
     kept = [int(seconds) for one in proxies for seconds in re.findall(r"(?:keepalive|pool-purge-delay) ([0-9]+)s", one)]
     assert len(kept) == 2
-    assert max(kept) < Settings.model_fields["idle_seconds"].default
+    assert max(kept) < PROXY_IDLE_SECONDS
 
 
 def test_debians_haproxy_is_told_of_both_files_and_keeps_its_own_options() -> None:

@@ -37,6 +37,20 @@ async def test_a_proxy_brings_as_many_connections_as_there_may_be(serve: Serve) 
         service.let_go.set()
 
 
+@pytest.mark.parametrize("is_proxy", [True, False])
+async def test_a_proxys_connection_waits_for_another_request_longer_than_a_clients(
+    serve: Serve, *, is_proxy: bool
+) -> None:
+    service = serve(idle_seconds=0, unlimited=(ip_network("127.0.0.0/8"),) if is_proxy else ())
+    async with connected(service, GET % b"one") as (reader, writer):
+        await reader.readuntil(b"0\r\n\r\n")
+        if is_proxy:
+            writer.write(GET % b"two")
+            assert b"/two" in await reader.readuntil(b"0\r\n\r\n")
+        else:
+            assert await said(reader) == b""
+
+
 async def test_idle_connections_make_room_for_whoever_asks(serve: Serve) -> None:
     service = serve(in_all=3)
     before = refused("displaced")

@@ -33,6 +33,10 @@ MOST_DISCARDED = 1024 * 1024
 """Bytes that a refused client may go on sending meanwhile:
 who is cut off amid sending never sees the answer."""
 
+PROXY_IDLE_SECONDS = 75
+"""How long a proxy's connection is kept open for another request, at least: longer than proxies
+keep one, which would send a request onto one that just ends, and not know what became of it."""
+
 REFUSED = Counter("paydesk_connections_refused_total", "Connections that were ended for what they did or were", ["why"])
 OPEN = Gauge("paydesk_connections_open", "Connections of clients that are open now", multiprocess_mode="livesum")
 

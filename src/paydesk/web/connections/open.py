@@ -127,6 +127,10 @@ class OpenConnections:
             return self._told(ALL_FULL, "CONNECTIONS")
         return self._told(ADDRESS_FULL, "CONNECTIONS_PER_ADDRESS") if is_crowded else None
 
+    def brings_others(self, address: str | None) -> bool:
+        """Whether what comes from there is other people's: of a proxy, or of this machine."""
+        return _client(address or "", self.limits.unlimited) is None
+
     def move(self, connection: CountedConnection, phase: Phase) -> None:
         """A connection does something else from now on; its time begins anew."""
         before = self._phase_of.get(connection)

@@ -43,7 +43,10 @@ class LimitedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: Any) -> None:
         """Count it, or refuse it."""
         super().connection_made(JoinedWrites(transport, self.loop))  # type: ignore[arg-type]
-        refusal = self._connections.admit(self, self.client[0] if self.client else None)
+        address = self.client[0] if self.client else None
+        if self._connections.brings_others(address):
+            self.timeout_keep_alive = max(self.timeout_keep_alive, limits.PROXY_IDLE_SECONDS)
+        refusal = self._connections.admit(self, address)
         if refusal is not None:
             self._refuse(refusal)
         if refusal is limits.ALL_FULL:
