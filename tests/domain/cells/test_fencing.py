@@ -63,8 +63,8 @@ HOUR = timedelta(hours=1)
 LOCKS_OF_NOBODY = {
     "domain/ledger/closing.sql: closable": "the horizon of the whole ledger; sums of who is fenced are made anew",
     "domain/ledger/closing.sql: look": "the horizon of the whole ledger; sums of who is fenced are made anew",
+    "domain/ledger/summing_sales.sql: ahead": "the horizon of all sales; sums of who is fenced are made anew",
     "domain/ledger/summing_sales.sql: closable": "the horizon of all sales; sums of who is fenced are made anew",
-    "domain/ledger/summing_sales.sql: open_again": "the horizon of all sales; sums of who is fenced are made anew",
 }
 
 

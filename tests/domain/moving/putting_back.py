@@ -92,6 +92,8 @@ async def copied(stack: AsyncExitStack, server_url: str, database: Database) -> 
     async with asyncio.timeout(PATIENCE):
         while not await _is_copied(admin, now, name):  # noqa: ASYNC110
             await asyncio.sleep(0.05)
+    # Whoever goes on with it takes no connection that just hears of its end.
+    await database.expire_connections()
     stack.push_async_callback(drop_database, admin, name)
     return database_at(server_url, name)
 
