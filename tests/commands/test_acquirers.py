@@ -13,6 +13,7 @@ from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.acquirers.accounts import PURPOSE
+from paydesk.domain.acquirers.waiting import wait_no_more
 from paydesk.domain.chargebacks import waiting_disputes
 from paydesk.domain.chargebacks.reckoning import OF_NOBODY
 from paydesk.domain.payments import waiting_refunds
@@ -126,5 +127,5 @@ async def test_what_waits_for_a_merchant_elsewhere_is_listed_with_its_account_an
         assert ("dp_1" in one.out, "re_1" in one.out) == (True, False)
     finally:
         async with database.acquire() as connection:
-            await waiting_refunds.wait_no_more(connection, "stripe-eu", ["re_1"], now=now)
-            await waiting_disputes.wait_no_more(connection, "stripe-us", ["dp_1"], now=now)
+            await wait_no_more(connection, waiting_refunds.REFUNDS, "stripe-eu", ["re_1"], now=now)
+            await wait_no_more(connection, waiting_disputes.DISPUTES, "stripe-us", ["dp_1"], now=now)

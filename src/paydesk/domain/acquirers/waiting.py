@@ -8,7 +8,7 @@ of it if none knows it, or none books it, or nobody here reads its account any m
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -91,16 +91,36 @@ One = TypeVar("One", bound=Waiting)
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
-    """How some of an account stand, column by column, as a statement takes it."""
+class Stood:
+    """How one stands, and until when it is left alone (None: for good)."""
 
-    references: list[str]
-    next_ats: list[datetime | None]
-    nowhere_sinces: list[datetime]
-    elsewhere_sinces: list[datetime | None]
-    alarmed_ats: list[datetime | None]
-    stands: list[str | None]
-    reasons: list[str]
+    stand: Stands | None
+    reason: str
+    next_at: datetime | None
+    nowhere_since: datetime
+    elsewhere_since: datetime | None
+    alarmed_at: datetime | None
+
+
+def columns_of(stood: Mapping[str, Stood]) -> dict[str, object]:
+    """How some of an account stand, column by column, as `try_later` takes it."""
+    rows = stood.values()
+    return {
+        "references": list(stood),
+        "next_ats": [one.next_at for one in rows],
+        "nowhere_sinces": [one.nowhere_since for one in rows],
+        "elsewhere_sinces": [one.elsewhere_since for one in rows],
+        "alarmed_ats": [one.alarmed_at for one in rows],
+        "stands": [one.stand and str(one.stand) for one in rows],
+        "reasons": [str(one.reason) for one in rows],
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """What an account calls one of those."""
+
+    acquirer_reference: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +136,8 @@ class Kind(Generic[One]):
     alarm_of: Callable[[One, str], Alarm]
     subject_of: Callable[[str, str], str]
     nobody_knows: str
-    try_later: Callable[[Connection, str, Columns], Awaitable[None]]
+    try_later: Callable[[Connection, str, Mapping[str, Stood]], Awaitable[None]]
+    wait_no_more: Callable[[Connection, str, Sequence[str]], Awaitable[list[Reference]]]
     untried: Callable[..., Awaitable[list[One]]]
     heard_of: Callable[[Any, Sequence[One]], Awaitable[Heard]]
     again_over: timedelta | None = None
@@ -149,18 +170,6 @@ def why_unknown(heard: Heard, nobody_knows: str) -> str:
     return nobody_knows
 
 
-@dataclass(frozen=True, slots=True)
-class _Stood:
-    """How one stands, and until when it is left alone (None: for good)."""
-
-    stand: Stands | None
-    reason: str
-    next_at: datetime | None
-    nowhere_since: datetime
-    elsewhere_since: datetime | None
-    alarmed_at: datetime | None
-
-
 @dataclass(slots=True)
 class Later(Generic[One]):
     """Those of an account that go on waiting after they were tried, and what an operator is told of
@@ -170,7 +179,7 @@ class Later(Generic[One]):
     kind: Kind[One]
     acquirer: str
     now: datetime
-    stood: dict[str, _Stood] = field(default_factory=dict)
+    stood: dict[str, Stood] = field(default_factory=dict)
     alarms: list[Alarm] = field(default_factory=list)
     mended: list[str] = field(default_factory=list)
 
@@ -178,7 +187,7 @@ class Later(Generic[One]):
         """It is known here, and could not be tried to its end."""
         reason = noted("it is known here, and could not be booked yet")
         next_at = self.now + pause(one.tries)
-        self.stood[one.acquirer_reference] = _Stood(None, reason, next_at, self.now, None, one.alarmed_at)
+        self.stood[one.acquirer_reference] = Stood(None, reason, next_at, self.now, None, one.alarmed_at)
 
     def judged(self, one: One, heard: Heard) -> None:
         """It is not known here, and this is what the other cells say."""
@@ -218,23 +227,13 @@ class Later(Generic[One]):
             later = next_at
         nowhere_since = one.unheard_since(self.now) if stand in _NOWHERE else self.now
         reason = why or _WHAT_FOR[stand]
-        self.stood[one.acquirer_reference] = _Stood(stand, reason, later, nowhere_since, since, alarmed_at)
+        self.stood[one.acquirer_reference] = Stood(stand, reason, later, nowhere_since, since, alarmed_at)
 
     async def write(self, connection: Connection) -> None:
         """Write it down."""
         if not self.stood:
             return
-        rows = self.stood.values()
-        columns = Columns(
-            references=list(self.stood),
-            next_ats=[one.next_at for one in rows],
-            nowhere_sinces=[one.nowhere_since for one in rows],
-            elsewhere_sinces=[one.elsewhere_since for one in rows],
-            alarmed_ats=[one.alarmed_at for one in rows],
-            stands=[one.stand and str(one.stand) for one in rows],
-            reasons=[str(one.reason) for one in rows],
-        )
-        await self.kind.try_later(connection, self.acquirer, columns)
+        await self.kind.try_later(connection, self.acquirer, self.stood)
         await raise_alarms(connection, self.alarms, now=self.now)
         mended = noted("another cell knows it")
         await settle(connection, self.kind, self.acquirer, self.mended, by=mended, now=self.now)
@@ -255,6 +254,16 @@ async def settle(
     if references:
         subjects = [kind.subject_of(acquirer, one) for one in references]
         await settle_alarms(connection, kind.alarm, subjects, shop=None, by=by, now=now)
+
+
+async def wait_no_more(
+    connection: Connection, kind: Kind[One], acquirer: str, references: Sequence[str], *, now: datetime
+) -> None:
+    """These are known here, and need nothing more: they wait no more, nor does an operator."""
+    if not references:
+        return
+    waited = [one.acquirer_reference for one in await kind.wait_no_more(connection, acquirer, references)]
+    await settle(connection, kind, acquirer, waited, by=noted("it was booked"), now=now)
 
 
 async def tell_untried(database: Database, kind: Kind[One], elsewhere: Any, *, now: datetime) -> None:

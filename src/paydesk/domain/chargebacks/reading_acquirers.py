@@ -26,7 +26,7 @@ from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.acquirers.leases import Lease, ReadByAnother, why_not
 from paydesk.domain.acquirers.other_cells import MOST, Elsewhere, alone, storable_name
-from paydesk.domain.acquirers.waiting import MOST_BATCHES, Later, tell_untried
+from paydesk.domain.acquirers.waiting import MOST_BATCHES, Later, tell_untried, wait_no_more
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms, settle_alarms
 from paydesk.domain.alarms.setting_aside import ASIDE, one_by_one, reason_of, set_aside
@@ -325,7 +325,7 @@ class _Reading:
 
     async def _keep(self, connection: Connection, came_to: _CameTo, *, tries: Mapping[str, int] | None = None) -> None:
         """Keep which disputes wait, and which do so no more."""
-        await waiting_disputes.wait_no_more(connection, self.acquirer, sorted(came_to.done), now=self.now)
+        await wait_no_more(connection, DISPUTES, self.acquirer, sorted(came_to.done), now=self.now)
         await waiting_disputes.keep_known(connection, self.acquirer, came_to.waiting, tries or {}, now=self.now)
         await waiting_disputes.keep_unknown(connection, self.acquirer, list(came_to.unknown.values()), now=self.now)
 

@@ -20,7 +20,7 @@ from paydesk.database.records import records_of
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.acquirers.other_cells import MOST, Elsewhere, Heard, Known, may_be_ours
 from paydesk.domain.acquirers.trying_again import pause
-from paydesk.domain.acquirers.waiting import KEPT, Columns, Kind, Waiting, settle
+from paydesk.domain.acquirers.waiting import KEPT, Kind, Reference, Waiting, columns_of, settle
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms
 from paydesk.domain.chargebacks.reckoning import OF_NOBODY, InBooks, Waits, says_no_more, sums_of
@@ -106,20 +106,6 @@ async def untried(database: Connection, *, before: datetime, most: int) -> list[
     return await records_of(WaitingDispute, queries.untried(database, before=before, most=most))
 
 
-async def _try_later(connection: Connection, acquirer: str, stood: Columns) -> None:
-    await queries.try_later(
-        connection,
-        acquirer=acquirer,
-        references=stood.references,
-        next_ats=stood.next_ats,
-        nowhere_sinces=stood.nowhere_sinces,
-        elsewhere_sinces=stood.elsewhere_sinces,
-        alarmed_ats=stood.alarmed_ats,
-        stands=stood.stands,
-        reasons=stood.reasons,
-    )
-
-
 def _subject(acquirer: str, reference: str) -> str:
     return f"dispute {reference} at {acquirer}"
 
@@ -141,7 +127,10 @@ DISPUTES: Final = Kind(
     alarm_of=lambda one, why: _alarm_of(one.acquirer, one.dispute, why),
     subject_of=_subject,
     nobody_knows=OF_NOBODY.reason,
-    try_later=_try_later,
+    try_later=lambda connection, acquirer, stood: queries.try_later(connection, acquirer=acquirer, **columns_of(stood)),
+    wait_no_more=lambda connection, acquirer, references: records_of(
+        Reference, queries.wait_no_more(connection, acquirer=acquirer, references=list(references))
+    ),
     untried=untried,
     heard_of=heard_of,
     again_over=timedelta(days=1),
@@ -205,20 +194,6 @@ async def keep_known(
 
 def _told(disputes: Sequence[Dispute]) -> dict[str, str]:
     return {one.reference: storable_json(msgspec.to_builtins(one)) for one in disputes}
-
-
-@dataclass(frozen=True, slots=True)
-class _Reference:
-    acquirer_reference: str
-
-
-async def wait_no_more(connection: Connection, acquirer: str, references: Sequence[str], *, now: datetime) -> None:
-    """These are in the books: they wait no more, nor does an operator."""
-    if not references:
-        return
-    rows = queries.wait_no_more(connection, acquirer=acquirer, references=list(references))
-    waited = [one.acquirer_reference for one in await records_of(_Reference, rows)]
-    await settle(connection, DISPUTES, acquirer, waited, by=noted("it was booked"), now=now)
 
 
 async def forget(connection: Connection, *, now: datetime) -> None:

@@ -26,7 +26,7 @@ from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.acquirers.leases import Lease, ReadByAnother, Within, why_not
 from paydesk.domain.acquirers.other_cells import MOST, Elsewhere, alone
-from paydesk.domain.acquirers.waiting import MOST_BATCHES, Later, tell_untried
+from paydesk.domain.acquirers.waiting import MOST_BATCHES, Later, tell_untried, wait_no_more
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms, settle_alarms
 from paydesk.domain.alarms.setting_aside import Worked, one_by_one, reason_of, set_aside
@@ -252,7 +252,7 @@ class _Reading:
         """Count what was booked; what is known here waits no more."""
         self.changed += sum(one.came_to is CameTo.BOOKED for one in worked.results)
         known = [one.refund.reference for one in worked.results if one.came_to is not CameTo.UNKNOWN]
-        await waiting_refunds.wait_no_more(connection, self.acquirer, known, now=self.now)
+        await wait_no_more(connection, REFUNDS, self.acquirer, known, now=self.now)
 
 
 async def _set_aside(

@@ -18,7 +18,7 @@ from paydesk.core.wording import noted
 from paydesk.database.records import records_of
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.acquirers.other_cells import MOST, Elsewhere, Heard, Known, may_be_ours, storable_name
-from paydesk.domain.acquirers.waiting import KEPT, Columns, Kind, Waiting, settle
+from paydesk.domain.acquirers.waiting import KEPT, Kind, Reference, Waiting, columns_of
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm
 from paydesk.domain.merchants.shop import Shop
@@ -77,26 +77,15 @@ async def untried(database: Connection, *, before: datetime, most: int) -> list[
     return await records_of(WaitingRefund, queries.untried(database, before=before, most=most))
 
 
-async def _try_later(connection: Connection, acquirer: str, stood: Columns) -> None:
-    await queries.try_later(
-        connection,
-        acquirer=acquirer,
-        references=stood.references,
-        next_ats=stood.next_ats,
-        nowhere_sinces=stood.nowhere_sinces,
-        elsewhere_sinces=stood.elsewhere_sinces,
-        alarmed_ats=stood.alarmed_ats,
-        stands=stood.stands,
-        reasons=stood.reasons,
-    )
-
-
 REFUNDS: Final = Kind(
     alarm=AlarmKind.refund_unknown,
     alarm_of=lambda one, why: alarm_of(one.acquirer, one.refund, why),
     subject_of=lambda _acquirer, reference: reference,
     nobody_knows=noted("nobody knows of it; a second charge that was undone may be the customer's loss again"),
-    try_later=_try_later,
+    try_later=lambda connection, acquirer, stood: queries.try_later(connection, acquirer=acquirer, **columns_of(stood)),
+    wait_no_more=lambda connection, acquirer, references: records_of(
+        Reference, queries.wait_no_more(connection, acquirer=acquirer, references=list(references))
+    ),
     untried=untried,
     heard_of=heard_of,
 )
@@ -121,20 +110,6 @@ async def keep(connection: Connection, acquirer: str, refunds: Sequence[FailedRe
     if told:
         about = {"references": list(told), "told": list(told.values())}
         await queries.keep(connection, acquirer=acquirer, **about, now=now)
-
-
-@dataclass(frozen=True, slots=True)
-class _Reference:
-    acquirer_reference: str
-
-
-async def wait_no_more(connection: Connection, acquirer: str, references: Sequence[str], *, now: datetime) -> None:
-    """These are known here: they wait no more, nor does an operator."""
-    if not references:
-        return
-    rows = queries.wait_no_more(connection, acquirer=acquirer, references=list(references))
-    waited = [one.acquirer_reference for one in await records_of(_Reference, rows)]
-    await settle(connection, REFUNDS, acquirer, waited, by=noted("it was booked"), now=now)
 
 
 async def forget(connection: Connection, *, now: datetime) -> None:
