@@ -23,6 +23,7 @@ from paydesk.adapters.acquirers.interface import (
     Pending,
 )
 from paydesk.database.pool import Database
+from paydesk.database.reading_again import READ_AGAIN
 from paydesk.database.records import record_if_any
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.shop import Shop
@@ -39,9 +40,6 @@ from paydesk.domain.subscriptions.states import CardChangeState
 
 queries = load_statements(__package__ or "", "replacing_cards.sql")
 log = structlog.get_logger()
-
-READ_AGAIN = 10
-"""How often a subscription that others change at the same moment is read again."""
 
 
 @dataclass(frozen=True, slots=True)

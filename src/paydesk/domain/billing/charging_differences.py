@@ -24,6 +24,7 @@ from paydesk.core.currencies import charge_digits
 from paydesk.core.errors import Busy, Conflict, Held, NotFound, Unsure
 from paydesk.core.wording import worded
 from paydesk.database.pool import AWAY, Database
+from paydesk.database.reading_again import READ_AGAIN
 from paydesk.database.records import record_if_any, record_of
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.alarms.kinds import AlarmKind
@@ -45,7 +46,7 @@ from paydesk.domain.subscriptions.changing_plans import (
     plan_at_once,
     put_at_once,
 )
-from paydesk.domain.subscriptions.ending import READ_AGAIN, find_row
+from paydesk.domain.subscriptions.ending import find_row
 from paydesk.domain.subscriptions.lifecycle import Canceller, paid
 from paydesk.domain.subscriptions.prorating import Proration, least_charge
 from paydesk.domain.subscriptions.rows import subscription_of

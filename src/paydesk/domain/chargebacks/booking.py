@@ -10,6 +10,7 @@ from datetime import datetime
 from paydesk.adapters.acquirers.disputes import Dispute
 from paydesk.core.storable import storable_text
 from paydesk.core.wording import noted
+from paydesk.database.reading_again import READ_AGAIN
 from paydesk.database.records import record_if_any
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.acquirers.leases import Within
@@ -30,7 +31,6 @@ from paydesk.domain.pingbacks.payload import ReversalReport
 
 queries = load_statements(__package__ or "")
 
-READ_AGAIN = 10
 LONGEST_REASON = 200
 
 

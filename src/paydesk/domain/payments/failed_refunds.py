@@ -22,6 +22,7 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import Unavailable
 from paydesk.core.money import fees_due_again
 from paydesk.core.wording import noted
+from paydesk.database.reading_again import READ_AGAIN
 from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.acquirers.leases import Lease, ReadByAnother, Within, why_not
@@ -53,8 +54,6 @@ PAUSE = 60.0
 ALARM_AFTER = timedelta(hours=6)
 """How long an acquirer may not be read before the operator hears of it:
 it forgets after a month."""
-
-READ_AGAIN = 10
 
 
 @dataclass(frozen=True, slots=True)

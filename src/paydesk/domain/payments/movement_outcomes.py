@@ -31,9 +31,9 @@ from paydesk.domain.pingbacks import waking
 
 queries = load_statements(__package__ or "", "movements.sql")
 
-READ_AGAIN = 50
-"""How often a payment that others change at the same moment is read again,
-before the janitor is left to do it."""
+MOST_LOST = 50
+"""How often in a row none of those that are recorded is, as others change their payments at the
+same moment, before the janitor is left to do it."""
 
 _SHORT = 0.002
 """Seconds by which the pause before reading again grows, so that those who race get out
@@ -90,7 +90,7 @@ async def record_done(database: Database, done: Sequence[tuple[Movement, str]], 
     recorded: set[int] = set()
     aside: Worked[_Happened, _Try] = Worked()
     lost = 0
-    while left and lost < READ_AGAIN:
+    while left and lost < MOST_LOST:
         worked = await together(left, partial(_record_done, database, now=now))
         aside.failed.extend(worked.failed)
         written = {movement_id for movement_id, moved in worked.results if moved}

@@ -17,6 +17,7 @@ from paydesk.core.money import FeePlan, Split, split_payment
 from paydesk.core.payment_systems import payment_system
 from paydesk.core.wording import noted
 from paydesk.database.pool import Database
+from paydesk.database.reading_again import ALL_READ_AGAIN
 from paydesk.database.records import records_of
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.alarms.kinds import AlarmKind
@@ -56,9 +57,6 @@ PAGE_LOOK = timedelta(minutes=1)
 """When the janitor first asks of a page of the acquirer's: its customer may pay there,
 and not come back.
 """
-
-READ_AGAIN = 5
-"""How often a subscription that others change at the same moment is read again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +118,7 @@ async def record_approvals(database: Database, approvals: Sequence[Approval], *,
     recorded: set[int] = set()
     aside: Worked[Approval, _Try] = Worked()
     left = list(approvals)
-    for _ in range(READ_AGAIN):
+    for _ in range(ALL_READ_AGAIN):
         worked = await together(left, partial(_record_approvals, database, now=now))
         aside.failed.extend(worked.failed)
         recorded |= {one.attempt_id for one in worked.results if one.moved}

@@ -18,6 +18,7 @@ from paydesk.core.currencies import charge_digits
 from paydesk.core.errors import Busy, Conflict, Malformed
 from paydesk.core.wording import noted, plural, worded
 from paydesk.database.pool import Database
+from paydesk.database.reading_again import READ_AGAIN
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.setting_aside import ASIDE, set_aside, together
@@ -26,7 +27,7 @@ from paydesk.domain.pingbacks import waking
 from paydesk.domain.pingbacks.destinations import Account, body_format, destination
 from paydesk.domain.pingbacks.payload import subscription_envelope
 from paydesk.domain.subscriptions.changes import NO_CARD, Change, ChangeState, ChangeType
-from paydesk.domain.subscriptions.ending import READ_AGAIN, cancel, find_row, find_told, require_running
+from paydesk.domain.subscriptions.ending import cancel, find_row, find_told, require_running
 from paydesk.domain.subscriptions.largest_charge import require_next_payable
 from paydesk.domain.subscriptions.lifecycle import (
     Canceller,

@@ -9,6 +9,7 @@ from functools import partial
 from paydesk.core.errors import Busy, Conflict, NotFound
 from paydesk.core.wording import noted, worded
 from paydesk.database.pool import Database
+from paydesk.database.reading_again import READ_AGAIN
 from paydesk.database.records import record_if_any, record_of, records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.setting_aside import ASIDE, one_by_one, set_aside
@@ -22,7 +23,6 @@ from paydesk.domain.subscriptions.subscription_object import subscription_object
 
 queries = load_statements(__package__ or "")
 
-READ_AGAIN = 10
 EXPIRED_EVENT = "subscription_expired"
 
 

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from paydesk.adapters.acquirers.interface import DeclineReason
 from paydesk.core.wording import noted
 from paydesk.database.pool import Database
+from paydesk.database.reading_again import ALL_READ_AGAIN
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.alarms.setting_aside import Worked, set_aside, together
@@ -30,7 +31,6 @@ from paydesk.domain.subscriptions.subscription_object import subscription_object
 
 queries = load_statements(__package__ or "")
 
-READ_AGAIN = 5
 STOPPED_EVENT = "subscription_stopped"
 PAUSED_EVENT = "subscription_paused"
 
@@ -97,7 +97,7 @@ async def record_failures(database: Database, ended: Sequence[EndedRenewal], *, 
     recorded: set[int] = set()
     aside: Worked[EndedRenewal, int] = Worked()
     left = list(ended)
-    for _ in range(READ_AGAIN):
+    for _ in range(ALL_READ_AGAIN):
         worked = await together(left, partial(_record, database, now=now))
         aside.failed.extend(worked.failed)
         recorded |= set(worked.results)

@@ -18,12 +18,13 @@ from paydesk.core.currencies import charge_digits
 from paydesk.core.errors import Busy, Conflict, NotFound
 from paydesk.core.wording import plural, worded
 from paydesk.database.pool import Database
+from paydesk.database.reading_again import READ_AGAIN
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.subscriptions.balances import find_balance
 from paydesk.domain.subscriptions.changing import require_uncharged
-from paydesk.domain.subscriptions.ending import READ_AGAIN, find_row, require_running
+from paydesk.domain.subscriptions.ending import find_row, require_running
 from paydesk.domain.subscriptions.largest_charge import charged_next, require_payable
 from paydesk.domain.subscriptions.lifecycle import Canceller, Subscription
 from paydesk.domain.subscriptions.prorating import least_charge
