@@ -46,7 +46,7 @@ from paydesk.domain.subscriptions.changing_plans import (
     plan_at_once,
     put_at_once,
 )
-from paydesk.domain.subscriptions.ending import find_row
+from paydesk.domain.subscriptions.ending import changes_all_the_time, find_row
 from paydesk.domain.subscriptions.lifecycle import Canceller, paid
 from paydesk.domain.subscriptions.prorating import Proration, least_charge
 from paydesk.domain.subscriptions.rows import subscription_of
@@ -161,7 +161,7 @@ async def change_and_charge(desk: Desk, shop: Shop, wish: AtOnce) -> ChangedAtOn
             if wish.preview or (done := await _again(database, shop, wish)) is None:
                 raise
             return done
-    raise Busy(worded("the subscription is changing all the time; try again"))
+    raise changes_all_the_time()
 
 
 async def _tried(desk: Desk, shop: Shop, wish: AtOnce) -> ChangedAtOnce | None:

@@ -27,7 +27,7 @@ from paydesk.domain.pingbacks import waking
 from paydesk.domain.pingbacks.destinations import Account, body_format, destination
 from paydesk.domain.pingbacks.payload import subscription_envelope
 from paydesk.domain.subscriptions.changes import NO_CARD, Change, ChangeState, ChangeType
-from paydesk.domain.subscriptions.ending import cancel, find_row, find_told, require_running
+from paydesk.domain.subscriptions.ending import cancel, changes_all_the_time, find_row, find_told, require_running
 from paydesk.domain.subscriptions.largest_charge import require_next_payable
 from paydesk.domain.subscriptions.lifecycle import (
     Canceller,
@@ -282,7 +282,7 @@ async def change(
         account = Account(told.account_url, told.test_pingback_url, told.went_live_at)
         if await _write(database, [_as_row(row, step, account, told.pingback_format, now)]):
             return changed
-    raise Busy(worded("the subscription is changing all the time; try again"))
+    raise changes_all_the_time()
 
 
 async def require_uncharged(database: Database, row: SubscriptionRow) -> None:

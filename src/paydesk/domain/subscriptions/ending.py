@@ -89,7 +89,7 @@ async def cancel(database: Database, shop: Shop, subscription_id: int, *, by: Ca
         event = "subscription_cancelled"
         if await _end(database, row, account, found.pingback_format, version, event=event, now=now):
             return version
-    raise Busy(worded("the subscription is changing all the time; try again"))
+    raise changes_all_the_time()
 
 
 async def expire_due(
@@ -152,6 +152,11 @@ async def _end(
     )
     waking.told()
     return moved is not None
+
+
+def changes_all_the_time() -> Busy:
+    """For who reads a subscription as often as `READ_AGAIN`, and finds it changed by others."""
+    return Busy(worded("the subscription is changing all the time; try again"))
 
 
 def require_running(current: Subscription) -> None:

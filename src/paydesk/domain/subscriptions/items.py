@@ -15,7 +15,7 @@ from enum import StrEnum
 import asyncpg
 
 from paydesk.core.currencies import charge_digits
-from paydesk.core.errors import Busy, Conflict, NotFound
+from paydesk.core.errors import Conflict, NotFound
 from paydesk.core.wording import plural, worded
 from paydesk.database.pool import Database
 from paydesk.database.reading_again import READ_AGAIN
@@ -24,7 +24,7 @@ from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.subscriptions.balances import find_balance
 from paydesk.domain.subscriptions.changing import require_uncharged
-from paydesk.domain.subscriptions.ending import find_row, require_running
+from paydesk.domain.subscriptions.ending import changes_all_the_time, find_row, require_running
 from paydesk.domain.subscriptions.largest_charge import charged_next, require_payable
 from paydesk.domain.subscriptions.lifecycle import Canceller, Subscription
 from paydesk.domain.subscriptions.prorating import least_charge
@@ -172,7 +172,7 @@ async def add_item(
             continue
         if added_id is not None:
             return await _done(database, shop, subscription_id, added_id)
-    raise Busy(worded("the subscription is changing all the time; try again"))
+    raise changes_all_the_time()
 
 
 async def take_back_item(
@@ -220,7 +220,7 @@ async def take_back_item(
         )
         if moved is not None:
             return await _done(database, shop, subscription_id, item_id)
-    raise Busy(worded("the subscription is changing all the time; try again"))
+    raise changes_all_the_time()
 
 
 async def list_items(database: Database, shop: Shop, subscription_id: int, *, most: int = MOST_SHOWN) -> list[Item]:
