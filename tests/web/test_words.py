@@ -25,7 +25,7 @@ from paydesk.domain.proceeds.findings import FindingKind
 from paydesk.domain.subscriptions.states import SubscriptionState
 from paydesk.web.account import delivery_words, pingback_words
 from paydesk.web.account import wording as account_wording
-from paydesk.web.card_words import CARD_ERRORS, card_error
+from paydesk.web.card_words import CARD_ERRORS, DECLINES
 from paydesk.web.checkout import pages as checkout
 from paydesk.web.checkout import wording as checkout_wording
 from paydesk.web.console import chargeback_words, payment_words, shell
@@ -109,13 +109,23 @@ def test_a_decline_without_words_is_told_like_one_without_a_reason() -> None:
 @pytest.mark.parametrize(("field", "code"), [(field, code) for field, codes in CARD_ERRORS.items() for code in codes])
 def test_doors_say_alike_what_is_wrong_with_a_card(field: str, code: str) -> None:
     german = checkout.texts_for("de")
-    said = card_error(field, code, german)
+    said = german.get(CARD_ERRORS[field][code])
     assert said != CARD_ERRORS[field][code]
     paying = checkout.payment_page(every_page.PAYMENT, german, field_errors={field: code}, status=400)
     changing = portal.card_page(
         portal.PortalView(every_page.HELD, portal.texts_for("de"), "/portal/t1"), errors={field: code}
     )
     assert [escape(said) in bytes(page.body).decode() for page in (paying, changing)] == [True, True]
+
+
+@pytest.mark.parametrize("reason", DECLINES)
+def test_doors_say_alike_why_a_card_was_declined_that_replaces_none(reason: str) -> None:
+    said = portal.texts_for("de").get(DECLINES[reason])
+    assert said != DECLINES[reason]
+    paying = checkout.payment_page(every_page.PAYMENT, checkout.texts_for("de"), notice=reason)
+    bare = every_page.held(has_card=False)
+    first = portal.card_page(portal.PortalView(bare, portal.texts_for("de"), "/portal/t1"), notice=reason)
+    assert [escape(said) in bytes(page.body).decode() for page in (paying, first)] == [True, True]
 
 
 @pytest.mark.parametrize("role", Role)

@@ -24,7 +24,7 @@ WEB = Path(__file__).parent
 _BELOW = {"console": ("core", "domain", "database", "adapters", "web")}
 """Where the texts are written that a door's pages say, but that are not of the door itself."""
 
-_BENEATH = {"account": "console", "operator": "console"}
+_BENEATH = {"account": "console", "operator": "console", "checkout": "card_words", "portal": "card_words"}
 """Doors that leave to another package what it says already."""
 
 _METHODS = [("**.py", "python"), ("templates/**.html", "jinja2")]

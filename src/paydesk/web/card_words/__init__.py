@@ -1,19 +1,19 @@
-"""What is wrong with a card that was typed, in the customer's language:
-every door with fields for a card says the same.
+"""What is wrong with a card that was typed, and why its bank declined it: every door with fields
+for a card says the same.
 
-The texts have a catalogue of their own, as those of an agreement have.
+The texts have a catalogue of their own, which lies beneath those of these doors.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
-from paydesk.web.texts import Catalogues, Texts, mark
+from paydesk.adapters.acquirers.interface import DeclineReason
+from paydesk.web.texts import Catalogues, mark
 
-_CATALOGUES = Catalogues(Path(__file__).parent / "locale", "card_words")
+CATALOGUES = Catalogues(Path(__file__).parent / "locale", "card_words")
 
 CARD_ERRORS: Mapping[str, Mapping[str, str]] = {
     "number": {
@@ -38,6 +38,28 @@ CARD_ERRORS: Mapping[str, Mapping[str, str]] = {
 """The fields of a card in the order in which they are shown, with what may be wrong with each."""
 
 
+DECLINES: Mapping[str, str] = {
+    DeclineReason.DECLINED: mark("Your card was declined. Try another card, or ask your bank."),
+    DeclineReason.INSUFFICIENT_FUNDS: mark(
+        "Your card was declined: there is not enough money available on it. Try another card."
+    ),
+    DeclineReason.EXPIRED_CARD: mark(
+        "Your card was declined because it has expired. Check the expiry date, or try another card."
+    ),
+    DeclineReason.WRONG_CVC: mark(
+        "Your card was declined because the security code is not right. Check it and try again."
+    ),
+    DeclineReason.PROCESSING_ERROR: mark(
+        "Your card was declined because of a technical problem. You have not been charged. Try again in a moment, or "
+        "try another card."
+    ),
+    DeclineReason.AUTHENTICATION_FAILED: mark(
+        "Your card was declined because your bank could not confirm that it is you. Try again, or try another card."
+    ),
+}
+"""Why a bank declined a card in whose place there is no other, by the reason."""
+
+
 @dataclass(frozen=True, slots=True)
 class TestCard:
     """A card of the simulator and what it does."""
@@ -46,14 +68,3 @@ class TestCard:
     effect: str
 
     __test__ = False
-
-
-def card_error(field: str, code: str, texts: Texts) -> str:
-    """The text for what is wrong with a field of a card, in the language of `texts`."""
-    return _translated(texts.language)[field][code]
-
-
-@cache
-def _translated(language: str) -> dict[str, dict[str, str]]:
-    words = _CATALOGUES.texts_for(language)
-    return {field: {code: words.get(text) for code, text in texts.items()} for field, texts in CARD_ERRORS.items()}

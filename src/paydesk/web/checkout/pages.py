@@ -30,6 +30,7 @@ from paydesk.domain.shoppers.counting import CODES_A_DAY
 from paydesk.domain.shoppers.proving import CODE_LIFETIME, DIGITS
 from paydesk.domain.shoppers.sessions import REMEMBERED
 from paydesk.web.agreement import consent_in_words, terms_in_words
+from paydesk.web.card_words import CATALOGUES as CARD_CATALOGUES
 from paydesk.web.checkout import wording
 from paydesk.web.checkout.checkout_view import CheckoutView, in_words, is_usual, kind_of, words_of
 from paydesk.web.decline_words import FIELD_OF_DECLINE, notice_for
@@ -40,7 +41,7 @@ from paydesk.web.texts import Catalogues, Texts
 _HERE = Path(__file__).parent
 _BRAND_NAMES = {str(brand): rule.label for brand, rule in BRAND_RULES.items() if brand is not Brand.UNKNOWN}
 PAGES = DoorTemplates(_HERE / "templates", brand_names=_BRAND_NAMES)
-CATALOGUES = Catalogues(_HERE / "locale", "checkout")
+CATALOGUES = Catalogues(_HERE / "locale", "checkout", beneath=CARD_CATALOGUES)
 texts_for = CATALOGUES.texts_for
 
 _NOT_COUNTRIES = frozenset(["AC", "CP", "CQ", "DG", "EA", "EU", "EZ", "IC", "QO", "TA", "UN", "XA", "XB", "ZZ"])
@@ -307,7 +308,7 @@ def offer_of(view: CheckoutView, texts: Texts) -> Offer | None:
 def _errors(field_errors: Mapping[str, str] | None, notice: str | None, texts: Texts) -> dict[str, str]:
     """The texts beside the fields, in the form's order; some declines point to a field."""
     codes = dict([FIELD_OF_DECLINE[notice]] if notice in FIELD_OF_DECLINE else []) | dict(field_errors or {})
-    return {name: wording.field_error(name, codes[name], texts) for name in wording.FIELD_ERRORS if name in codes}
+    return {name: texts.get(wording.FIELD_ERRORS[name][codes[name]]) for name in wording.FIELD_ERRORS if name in codes}
 
 
 def _focus(errors: Mapping[str, str], notice: str | None) -> str:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from paydesk.adapters.acquirers.interface import DeclineReason
 from paydesk.domain.payments.states import NOT_PAID, PAGE_LEFT
-from paydesk.web.card_words import CARD_ERRORS, TestCard, card_error
-from paydesk.web.texts import Texts, mark
+from paydesk.web.card_words import CARD_ERRORS, DECLINES, TestCard
+from paydesk.web.texts import mark
 
 FIELDS = ("email", "number", "expiry", "cvc", "holder", "country")
 """The fields of the payment form in the order in which they are shown."""
@@ -44,23 +44,7 @@ FIELD_ERRORS: dict[str, Mapping[str, str]] = {
 }
 
 NOTICES: dict[str, str] = {
-    DeclineReason.DECLINED: mark("Your card was declined. Try another card, or ask your bank."),
-    DeclineReason.INSUFFICIENT_FUNDS: mark(
-        "Your card was declined: there is not enough money available on it. Try another card."
-    ),
-    DeclineReason.EXPIRED_CARD: mark(
-        "Your card was declined because it has expired. Check the expiry date, or try another card."
-    ),
-    DeclineReason.WRONG_CVC: mark(
-        "Your card was declined because the security code is not right. Check it and try again."
-    ),
-    DeclineReason.PROCESSING_ERROR: mark(
-        "Your card was declined because of a technical problem. You have not been charged. Try again in a moment, or "
-        "try another card."
-    ),
-    DeclineReason.AUTHENTICATION_FAILED: mark(
-        "Your card was declined because your bank could not confirm that it is you. Try again, or try another card."
-    ),
+    **DECLINES,
     DeclineReason.TOO_LATE: mark(
         "The payment was declined because it took too long. You have not been charged. Try again."
     ),
@@ -165,10 +149,3 @@ TEST_CARDS = (
     TestCard("4000000000009987", mark("approved, but the answer is lost")),
 )
 """In the order in which they are offered."""
-
-
-def field_error(name: str, code: str, texts: Texts) -> str:
-    """The text for what is wrong with a field of the form; those of the card are alike at every
-    door.
-    """
-    return card_error(name, code, texts) if name in CARD_ERRORS else texts.get(FIELD_ERRORS[name][code])

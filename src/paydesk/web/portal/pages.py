@@ -29,7 +29,8 @@ from paydesk.domain.subscriptions.states import SubscriptionState
 from paydesk.domain.subscriptions.subscription_terms import MOST_UNITS, Package
 from paydesk.web.agreement import renewals_in_words, terms_in_words
 from paydesk.web.brands import Look, brand_address
-from paydesk.web.card_words import CARD_ERRORS, card_error
+from paydesk.web.card_words import CARD_ERRORS
+from paydesk.web.card_words import CATALOGUES as CARD_CATALOGUES
 from paydesk.web.decline_words import FIELD_OF_DECLINE, notice_for
 from paydesk.web.portal import wording
 from paydesk.web.rendering import DoorTemplates, secured
@@ -38,7 +39,7 @@ from paydesk.web.texts import Catalogues, Texts
 _HERE = Path(__file__).parent
 _BRAND_NAMES = {str(brand): rule.label for brand, rule in BRAND_RULES.items() if brand is not Brand.UNKNOWN}
 _PAGES = DoorTemplates(_HERE / "templates", brand_names=_BRAND_NAMES)
-CATALOGUES = Catalogues(_HERE / "locale", "portal")
+CATALOGUES = Catalogues(_HERE / "locale", "portal", beneath=CARD_CATALOGUES)
 texts_for = CATALOGUES.texts_for
 
 DateForm = Literal["long", "medium"]
@@ -288,7 +289,7 @@ def card_page(
     bank's pages are, and `continue_url` leads to the acquirer's page, if it has one.
     """
     codes = dict([FIELD_OF_DECLINE[notice]] if notice in FIELD_OF_DECLINE else []) | dict(errors or {})
-    shown = {name: card_error(name, codes[name], view.texts) for name in CARD_ERRORS if name in codes}
+    shown = {name: view.texts.get(CARD_ERRORS[name][codes[name]]) for name in CARD_ERRORS if name in codes}
     html = _render(
         "pay.html" if view.pays else "card.html",
         view,

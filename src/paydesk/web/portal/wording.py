@@ -6,7 +6,7 @@ from paydesk.adapters.acquirers.interface import DeclineReason
 from paydesk.domain.billing.open_payments import Standing
 from paydesk.domain.payments.states import PAGE_LEFT, PaymentState
 from paydesk.domain.subscriptions.states import SubscriptionState
-from paydesk.web.card_words import CARD_ERRORS, TestCard, card_error
+from paydesk.web.card_words import CARD_ERRORS, DECLINES, TestCard
 from paydesk.web.texts import mark
 
 STATES: dict[SubscriptionState, str] = {
@@ -94,23 +94,7 @@ NOTICES: dict[str, str] = {
 """Texts by decline reason, or by what happened; `decline_words.notice_for` finds each one."""
 
 FIRST_NOTICES: dict[str, str] = {
-    DeclineReason.DECLINED: mark("Your card was declined. Try another card, or ask your bank."),
-    DeclineReason.INSUFFICIENT_FUNDS: mark(
-        "Your card was declined: there is not enough money available on it. Try another card."
-    ),
-    DeclineReason.EXPIRED_CARD: mark(
-        "Your card was declined because it has expired. Check the expiry date, or try another card."
-    ),
-    DeclineReason.WRONG_CVC: mark(
-        "Your card was declined because the security code is not right. Check it and try again."
-    ),
-    DeclineReason.PROCESSING_ERROR: mark(
-        "Your card was declined because of a technical problem. You have not been charged. Try again in a moment, or "
-        "try another card."
-    ),
-    DeclineReason.AUTHENTICATION_FAILED: mark(
-        "Your card was declined because your bank could not confirm that it is you. Try again, or try another card."
-    ),
+    **DECLINES,
     "challenge_closed": mark("You left your bank’s confirmation. Try again when you are ready."),
 }
 """The same where there is no old card, as the trial began without one."""
@@ -131,5 +115,5 @@ TEST_CARDS = (
 )
 """Cards of the simulator that are worth trying here, and what they do."""
 
-FIELD_ERRORS, field_error = CARD_ERRORS, card_error
+FIELD_ERRORS = CARD_ERRORS
 """The texts for what is wrong with a field: all of them are the card's."""
