@@ -74,6 +74,21 @@ def why_refused(known: Prepared) -> str:
     return "too_many_attempts" if card_guard.is_refused(known) else ""
 
 
+def attempt_row(
+    desk: Desk, checkout: Checkout, known: Prepared, terms_agreed: str, client_address: str
+) -> dict[str, object]:
+    """What is written of each attempt, whatever it is paid with, and wherever."""
+    return {
+        "merchant_id": checkout.shop.merchant_id,
+        "live": checkout.shop.live,
+        "checkout_id": checkout.id,
+        "attempt_id": known.attempt_id,
+        "pads": desk.pads,
+        "terms_agreed": terms_agreed,
+        "client_address": client_address,
+    }
+
+
 def customer_row(checkout: Checkout, email: str, country: str, language: str, holder: str = "") -> dict[str, object]:
     """The `user` of a pingback: names from the form, else from the card (interface.md §5.3)."""
     first, last = checkout.first_name, checkout.last_name
