@@ -4,6 +4,7 @@ to pay.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 
 from paydesk.adapters.acquirers.interface import (
@@ -17,10 +18,10 @@ from paydesk.adapters.acquirers.interface import (
     Pending,
     Voided,
 )
-from paydesk.core.errors import Conflict
+from paydesk.core.errors import Conflict, Gone
 from paydesk.domain.payments import card_guard
 from paydesk.domain.payments.asking_pages import end_page, find_page
-from paydesk.domain.payments.checkouts import Attempt, Checkout
+from paydesk.domain.payments.checkouts import Attempt, Checkout, Standing
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.outcomes import (
     Ending,
@@ -71,6 +72,24 @@ async def leave_challenge(desk: Desk, checkout: Checkout, attempt: Attempt, *, n
         finding = Voided()
     result = await _record_finding(desk, checkout, attempt, finding, now=now)
     return None if isinstance(result, Refused) else result
+
+
+async def clear_the_way(
+    checkout: Checkout, leave: Callable[[Attempt], Awaitable[Result | None]], *, now: datetime
+) -> Result | None:
+    """Have an open challenge left before a checkout is paid anew; `leave` returns None once the way
+    is free, and so does this. Moves no money.
+
+    Raises: Conflict if the checkout is no longer open, Gone if it expired.
+    """
+    if checkout.standing is Standing.CHALLENGED and checkout.attempt is not None:
+        settled = await leave(checkout.attempt)
+        if settled is None and checkout.expires_at <= now:
+            raise Gone("this checkout has expired")
+        return settled
+    if checkout.standing is not Standing.OPEN:
+        raise Conflict(f"this checkout is {checkout.standing}")
+    return None
 
 
 async def _find(desk: Desk, checkout: Checkout, attempt: Attempt) -> Finding:

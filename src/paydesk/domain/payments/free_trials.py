@@ -7,15 +7,16 @@ Nobody is called between intent and outcome, so both are committed together, or 
 from __future__ import annotations
 
 from datetime import datetime
+from functools import partial
 
 from paydesk.adapters.acquirers.interface import Approved
 from paydesk.core.clock import utc_now
-from paydesk.core.errors import Conflict, Gone
+from paydesk.core.errors import Conflict
 from paydesk.database.records import record_if_any
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.payments import card_guard, metrics, preparing
-from paydesk.domain.payments.challenges import leave_challenge
-from paydesk.domain.payments.checkouts import Checkout, Standing
+from paydesk.domain.payments.challenges import clear_the_way, leave_challenge
+from paydesk.domain.payments.checkouts import Checkout
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.hosting import Guest
 from paydesk.domain.payments.marking import BegunAttempt
@@ -44,14 +45,9 @@ async def begin_free_trial(desk: Desk, checkout: Checkout, guest: Guest, *, now:
     await desk.gate.require()
     if checkout.needs_card:
         raise Conflict("this checkout takes a card")
-    if checkout.standing is Standing.CHALLENGED and checkout.attempt is not None:
-        settled = await leave_challenge(desk, checkout, checkout.attempt, now=now)
-        if settled is not None:
-            return settled
-        if checkout.expires_at <= now:
-            raise Gone("this checkout has expired")
-    elif checkout.standing is not Standing.OPEN:
-        raise Conflict(f"this checkout is {checkout.standing}")
+    settled = await clear_the_way(checkout, partial(leave_challenge, desk, checkout, now=now), now=now)
+    if settled is not None:
+        return settled
     counts = card_guard.trial_counts(desk.vault, guest.email, guest.client_address)
     counted_at = utc_now()
     known = await preparing.prepare(desk, checkout, guest.client_address, counts, counted_at=counted_at, now=now)

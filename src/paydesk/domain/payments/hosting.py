@@ -18,14 +18,14 @@ from paydesk.adapters.acquirers.hosted_pages import LONGEST_LIFE, SHORTEST_LIFE,
 from paydesk.adapters.acquirers.interface import Acquirer, Challenged, Outcome, OutcomeUnknown
 from paydesk.adapters.acquirers.purchases import CardDetails, Purchase
 from paydesk.core.clock import utc_now
-from paydesk.core.errors import Conflict, Gone, Unavailable
+from paydesk.core.errors import Conflict, Unavailable
 from paydesk.database.pool import AWAY
 from paydesk.database.records import record_if_any
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments import card_guard, metrics, preparing
-from paydesk.domain.payments.challenges import leave_challenge, settle_challenge
-from paydesk.domain.payments.checkouts import Attempt, Checkout, Standing
+from paydesk.domain.payments.challenges import clear_the_way, leave_challenge, settle_challenge
+from paydesk.domain.payments.checkouts import Attempt, Checkout
 from paydesk.domain.payments.desk import FIRST_LOOK, KEY_LIFETIME, Desk
 from paydesk.domain.payments.failing_over import NOT_REACHED, Tried, asked, at_accounts, finished, record_not_reached
 from paydesk.domain.payments.forgotten_purchases import Wish, under_its_key
@@ -88,18 +88,9 @@ async def go_to_page(desk: Desk, checkout: Checkout, guest: Guest, *, base: str,
         acquirer hosts no page or none for such a checkout, Held.
     """
     await desk.gate.require()
-    if checkout.standing is Standing.CHALLENGED and checkout.attempt is not None:
-        if await _is_for_the_same(desk, checkout, checkout.attempt, guest):
-            settled: Result | None = await settle_challenge(desk, checkout, checkout.attempt, now=now)
-            settled = None if isinstance(settled, Refused) else settled
-        else:
-            settled = await leave_challenge(desk, checkout, checkout.attempt, now=now)
-        if settled is not None:
-            return settled
-        if checkout.expires_at <= now:
-            raise Gone("this checkout has expired")
-    elif checkout.standing is not Standing.OPEN:
-        raise Conflict(f"this checkout is {checkout.standing}")
+    settled = await clear_the_way(checkout, partial(_leave, desk, checkout, guest, now=now), now=now)
+    if settled is not None:
+        return settled
 
     async def attempt(acquirer: Acquirer, previous_id: int | None) -> Tried[Result]:
         require_pages(acquirer, checkout)
@@ -146,6 +137,16 @@ def keeps_on_page(acquirer: Acquirer, checkout: Checkout, saving: Agreed | None)
 def offers_to_keep(acquirer: Acquirer, checkout: Checkout) -> bool:
     """Whether a card that is typed on an acquirer's page may be saved for the shop."""
     return checkout.saves_cards and checkout.terms is None and acquirer.capabilities.stored
+
+
+async def _leave(desk: Desk, checkout: Checkout, guest: Guest, attempt: Attempt, *, now: datetime) -> Result | None:
+    """End what is open of a checkout, unless it is a page that stands for the same: that is led to.
+    Moves no money.
+    """
+    if not await _is_for_the_same(desk, checkout, attempt, guest):
+        return await leave_challenge(desk, checkout, attempt, now=now)
+    settled = await settle_challenge(desk, checkout, attempt, now=now)
+    return None if isinstance(settled, Refused) else settled
 
 
 async def _is_for_the_same(desk: Desk, checkout: Checkout, attempt: Attempt, guest: Guest) -> bool:

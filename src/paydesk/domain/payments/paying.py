@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 
 import structlog
 
@@ -15,14 +16,14 @@ from paydesk.adapters.acquirers.interface import Acquirer, Approved, Outcome, Ou
 from paydesk.adapters.acquirers.purchases import CardDetails, Purchase
 from paydesk.core.cards import detect_brand
 from paydesk.core.clock import utc_now
-from paydesk.core.errors import Conflict, Gone, Unavailable
+from paydesk.core.errors import Conflict, Unavailable
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.records import record_if_any
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.acquirers.routing import Order
 from paydesk.domain.payments import card_guard, metrics, preparing
-from paydesk.domain.payments.challenges import leave_challenge
-from paydesk.domain.payments.checkouts import Checkout, Standing
+from paydesk.domain.payments.challenges import clear_the_way, leave_challenge
+from paydesk.domain.payments.checkouts import Checkout
 from paydesk.domain.payments.desk import FIRST_LOOK, KEY_LIFETIME, Desk
 from paydesk.domain.payments.failing_over import (
     BEGAN_NOTHING,
@@ -110,14 +111,9 @@ async def pay(desk: Desk, checkout: Checkout, payer: Payer, *, return_url: str, 
         no acquirer, Held.
     """
     await desk.gate.require()
-    if checkout.standing is Standing.CHALLENGED and checkout.attempt is not None:
-        settled = await leave_challenge(desk, checkout, checkout.attempt, now=now)
-        if settled is not None:
-            return settled
-        if checkout.expires_at <= now:
-            raise Gone("this checkout has expired")
-    elif checkout.standing is not Standing.OPEN:
-        raise Conflict(f"this checkout is {checkout.standing}")
+    settled = await clear_the_way(checkout, partial(leave_challenge, desk, checkout, now=now), now=now)
+    if settled is not None:
+        return settled
     order = order_of(checkout, country=payer.country, brand=payer.brand)
 
     async def attempt(acquirer: Acquirer, previous_id: int | None) -> Tried[Result]:
