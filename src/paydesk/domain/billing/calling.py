@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import structlog
 
@@ -19,6 +19,7 @@ from paydesk.adapters.acquirers.interface import (
     OutcomeUnknown,
     is_earlier,
 )
+from paydesk.adapters.acquirers.purchases import Purchase
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import AWAY
 from paydesk.domain.merchants.shop import Shop
@@ -41,6 +42,33 @@ class Begun:
     report: BegunAttempt
     acquirer: Acquirer
     wish: Wish
+
+
+def begun_since(
+    since: datetime,
+    desk: Desk,
+    shop: Shop,
+    report: BegunAttempt,
+    acquirer: Acquirer,
+    purchase: Purchase,
+    *,
+    now: datetime,
+    real_now: datetime,
+) -> Begun:
+    """A charge that may have been forgotten, and asked for at any time `since` there is what it
+    charges: the acquirer may have forgotten its key, too. `since` and `now` are the shop's time.
+    """
+    age = max(now - since, timedelta(0))
+    wish = Wish(
+        shop,
+        report.attempt_id,
+        purchase,
+        desk.pads,
+        may_be_old=age > acquirer.key_lifetime,
+        was_forgotten=report.was_forgotten,
+        since=real_now - age,
+    )
+    return Begun(report, acquirer, wish)
 
 
 async def call_and_record(desk: Desk, shop: Shop, begun: Begun, *, now: datetime) -> None:

@@ -11,7 +11,7 @@ takes what that period costs, less the credit; the renewal that then is due, at 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from decimal import Decimal
 from functools import partial
 
@@ -29,13 +29,12 @@ from paydesk.database.records import record_if_any, record_of
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import settle_alarms
-from paydesk.domain.billing.calling import Begun, call_and_record
+from paydesk.domain.billing.calling import Begun, begun_since, call_and_record
 from paydesk.domain.billing.charged_cards import find_charged_card
 from paydesk.domain.billing.charging import BillingRun, Side
 from paydesk.domain.billing.charging_saved import NotCharged
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import FIRST_LOOK, KEY_LIFETIME, Desk
-from paydesk.domain.payments.forgotten_purchases import Wish
 from paydesk.domain.payments.marking import BegunAttempt, difference_mark
 from paydesk.domain.subscriptions.changing import Changed
 from paydesk.domain.subscriptions.changing_plans import (
@@ -316,19 +315,7 @@ async def _begin(desk: Desk, shop: Shop, planned: PlanAtOnce, place: _Place, wis
         stored_reference=card.stored_reference,
         mark=difference_mark(begun, planned.row.id, planned.proration.period_number),
     )
-    # A difference that was forgotten may be asked for at any time after the subscription began: the
-    # acquirer may have forgotten its key, too.
-    age = max(wish.now - card.date_start, timedelta(0))
-    asked = Wish(
-        shop,
-        begun.attempt_id,
-        purchase,
-        desk.pads,
-        may_be_old=age > acquirer.key_lifetime,
-        was_forgotten=begun.was_forgotten,
-        since=real_now - age,
-    )
-    return Begun(begun, acquirer, asked)
+    return begun_since(card.date_start, desk, shop, begun, acquirer, purchase, now=wish.now, real_now=real_now)
 
 
 async def _charge(desk: Desk, shop: Shop, planned: PlanAtOnce, begun: Begun, wish: AtOnce) -> ChangedAtOnce:

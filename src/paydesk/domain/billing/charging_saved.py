@@ -20,10 +20,9 @@ from paydesk.core.money import plain_number
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.records import record_if_any
 from paydesk.database.statements import Connection, load_statements
-from paydesk.domain.billing.calling import Begun, call_and_record
+from paydesk.domain.billing.calling import Begun, begun_since, call_and_record
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import FIRST_LOOK, KEY_LIFETIME, Desk
-from paydesk.domain.payments.forgotten_purchases import Wish
 from paydesk.domain.payments.marking import BegunAttempt, order_mark
 from paydesk.domain.payments.states import UNSETTLED, AttemptState
 from paydesk.domain.payments.stored_cards import CARD_NUMBER
@@ -200,19 +199,7 @@ async def _begin(desk: Desk, shop: Shop, wanted: Wanted, request_key: str, *, no
         stored_reference=card.stored_reference,
         mark=order_mark(begun, None),
     )
-    # A charge that was forgotten may be asked for at any time after the card was saved: the
-    # acquirer may have forgotten its key, too.
-    age = max(now - card.created_at, timedelta(0))
-    wish = Wish(
-        shop,
-        begun.attempt_id,
-        purchase,
-        desk.pads,
-        may_be_old=age > acquirer.key_lifetime,
-        was_forgotten=begun.was_forgotten,
-        since=real_now - age,
-    )
-    return Begun(begun, acquirer, wish)
+    return begun_since(card.created_at, desk, shop, begun, acquirer, purchase, now=now, real_now=real_now)
 
 
 async def _take_up(connection: Connection, shop: Shop, wanted: Wanted, request_key: str) -> bool:
