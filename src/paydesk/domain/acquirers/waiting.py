@@ -266,6 +266,18 @@ async def wait_no_more(
     await settle(connection, kind, acquirer, waited, by=noted("it was booked"), now=now)
 
 
+async def try_all(
+    due: Callable[[], Awaitable[list[One]]], try_again: Callable[[Sequence[One]], Awaitable[bool]]
+) -> None:
+    """Try all that wait once more, `MOST` at once, unless another cell does not answer (`try_again`
+    says whether all have): each such question takes seconds.
+    """
+    for _ in range(MOST_BATCHES):
+        waiting = await due()
+        if not (waiting and await try_again(waiting) and len(waiting) == MOST):
+            return
+
+
 async def tell_untried(database: Database, kind: Kind[One], elsewhere: Any, *, now: datetime) -> None:
     """Tell an operator, once, of what nobody here has tried for long: its account is read no more.
     What another cell has booked is over.

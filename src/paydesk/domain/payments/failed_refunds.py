@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from enum import Enum
+from functools import partial
 
 import structlog
 
@@ -26,8 +27,8 @@ from paydesk.database.reading_again import READ_AGAIN
 from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.acquirers.leases import Lease, ReadByAnother, Within, why_not
-from paydesk.domain.acquirers.other_cells import MOST, Elsewhere, alone
-from paydesk.domain.acquirers.waiting import MOST_BATCHES, Later, tell_untried, wait_no_more
+from paydesk.domain.acquirers.other_cells import Elsewhere, alone
+from paydesk.domain.acquirers.waiting import Later, tell_untried, try_all, wait_no_more
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms, settle_alarms
 from paydesk.domain.alarms.setting_aside import Worked, one_by_one, reason_of, set_aside
@@ -206,13 +207,7 @@ class _Reading:
         return not worked.failed
 
     async def _waiting(self) -> None:
-        """Try all that wait once more, `MOST` at once, unless another cell does not answer: each
-        such question takes seconds.
-        """
-        for _ in range(MOST_BATCHES):
-            waiting = await waiting_refunds.due(self.desk.database, self.acquirer, now=self.now)
-            if not (waiting and await self._tried_again(waiting) and len(waiting) == MOST):
-                return
+        await try_all(partial(waiting_refunds.due, self.desk.database, self.acquirer, now=self.now), self._tried_again)
 
     async def _tried_again(self, waiting: Sequence[WaitingRefund]) -> bool:
         """Try some that wait, and ask other cells for what is not known here still; whether all of
