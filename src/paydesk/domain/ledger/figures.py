@@ -136,7 +136,9 @@ class PingbackHealth:
 
 
 @dataclass(frozen=True, slots=True)
-class _SalesRow:
+class SalesRow:
+    """What was sold on a day in one currency, as statements return it."""
+
     day: date
     currency: str
     successful: int
@@ -177,12 +179,18 @@ async def sales(database: Database, shop: Shop, period: Days, *, now: datetime) 
         by_month=period.by_month,
         time_zone=period.zone.key,
     )
-    found: dict[str, dict[date, Sales]] = {}
-    for row in await records_of(_SalesRow, rows):
-        one = Sales(row.day, row.successful, row.volume, row.failed, row.refunds, row.refunded)
-        found.setdefault(row.currency, {})[row.day] = one
+    found = by_currency(await records_of(SalesRow, rows))
     shown = [whole_of(currency, days, period) for currency, days in found.items() if max(days) >= period.first]
     return sorted(shown, key=lambda one: (-one.total.successful, one.currency))
+
+
+def by_currency(rows: Sequence[SalesRow]) -> dict[str, dict[date, Sales]]:
+    """The days of each currency on which something happened."""
+    found: dict[str, dict[date, Sales]] = {}
+    for row in rows:
+        one = Sales(row.day, row.successful, row.volume, row.failed, row.refunds, row.refunded)
+        found.setdefault(row.currency, {})[row.day] = one
+    return found
 
 
 def whole_of(currency: str, found: dict[date, Sales], period: Days) -> CurrencySales:

@@ -6,14 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from zoneinfo import ZoneInfo
 
 from paydesk.database.pool import Database
 from paydesk.database.records import record_of, records_of
 from paydesk.database.statements import load_statements
-from paydesk.domain.ledger.figures import CurrencySales, Days, Sales, Span, period_of, whole_of
+from paydesk.domain.ledger.figures import CurrencySales, Days, SalesRow, Span, by_currency, period_of, whole_of
 
 queries = load_statements(__package__ or "", "figures_for_operator.sql")
 
@@ -146,17 +146,6 @@ class _Gathered:
     held: list[Held] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class _DayRow:
-    day: date
-    currency: str
-    successful: int
-    volume: Decimal
-    failed: int
-    refunds: int
-    refunded: Decimal
-
-
 async def figures_of_merchants(
     database: Database, merchant_ids: Sequence[int], *, now: datetime
 ) -> dict[int, MerchantFigures]:
@@ -180,11 +169,7 @@ async def figures_of_merchants(
 async def figures_of_all(database: Database, *, now: datetime) -> AllFigures:
     """Thirty days of all merchants, UTC, today included, and the thirty before."""
     period = period_of(Span.MONTH, UTC_DAYS, now=now)
-    rows = await records_of(_DayRow, queries.sales_of_all(database, since=period.before.since))
-    found: dict[str, dict[date, Sales]] = {}
-    for row in rows:
-        one = Sales(row.day, row.successful, row.volume, row.failed, row.refunds, row.refunded)
-        found.setdefault(row.currency, {})[row.day] = one
+    found = by_currency(await records_of(SalesRow, queries.sales_of_all(database, since=period.before.since)))
     sold = [whole_of(currency, days, period) for currency, days in found.items()]
     return AllFigures(
         period,
