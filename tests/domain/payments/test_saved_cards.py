@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any, TypeVar
 
@@ -52,7 +53,7 @@ async def on_page(desk: Desk, bank: Bank, shopper: Shopper) -> int:
     opened = await go_to_page(desk, checkout, guest, base="https://pay.test", now=checkout.now)
     assert isinstance(opened, ConfirmWithBank)
     bank.pages.pay(opened.url.rpartition("/")[2], Way.CARD, "4242424242424242")
-    await settle_due(desk, now=utc_now().replace(year=utc_now().year + 1))
+    await settle_due(desk, now=utc_now() + timedelta(days=365))
     asked = "select max(id) from saved_instrument where merchant_id = $1"
     return int(await desk.database.fetchval(asked, shopper.shop.merchant_id))
 
