@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -25,6 +26,8 @@ from paydesk.web.connections.open import OpenConnections
 from paydesk.web.connections.protocol import LimitedProtocol
 
 LONG = 3600.0
+SURELY_HEARD = 1000
+"""Bytes that are read of whatever comes."""
 PATIENT = ConnectionLimits(head_seconds=LONG, body_seconds=LONG, unread_seconds=LONG, in_all=1000, per_address=1000)
 GET = b"GET /%s HTTP/1.1\r\nHost: a\r\n\r\n"
 POST = b"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n"
@@ -34,10 +37,17 @@ CHUNKED = b"POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n
 class Service:
     """A service within limits, and what became of its requests;
     `/hold` answers when `let_go` is set.
+
+    The time of its connections stands still until it has heard what it was just told: a busy
+    machine may take longer to tell it than somebody who is slow gets.
     """
 
-    def __init__(self, connections: OpenConnections) -> None:
-        self.connections = connections
+    def __init__(self, limits: ConnectionLimits) -> None:
+        self.connections = OpenConnections(limits, clock=self._clock)
+        self.heard = 0
+        """Bytes that have come."""
+        self._told = 0
+        self._stands_at = time.monotonic()
         self.port = 0
         self.seen: list[Any] = []
         self.let_go = threading.Event()
@@ -74,10 +84,22 @@ class Service:
             await send({"type": "http.response.body", "body": b"x" * 65536, "more_body": True})
         self.broke_off.set()
 
-    async def ask(self, data: bytes) -> bytes:
-        """All that the service says to these bytes until it ends the connection."""
+    def _clock(self) -> float:
+        if self.heard >= self._told:
+            self._stands_at = time.monotonic()
+        return self._stands_at
+
+    async def told(self, data: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A new connection over which something is said."""
+        # What is refused for its size is not heard to its end.
+        self._told = max(self._told, self.heard) + min(len(data), SURELY_HEARD)
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         writer.write(data)
+        return reader, writer
+
+    async def ask(self, data: bytes) -> bytes:
+        """All that the service says to these bytes until it ends the connection."""
+        reader, writer = await self.told(data)
         try:
             return await said(reader)
         finally:
@@ -101,6 +123,18 @@ async def said(reader: asyncio.StreamReader) -> bytes:
     return heard
 
 
+class Hearing(LimitedProtocol):
+    """A connection that counts what its service hears."""
+
+    def __init__(self, service: Service, **given: Any) -> None:
+        super().__init__(service.connections, **given)
+        self._service = service
+
+    def data_received(self, data: bytes) -> None:
+        self._service.heard += len(data)
+        super().data_received(data)
+
+
 Serve = Callable[..., Service]
 
 
@@ -110,10 +144,10 @@ def serve() -> Iterator[Serve]:
     running = []
 
     def start(*, idle_seconds: int = 3600, **given: Any) -> Service:
-        service = Service(OpenConnections(replace(PATIENT, **given)))
+        service = Service(replace(PATIENT, **given))
         config = uvicorn.Config(
             service,
-            http=partial(LimitedProtocol, service.connections),  # type: ignore[arg-type]
+            http=partial(Hearing, service),  # type: ignore[arg-type]
             ws="none",
             lifespan="off",
             log_config=None,
@@ -139,8 +173,7 @@ def serve() -> Iterator[Serve]:
 @asynccontextmanager
 async def connected(service: Service, data: bytes = b"") -> AsyncIterator[tuple[Any, Any]]:
     """A connection over which something has been said."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", service.port)
-    writer.write(data)
+    reader, writer = await service.told(data)
     try:
         yield reader, writer
     finally:
