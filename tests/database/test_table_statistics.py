@@ -66,27 +66,35 @@ async def test_a_checkout_is_found_by_its_key_among_the_first_hundreds(session: 
     assert await rows_read(session.connection, session.find) < FEW
 
 
-async def test_a_table_of_few_rows_waits_until_there_is_something_to_learn(own_database_url: str) -> None:
+@pytest.fixture
+async def young(own_database_url: str) -> AsyncIterator[Database]:
+    """A database in which nobody else analyzes the table of customers: autovacuum comes when it
+    comes, between two rows of a test, too.
+    """
     async with connected(own_database_url) as database:
-        statistics = TableStatistics(database)
-        await breaking.leave_without_merchant(database, "customer")
-        await statistics.look()
-        assert await known(database, "customer") is False
-        for _ in range(400):
-            await breaking.leave_without_merchant(database, "customer")
-        await statistics.look()
-        assert await known(database, "customer") is True
-        assert await known(database, "card") is False
+        await database.execute("alter table customer set (autovacuum_enabled = off)")
+        yield database
 
 
-async def test_a_table_is_looked_at_again_once_it_is_several_times_as_large(own_database_url: str) -> None:
-    async with connected(own_database_url) as database:
-        statistics = TableStatistics(database)
-        for rows, known_rows in ((400, 400), (440, 400), (2000, 2000)):
-            while await database.fetchval("select count(*) from customer") < rows:
-                await breaking.leave_without_merchant(database, "customer")
-            await statistics.look()
-            assert await database.fetchval("select reltuples from pg_class where relname = 'customer'") == known_rows
+async def test_a_table_of_few_rows_waits_until_there_is_something_to_learn(young: Database) -> None:
+    statistics = TableStatistics(young)
+    await breaking.leave_without_merchant(young, "customer")
+    await statistics.look()
+    assert await known(young, "customer") is False
+    for _ in range(400):
+        await breaking.leave_without_merchant(young, "customer")
+    await statistics.look()
+    assert await known(young, "customer") is True
+    assert await known(young, "card") is False
+
+
+async def test_a_table_is_looked_at_again_once_it_is_several_times_as_large(young: Database) -> None:
+    statistics = TableStatistics(young)
+    for rows, known_rows in ((400, 400), (440, 400), (2000, 2000)):
+        while await young.fetchval("select count(*) from customer") < rows:
+            await breaking.leave_without_merchant(young, "customer")
+        await statistics.look()
+        assert await young.fetchval("select reltuples from pg_class where relname = 'customer'") == known_rows
 
 
 async def known(database: Database, table: str) -> bool:
