@@ -77,9 +77,9 @@ async def refusing(scope: Any, receive: Any, send: Any) -> None:
 async def test_a_cell_that_does_not_answer_is_silent_and_one_that_knows_no_such_question_is_older(
     cells: Cells, elsewhere: Elsewhere[Dispute], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asking, "PATIENCE", 0.5)
     cells.served[SECOND].instead = refusing
     assert await elsewhere([]) == Heard(older=(SECOND,))
+    monkeypatch.setattr(asking, "PATIENCE", 0.2)
     cells.served[SECOND].instead = silent
     assert await elsewhere([]) == Heard(silent=(SECOND,))
 
