@@ -77,12 +77,18 @@ class Bustle:
         """The merchant goes, and comes back, again and again."""
         try:
             for _ in range(TURNS):
-                await asyncio.sleep(0.5)
+                await self._more_disputed()
                 await move_merchant(going(self.own.play))
-                await asyncio.sleep(0.5)
+                await self._more_disputed()
                 await move_merchant(back(self.own.play))
         finally:
             self.is_over = True
+
+    async def _more_disputed(self) -> None:
+        """Wait until customers have taken back some more."""
+        before = len(self.disputed)
+        while len(self.disputed) < before + DISPUTED / (2 * TURNS):  # noqa: ASYNC110 (a bank sends no event)
+            await asyncio.sleep(0.05)
 
 
 async def test_each_dispute_and_each_line_is_booked_once(own: Owning) -> None:
