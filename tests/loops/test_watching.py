@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import pytest
@@ -81,20 +82,21 @@ async def test_a_loop_that_is_blocked_is_told_with_its_place_and_that_it_goes_on
     noticed = threading.Event()
 
     def this_blocks_the_loop() -> None:
-        assert noticed.wait(PATIENCE)
+        noticed.wait(1.0)
 
     with capture_logs() as logs:
-        async with watched("blocked", on_still=noticed.set, **QUICK):
-            await asyncio.sleep(0)
-            this_blocks_the_loop()
+        async with watched("blocked", on_still=noticed.set, **QUICK), asyncio.timeout(PATIENCE):
+            # A busy machine may have kept the loop still before, which is told once.
+            while not any("this_blocks_the_loop" in line.get("stacks", "") for line in list(logs)):
+                noticed.clear()
+                await asyncio.sleep(0.01)
+                this_blocks_the_loop()
             before = heartbeat("blocked")
-            async with asyncio.timeout(PATIENCE):
-                while len(logs) < 2 or heartbeat("blocked") <= before:  # noqa: ASYNC110
-                    await asyncio.sleep(0.01)
+            while heartbeat("blocked") <= before or not any("goes on" in one["event"] for one in logs):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
     told = {line["event"]: line for line in logs}
     assert set(told) == {"the event loop stands still", "the event loop goes on"}
     assert told["the event loop stands still"]["log_level"] == "error"
-    assert "this_blocks_the_loop" in told["the event loop stands still"]["stacks"]
 
 
 def test_nothing_is_collected_while_the_interpreter_says_where_threads_are() -> None:
@@ -125,15 +127,22 @@ def test_nothing_is_collected_while_the_interpreter_says_where_threads_are() -> 
 
 
 async def test_a_service_manager_hears_of_a_loop_while_it_goes_round_and_only_then(manager: socket.socket) -> None:
-    noticed = threading.Event()
+    looks = SimpleQueue[None]()
+
+    def is_looked_at(times: int) -> None:
+        """The loop is blocked for so many looks."""
+        while not looks.empty():
+            looks.get()
+        for _ in range(times):
+            looks.get(timeout=PATIENCE)
+
     notifier = Notifier(manager.getsockname(), interval=0.01)
-    async with watched("notifying", notifier=notifier, on_still=noticed.set, **QUICK):
+    async with watched("notifying", notifier=notifier, on_look=lambda: looks.put(None), **QUICK):
         assert said(manager) == "READY=1\nWATCHDOG=1"
         assert await asyncio.to_thread(said, manager) == "WATCHDOG=1"
-        # The loop is blocked from here on.
-        assert noticed.wait(PATIENCE)
+        is_looked_at(2)
         all_said(manager)
-        threading.Event().wait(0.1)
+        is_looked_at(10)
         assert all_said(manager) == []
         assert await asyncio.to_thread(said, manager) == "WATCHDOG=1"
     assert all_said(manager)[-1] == "STOPPING=1"
