@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from tests.processes import free_port
 from tests.servers import answering
 from tests.shopfront import subscribe
 
@@ -149,9 +150,7 @@ class TestOddAnswers:
         assert "no answer from http://127.0.0.1" in str(error)
 
     def test_nobody_there_is_an_error(self) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as gone:
-            port = gone.getsockname()[1]
-        assert _error(Gateway("p", KEY, f"http://127.0.0.1:{port}"), 1).status == 0
+        assert _error(Gateway("p", KEY, f"http://127.0.0.1:{free_port()}"), 1).status == 0
 
     @pytest.mark.parametrize("odd", ["key\nX-Evil: 1", "schlüssel", "key\x00"])
     def test_a_key_that_is_no_header_is_refused_without_being_shown(self, odd: str) -> None:

@@ -110,9 +110,3 @@ async def client(
         yield made
     finally:
         await made.close()
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])

@@ -16,11 +16,11 @@ from tests.adapters.outbound.receivers import (
     Names,
     answering,
     client,
-    free_port,
     receiving,
     response,
 )
 from tests.certificates import own_certificate
+from tests.processes import free_port
 from tests.servers import answering as answering_all
 
 from paydesk.adapters.outbound import parse_endpoint

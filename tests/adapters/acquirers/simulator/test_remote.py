@@ -1,5 +1,4 @@
 import asyncio
-import socket
 import sys
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
@@ -11,6 +10,7 @@ from typing import Any
 import aiohttp
 import pytest
 from aiohttp import web
+from tests.processes import free_port
 
 from paydesk.adapters.acquirers.interface import AcquirerRefused, Approved, OutcomeUnknown
 from paydesk.adapters.acquirers.purchases import CardDetails, Purchase
@@ -81,9 +81,7 @@ async def test_whatever_is_not_a_clear_answer_is_unknown(handler: Handler) -> No
 
 
 async def test_a_bank_that_is_not_there_is_unknown() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-    acquirer = RemoteSimulator(f"http://127.0.0.1:{port}")
+    acquirer = RemoteSimulator(f"http://127.0.0.1:{free_port()}")
     with pytest.raises(OutcomeUnknown, match="ClientConnectorError"):
         await acquirer.find("one")
     await acquirer.close()
@@ -130,9 +128,7 @@ async def test_half_of_the_latency_passes_before_the_decision(record: Record, mo
 
 
 async def test_the_bank_runs_as_a_process_of_its_own_and_survives_being_killed(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-    path = tmp_path / "bank.sqlite"
+    port, path = free_port(), tmp_path / "bank.sqlite"
     command = (sys.executable, "-m", "paydesk.adapters.acquirers.simulator", "--port", str(port), "--record", str(path))
     acquirer = RemoteSimulator(f"http://127.0.0.1:{port}")
     first, second = [await _ask_once_open(await asyncio.create_subprocess_exec(*command), acquirer) for _ in range(2)]
