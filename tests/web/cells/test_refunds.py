@@ -84,7 +84,11 @@ async def test_where_there_are_no_other_cells_nobody_is_asked(cells: Cells) -> N
     assert cells.served[SECOND].arrived == []
 
 
-async def test_a_worker_asks_for_what_it_does_not_know_and_tells_nobody_of_what_another_cell_has(cells: Cells) -> None:
+async def test_a_worker_asks_for_what_it_does_not_know_and_tells_nobody_of_what_another_cell_has(
+    cells: Cells, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # All loops of a worker begin at once, and both cells are of this process.
+    monkeypatch.setattr(asking, "PATIENCE", 60.0)
     theirs, ours = till_of(cells, SECOND), till_of(cells, HOME, bank_of=SECOND)
     theirs.bank.fail_refund((await given_back(theirs))["acquirer_reference"], "lost_or_stolen_card")
     assert await read_failed_refunds(theirs.desk, now=utc_now()) == 1
