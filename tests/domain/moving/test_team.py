@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from tests.breaking import forget, say
-from tests.domain.moving.play import Cell, Killed, Play, back, enlist, going, killing
+from tests.domain.moving.play import HERE, Cell, Killed, Play, back, enlist, going, killing
 from tests.set_back import member
 
 from paydesk.adapters.vault import Sealed
@@ -16,6 +17,10 @@ from paydesk.domain.accounts import second_factor
 from paydesk.domain.accounts.access_needs import Client, Gate
 from paydesk.domain.accounts.passwords import Passwords
 from paydesk.domain.accounts.sessions import begin_session, find_session, look_at
+from paydesk.domain.accounts.tokens import Purpose, add_token
+from paydesk.domain.cells.directory import enter
+from paydesk.domain.cells.entering import merchant_to_enter
+from paydesk.domain.merchants.merchant import create_merchant
 from paydesk.domain.moving.cancelling import cancel_move
 from paydesk.domain.moving.moving import move_merchant
 from paydesk.domain.moving.steps import Step
@@ -39,6 +44,12 @@ async def log_in(cell: Cell, person_id: int) -> None:
     """A person is logged in, and looks at no shop."""
     gate = Gate(cell.database, cell.vault, Passwords())
     await begin_session(cell.database, gate, person_id, Client("192.0.2.1"), halfway=False, now=utc_now())
+
+
+async def asks_for_another_address(cell: Cell, person_id: int, email: str) -> None:
+    """A link has gone to an address that a person would rather have."""
+    gate = Gate(cell.database, cell.vault, Passwords())
+    await add_token(cell.database, gate, person_id, Purpose.email, email=email, now=utc_now())
 
 
 async def test_people_come_back_with_what_they_changed_and_no_old_session_opens_anything(joined: Play) -> None:
@@ -122,6 +133,47 @@ async def test_who_has_left_the_team_does_not_come_in_by_the_address_that_they_h
     await move_merchant(back(joined))
     assert await team(here, shop) == [(stays, "owner@team.example", "newer")]
     assert (await person(here, gone))["email"] == "gone@new.example"
+
+
+@pytest.mark.parametrize("has_come", [False, True])
+async def test_who_opened_an_account_by_a_members_address_and_never_showed_it_gets_into_no_team(
+    joined: Play, has_come: bool
+) -> None:
+    """By themselves in that cell, or with a shop that has moved there."""
+    here, there, email = joined.here, joined.there, "ben@team.example"
+    opened_at = here if has_come else there
+    bait = await create_merchant(opened_at.database, opened_at.vault, name="Bait", email=email, now=utc_now())
+    stranger = await enlist(opened_at, bait.id, email)
+    if has_come:
+        await enter(here.database, [merchant_to_enter(bait.id)], HERE, now=utc_now())
+        await move_merchant(replace(going(joined), merchant_id=bait.id))
+    await say(there.database, "person", {"id": stranger}, password_hash="a stranger's")
+    await log_in(there, stranger)
+    await asks_for_another_address(there, stranger, "stranger@new.example")
+    ben = stranger if has_come else await enlist(here, 0, email)
+    await member(here.database, joined.merchant.id, ben)
+    await say(here.database, "person", {"id": ben}, email_confirmed_at=utc_now(), recovery_codes=[b"code"])
+    await move_merchant(going(joined))
+    assert await team(there, joined.merchant.id) == [(stranger, email, "hash")]
+    now = await person(there, stranger)
+    assert now["email_confirmed_at"] is not None
+    opened = Sealed(now["vault_key_id"], now["totp_sealed"])
+    assert there.vault.open(opened, purpose=second_factor.PURPOSE, merchant_id=0, row_id=stranger) == b"totp"
+    assert now["recovery_codes"] == ([b"code"] if has_come else []), "they hold for one account"
+    for left in ("account_session", "person_token"):
+        assert await there.database.fetchval(f"select count(*) from {left} where person_id = $1", stranger) == 0
+
+
+async def test_who_has_shown_the_address_there_keeps_their_account(joined: Play) -> None:
+    here, there, email = joined.here, joined.there, "ben@team.example"
+    ben = await enlist(here, joined.merchant.id, email)
+    other = await enlist(there, 0, email)
+    for cell, made in ((here, ben), (there, other)):
+        await say(cell.database, "person", {"id": made}, email_confirmed_at=utc_now(), password_hash=f"of {made}")
+    await log_in(there, other)
+    await move_merchant(going(joined))
+    assert await team(there, joined.merchant.id) == [(other, email, f"of {other}")]
+    assert await there.database.fetchval("select count(*) from account_session") == 1
 
 
 async def test_an_address_of_somebody_who_works_there_is_not_taken_from_them(joined: Play) -> None:

@@ -139,6 +139,26 @@ with renewed as (
 )
 delete from person_token where person_id in (select id from renewed);
 
+-- name: take_over_unproven(id, person, totp_sealed, vault_key_id)!
+-- Who has opened an account here by an address that was never shown to be theirs gets into no team by it: who has shown
+-- that it is theirs, elsewhere, has the account from now on, as after a link to choose a password. Codes to recover by hold
+-- for one account alone.
+with taken as (
+    update person p
+       set name = n.name, password_hash = n.password_hash, email_confirmed_at = n.email_confirmed_at,
+           totp_sealed = :totp_sealed::bytea, vault_key_id = :vault_key_id::text, totp_confirmed_at = n.totp_confirmed_at,
+           totp_step = n.totp_step, recovery_codes = case when n.id = p.id then n.recovery_codes else '{}' end,
+           language = n.language, language_chosen = n.language_chosen, time_zone = n.time_zone, totp_session = null
+      from jsonb_populate_record(null::person, :person::jsonb) n
+     where p.id = :id and p.email_confirmed_at is null and n.email_confirmed_at is not null and not p.operator
+ returning p.id
+), sessions as (
+    delete from account_session where person_id in (select id from taken)
+), devices as (
+    delete from person_device where person_id in (select id from taken)
+)
+delete from person_token where person_id in (select id from taken);
+
 -- name: add_member(merchant_id, person_id, role, created_at)!
 insert into membership (merchant_id, person_id, role, created_at)
 values (:merchant_id, :person_id, :role, :created_at);

@@ -31,7 +31,8 @@ async def bring_team(opens: Vault, seals: Vault, pair: Pair) -> list[int]:
 
     Who is known there by their address, and belongs to somebody else or has an account of their
     own, stays as they are; whose account came with the merchant, or was left when it went, is what
-    it is here by now. An address leads to nobody there who has another one here by now.
+    it is here by now. An address leads to nobody there who has another one here by now, or who has
+    never shown that it is theirs: that account is the member's, who has shown it here.
 
     Raises: Conflict if who has it there uses their account.
     """
@@ -39,14 +40,15 @@ async def bring_team(opens: Vault, seals: Vault, pair: Pair) -> list[int]:
     await queries.dismiss_team(pair.there, merchant_id=pair.merchant_id)
     for member in await records_of(_Member, queries.team(pair.here, merchant_id=pair.merchant_id)):
         person_id = await _known_there(pair, member)
-        if person_id in (None, member.id):
-            anew = _sealed_for(opens, seals, member)
-            sealed = {"totp_sealed": anew and anew.blob, "vault_key_id": anew.key_id if anew else member.vault_key_id}
-            if person_id is None:
-                await queries.add_person(pair.there, person=member.person, **sealed)
-                made.append(member.id)
-            else:
-                await queries.renew_person(pair.there, person=member.person, **sealed)
+        anew = _sealed_for(opens, seals, member, person_id or member.id)
+        sealed = {"totp_sealed": anew and anew.blob, "vault_key_id": anew.key_id if anew else member.vault_key_id}
+        if person_id is None:
+            await queries.add_person(pair.there, person=member.person, **sealed)
+            made.append(member.id)
+        else:
+            await queries.take_over_unproven(pair.there, id=person_id, person=member.person, **sealed)
+        if person_id == member.id:
+            await queries.renew_person(pair.there, person=member.person, **sealed)
         await queries.add_member(
             pair.there,
             merchant_id=pair.merchant_id,
@@ -100,9 +102,10 @@ async def _known_there(pair: Pair, member: _Member) -> int | None:
     return known
 
 
-def _sealed_for(opens: Vault, seals: Vault, member: _Member) -> Sealed | None:
+def _sealed_for(opens: Vault, seals: Vault, member: _Member, person_id: int) -> Sealed | None:
+    """A member's second factor as it rests at a person's row there."""
     if member.totp_sealed is None or member.vault_key_id is None:
         return None
     sealed, purpose = Sealed(member.vault_key_id, member.totp_sealed), second_factor.PURPOSE
     secret = opens.open(sealed, purpose=purpose, merchant_id=0, row_id=member.id)
-    return seals.seal(secret, purpose=purpose, merchant_id=0, row_id=member.id)
+    return seals.seal(secret, purpose=purpose, merchant_id=0, row_id=person_id)
