@@ -194,6 +194,23 @@ async def test_nobody_takes_the_address_of_another_cells_person(home: Side, othe
     assert await find_cell(home.database, Kind.email, name) == OTHER
 
 
+async def test_who_has_accounts_in_two_cells_changes_their_address_in_both(
+    home: Side, other: Side, either: Side
+) -> None:
+    """Logged in as whose address it becomes, or others would get in who had asked for it."""
+    changed = other if either is home else home
+    await signed_up(changed, "ann@new.example")
+    ann, ben = [await signed_up(either, email) for email in ("ann@old.example", "ben@shop.example")]
+    await ask_for_email_change(either.gate, ann.session, email="ann@new.example", now=utc_now())
+    token = await _link(either, "ann@new.example")
+    for session in (None, ben.session):
+        with pytest.raises(Conflict, match="another account has this address"):
+            await confirm_email(either.gate, token, client=new_client(), now=utc_now(), logged_in=session)
+    await confirm_email(either.gate, token, client=new_client(), now=utc_now(), logged_in=ann.session)
+    assert await cells_of_person(home.database, home.gate.vault, "ann@new.example") == [HOME, OTHER]
+    assert await agrees(changed, home)
+
+
 async def _link(side: Side, address: str) -> str:
     """The token of the newest mail to an address."""
     facts = await side.database.fetchval(

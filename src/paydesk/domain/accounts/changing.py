@@ -202,9 +202,14 @@ async def send_confirmation_again(gate: Gate, session: Session, *, now: datetime
         await _ask_to_confirm(connection, gate, session, session.person.email, now)
 
 
-async def confirm_email(gate: Gate, token: str, *, client: Client, now: datetime) -> str:
+async def confirm_email(
+    gate: Gate, token: str, *, client: Client, now: datetime, logged_in: Session | None = None
+) -> str:
     """Take the address that a link went to as its person's, and return it;
     the address before is told of a change.
+
+    Who is `logged_in` as that person may have an account of the address in another cell: both are
+    theirs. A link alone may have been followed by whose address it is, to whom the account is not.
 
     Raises: Gone; Conflict if another account has the address, in whichever cell; Unavailable if
         other cells can't be asked.
@@ -217,7 +222,8 @@ async def confirm_email(gate: Gate, token: str, *, client: Client, now: datetime
             )
             changed = before.email_before.lower() != used.email.lower()
             if changed:
-                await gate.entering.enter_person(connection, gate.vault, used.email, now=now)
+                proven = logged_in is not None and logged_in.person.id == used.person_id
+                await gate.entering.enter_person(connection, gate.vault, used.email, now=now, proven=proven)
             action = Action.email_changed if changed else Action.email_confirmed
             await record(connection, Actor(used.person_id, client.address), action, now=now)
             if changed:

@@ -33,8 +33,8 @@ async def show_email(visit: Visit) -> Response:
 @section.action("/account/email/{token}", needs=Access.anybody)
 async def confirm_email(visit: Visit) -> Response:
     """Take the address as its person's."""
-    token = visit.token
-    email = await changing.confirm_email(visit.gate, token, client=visit.client, now=visit.now)
+    token, logged_in = visit.token, visit.entered
+    email = await changing.confirm_email(visit.gate, token, client=visit.client, now=visit.now, logged_in=logged_in)
     return visit.go(HOME, visit.texts.get("Your e-mail address %(email)s is confirmed.") % {"email": email})
 
 
