@@ -75,10 +75,16 @@ async def open_in(
         await set_back.runs_the_deployment(gate.database, email)
     if not second_factor:
         return Opened(opened.token, path)
-    session = await find_session(gate, opened.token, client, now=now)
+    token, secret = await add_second_factor(gate, opened.token, client)
+    return Opened(token, path, secret)
+
+
+async def add_second_factor(gate: Gate, token: str, client: Client) -> tuple[str, str]:
+    """Set a second factor up in a session; its new token, and the secret."""
+    now = utc_now()
+    session = await find_session(gate, token, client, now=now)
     secret = (await begin_enrolment(gate, session, now=now)).secret
-    enrolled = await confirm_enrolment(gate, session, TOTP(secret).at(now), now=now)
-    return Opened(enrolled.token, path, secret)
+    return (await confirm_enrolment(gate, session, TOTP(secret).at(now), now=now)).token, secret
 
 
 async def account(cells: Cells, cell: int, email: str, **how: bool) -> Known:

@@ -8,8 +8,8 @@ import httpx
 import pytest
 from pyotp import TOTP
 from tests import set_back
-from tests.web.account.conftest import PASSWORD, Visitor, fields_of, leads_to, text_of
-from tests.web.cells.people import ARRIVE, account, come, gate_of, go, in_both, know, token_in
+from tests.web.account.conftest import PASSWORD, Visitor, fields_of, keep_cookie, leads_to, text_of
+from tests.web.cells.people import ARRIVE, account, add_second_factor, come, gate_of, go, in_both, know, token_in
 from tests.web.cells.two_cells import HOME, SECOND, Cells, silent
 
 from paydesk.core.clock import utc_now
@@ -202,6 +202,15 @@ async def test_a_second_factor_that_was_shown_is_enough(cells: Cells) -> None:
     arrived = await come(cells, SECOND, token_in(await go(here.visitor, SECOND, "/operator/alarms")))
     assert leads_to(arrived) == "/operator/alarms"
     assert (await at(cells, "/operator/alarms")).status_code == 200
+
+
+async def test_a_second_factor_of_an_account_that_needs_none_opens_no_console(cells: Cells) -> None:
+    """Whoever knows its password alone may have added it."""
+    here, _ = await in_both(cells, operator=True, second_factor=True)
+    token, _ = await add_second_factor(gate_of(cells, HOME), cells.web[HOME].cookies["paydesk"], here.visitor.client)
+    keep_cookie(here.visitor, "paydesk", token)
+    await come(cells, SECOND, token_in(await go(here.visitor, SECOND, "/operator/alarms")))
+    assert leads_to(await at(cells, "/operator/alarms")).startswith("/account/second-factor")
 
 
 async def test_an_operator_here_is_nobodys_there(cells: Cells) -> None:

@@ -40,7 +40,8 @@ _PURPOSE = "handing over between cells"
 @dataclass(frozen=True, slots=True)
 class HandOver:
     """What one cell says to another: who is logged in there, whether they have shown a second
-    factor, and to which page they go. `second` is when, in seconds of 1970.
+    factor and are an operator there, and to which page they go. `second` is when, in seconds of
+    1970.
     """
 
     source: int
@@ -50,6 +51,7 @@ class HandOver:
     goal: str
     second: int
     nonce: str = field(repr=False)
+    operator: bool = False
 
     @property
     def good_until(self) -> datetime:
@@ -76,6 +78,7 @@ async def hand_over(gate: Gate, session: Session, *, source: int, target: int, g
         goal=goal,
         second=int(now.timestamp()),
         nonce=secrets.token_urlsafe(24),
+        operator=session.person.operator,
     )
     async with gate.database.acquire() as connection, connection.transaction():
         await record(connection, session.actor, Action.handed_over, now=now, details={"to_cell": target})
@@ -111,7 +114,8 @@ async def arrive(gate: Gate, said: HandOver, client: Client, *, now: datetime) -
     if holder is None or not _may_be_opened(holder):
         raise NotLetIn(worded("you can't be let in here by where you come from; log in with your password"))
     await lockout.require_free(gate, lockout.ACCOUNT, await guesser(gate, holder.id, client), now=now)
-    shown = holder.second_factor and said.second_factor
+    # Who knows a password alone can add a factor of their own to an account that needs none.
+    shown = holder.second_factor and said.second_factor and (said.operator or not holder.operator)
     async with gate.database.acquire() as connection, connection.transaction():
         if await queries.use_hand_over(connection, nonce=said.nonce, good_until=said.good_until) is None:
             raise _gone()
