@@ -1,15 +1,18 @@
 """A cell whose copy of the directory is behind leads to one that has the merchant no more: home is
-asked, and the cell that has it by now answers.
+asked, and the cell that has it by now answers. Nor is anybody unknown for home's being behind.
 """
 
 from __future__ import annotations
 
+import pytest
 from tests import breaking
+from tests.shopfront import open_page
 from tests.web.cells.two_cells import HOME, SECOND, Cells, form_of
 
 from paydesk.core.clock import utc_now
 from paydesk.domain.cells.adding import add_cell
 from paydesk.domain.cells.directory import Cell
+from paydesk.domain.moving.copying import empty
 from paydesk.web.cells.passing_on import NOT_HERE
 
 PAYMENTS, THIRD = "/api/v1/payments", 9
@@ -47,3 +50,20 @@ async def test_nobody_is_asked_twice(cells: Cells) -> None:
     call = await cells.web[SECOND].get(PAYMENTS, headers=key_of(cells, HOME))
     assert (call.status_code, call.headers["retry-after"]) == (503, "3")
     assert (len(cells.served[SECOND].arrived), len(cells.served[HOME].arrived)) == (1, 0)
+
+
+@pytest.mark.parametrize("left", [HOME, SECOND])
+async def test_a_directory_that_came_back_from_before_a_move_makes_nobody_unknown(cells: Cells, left: int) -> None:
+    """As after a failover of home, until `paydesk cell check --mend` has led everybody again."""
+    await cells.know(HOME, SECOND)
+    moved, other = cells.merchants[left], HOME + SECOND - left
+    path = await open_page(cells.web[left], form_of(moved))
+    async with cells.databases[left].acquire() as connection, connection.transaction():
+        await empty(connection, moved.id)
+    for web in (cells.web[left], cells.web[other]):
+        answers = [
+            await web.get(PAYMENTS, headers=key_of(cells, left)),
+            await web.post("/payment/form", data=form_of(moved)),
+            await web.get(path),
+        ]
+        assert [(one.status_code, one.headers["retry-after"]) for one in answers] == [(503, "3")] * 3

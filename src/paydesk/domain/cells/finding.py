@@ -3,7 +3,7 @@
 This cell's copy of the directory is asked first; what it knows nothing of, or leads here for though
 its merchant has gone, the home cell is asked, since the copy may be behind: what home doesn't know
 is nowhere, for everything is entered there before it is made. While home can't be asked, nobody
-knows.
+knows; nor where home leads here, too: it has come back from before its merchant had moved.
 """
 
 from __future__ import annotations
@@ -116,9 +116,15 @@ class Finder:
         """
         name = name_of(self._vault, kind, value)
         found = await find_cell(self._database, kind, name)
-        if not self.standing.is_home and await self._may_be_behind(found, kind, name):
+        is_behind = await self._may_be_behind(found, kind, name)
+        if is_behind and not self.standing.is_home:
             found = await self._ask_home(kind, name, may_ask)
-        return found if found is not None and found.number != self.standing.number else None
+        if found is None or found.number != self.standing.number:
+            return found
+        if is_behind:
+            log.warning("the directory leads here for what is not here; see: paydesk cell check", kind=kind)
+            raise NotKnownYet
+        return None
 
     async def find_at_home(self, kind: Kind, value: str, may_ask: Callable[[], bool]) -> Cell | None:
         """The other cell that has it as home says, since this one's copy was wrong; None if there
@@ -130,8 +136,8 @@ class Finder:
         return found if found is not None and found.number != self.standing.number else None
 
     async def _may_be_behind(self, found: Cell | None, kind: Kind, name: str) -> bool:
-        """Whether this cell's copy can't be believed: it knows nothing, or still leads here to who
-        has moved.
+        """Whether what this cell has of the directory can't be believed: it knows nothing, or still
+        leads here to who has moved.
         """
         if found is None:
             return True
