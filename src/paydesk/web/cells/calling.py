@@ -19,7 +19,7 @@ from typing import Final
 import aiohttp
 from yarl import URL
 
-from paydesk.core.errors import IN_A_MOMENT, Unavailable, Unsure
+from paydesk.core.errors import IN_A_MOMENT, PaydeskError, Unavailable, Unsure
 from paydesk.domain.cells.directory import Cell
 from paydesk.web.cells.places import Asker, Places
 from paydesk.web.cells.pulses import Pulse
@@ -67,6 +67,17 @@ class AnswerLost(Unsure):
             "it again with the same Idempotency-Key, which does nothing twice, or look how it stands before you send "
             "it again without one"
         )
+
+
+def why_away(error: BaseException) -> str:
+    """What kept another cell from answering, for a log, in which no secret stands: aiohttp's errors
+    name the address that was asked, as a customer's link, and its headers, as a private key.
+    """
+    while isinstance(error, PaydeskError) and error.__cause__ is not None:
+        error = error.__cause__
+    name, words = type(error).__name__, str(error)
+    tells = isinstance(error, aiohttp.ClientOSError) or not isinstance(error, aiohttp.ClientError | ValueError)
+    return f"{name}: {words}" if words and tells else name
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from paydesk.database.pool import Database
 from paydesk.domain.acquirers.other_cells import Elsewhere, Heard, Known
 from paydesk.domain.cells.directory import Cell, all_other_cells, this_cell
 from paydesk.web.cells.asking import Asking, QuestionUnknown
-from paydesk.web.cells.calling import CellAway
+from paydesk.web.cells.calling import CellAway, why_away
 
 log = structlog.get_logger()
 
@@ -45,7 +45,7 @@ def elsewhere_by(
             except CellAway as error:
                 if isinstance(error, QuestionUnknown):
                     older.add(cell.number)
-                log.warning("another cell does not say what it knows", cell=cell.number, why=repr(error.__cause__))
+                log.warning("another cell does not say what it knows", cell=cell.number, why=why_away(error))
                 return None
             return said.known
 

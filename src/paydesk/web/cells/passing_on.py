@@ -25,7 +25,7 @@ from paydesk.domain.accounts.access_needs import Gate
 from paydesk.domain.cells.directory import Cell, Kind
 from paydesk.domain.cells.finding import Finder, NotKnownYet
 from paydesk.web.cells.arriving import target_of
-from paydesk.web.cells.calling import OF_ONE_HOP, Answer, OtherCells
+from paydesk.web.cells.calling import OF_ONE_HOP, Answer, OtherCells, why_away
 from paydesk.web.cells.marks import HEADER, Passed, mark
 from paydesk.web.cells.naming import (
     Named,
@@ -244,7 +244,7 @@ def _note_in_vain(cell: Cell, named: Named, asker: Asker, error: PaydeskError) -
         log.warning("no place at another cell for who asks", cell=cell.number, about=str(named), sender=sender)
         PASSED.labels(str(cell.number), "full" if error.is_full else "share").inc()
         return
-    log.warning("another cell does not answer", cell=cell.number, why=repr(error.__cause__ or error.message))
+    log.warning("another cell does not answer", cell=cell.number, why=why_away(error))
     PASSED.labels(str(cell.number), "away").inc()
 
 

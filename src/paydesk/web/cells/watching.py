@@ -17,7 +17,7 @@ from prometheus_client import Counter
 from paydesk.domain.cells.directory import Cell
 from paydesk.domain.operations.cell_figures import CellFigures
 from paydesk.web.cells.asking import Asking
-from paydesk.web.cells.calling import CellAway
+from paydesk.web.cells.calling import CellAway, why_away
 
 FIGURES: Final = "/cells/figures"
 """Where a cell is asked for its figures."""
@@ -87,7 +87,7 @@ class Watch:
         try:
             figures = await self.asking.ask(cell, FIGURES, {}, CellFigures, own=own, now=now)
         except CellAway as error:
-            log.warning("another cell does not tell its figures", cell=cell.number, why=repr(error.__cause__))
+            log.warning("another cell does not tell its figures", cell=cell.number, why=why_away(error))
             ASKED.labels(str(cell.number), "away").inc()
             since = before.silent_since if before is not None and before.silent_since is not None else now
             known, at = (before.figures, before.at) if before is not None else (None, None)
