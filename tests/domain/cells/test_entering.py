@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests import set_back
 from tests.conftest import migrated_database
 from tests.domain.accounts.someone import PASSWORD, CountingHasher, new_client
 
@@ -27,7 +28,8 @@ from paydesk.domain.accounts.signing_in import log_in, sign_up
 from paydesk.domain.accounts.team import invite_first
 from paydesk.domain.business.key_pairs import public_keys, rotate_keys
 from paydesk.domain.cells.adding import add_cell, database_id, follow
-from paydesk.domain.cells.comparing import compare
+from paydesk.domain.cells.checking import MEND, check_cells, enter_missing
+from paydesk.domain.cells.comparing import compare, take_out
 from paydesk.domain.cells.directory import Cell, Kind, cells_of_person, enter, find_cell, name_of
 from paydesk.domain.cells.entering import ALONE, Entering, account_to_enter
 from paydesk.domain.mail.queueing import open_facts
@@ -92,7 +94,7 @@ async def agrees(side: Side, home: Side) -> bool:
     """Whether the directory says of a cell what it has, and nothing else."""
     later = utc_now() + timedelta(days=1)
     found = await compare(home.database, side.database, side.gate.vault, side.cell.number, now=later)
-    return found.own > 0 and not (found.missing or found.elsewhere or found.spare)
+    return found.own > 0 and not (found.missing or found.elsewhere or found.spare or found.accounts)
 
 
 async def test_all_that_is_made_is_in_the_directory(home: Side, either: Side) -> None:
@@ -168,6 +170,23 @@ async def test_who_is_invited_joins_in_another_cell_than_their_own(home: Side, o
     assert await cells_of_person(home.database, home.gate.vault, "ann@shop.example") == [HOME, OTHER]
     assert await agrees(home, home)
     assert await agrees(other, home)
+
+
+async def test_a_lost_line_of_an_account_is_entered_again(home: Side, other: Side, either: Side) -> None:
+    """As a failover of home loses it; whose account it may not be stays in one cell."""
+    first = other if either is home else home
+    for email in ("ann@shop.example", "ben@shop.example"):
+        await signed_up(first, email)
+    await create_operator(either.gate, email="Ann@shop.example", now=utc_now())
+    await set_back.somebody(either.database, "ben@shop.example")
+    line = account_to_enter(home.gate.vault, "ann@shop.example", either.cell.number)
+    assert await take_out(home.database, [line], either.cell.number, now=utc_now() + timedelta(days=1)) == 1
+    found = await check_cells(home.database, {OTHER.number: other.database}, home.gate.vault, now=utc_now())
+    words = "it has accounts of people whom the directory knows elsewhere alone: Ann@shop.example"
+    assert [one.to_do for one in found if one.cell == either.cell.number and words in one.what] == [MEND]
+    await enter_missing(home.database, either.database, home.gate.vault, either.cell.number, now=utc_now())
+    assert await cells_of_person(home.database, home.gate.vault, "ann@shop.example") == [HOME, OTHER]
+    assert await cells_of_person(home.database, home.gate.vault, "ben@shop.example") == [first.cell]
 
 
 async def test_a_line_of_somebody_without_an_account_is_spare(home: Side, other: Side) -> None:

@@ -11,7 +11,15 @@ from datetime import datetime
 from paydesk.adapters.vault import Vault
 from paydesk.database.pool import Database
 from paydesk.domain.cells.adding import database_id
-from paydesk.domain.cells.comparing import UNDER_WAY, Compared, compare, enter_own, kinds_that_differ, take_out
+from paydesk.domain.cells.comparing import (
+    UNDER_WAY,
+    Compared,
+    compare,
+    enter_accounts,
+    enter_own,
+    kinds_that_differ,
+    take_out,
+)
 from paydesk.domain.cells.directory import this_cell
 from paydesk.domain.cells.fencing import Fence, left_half_way
 from paydesk.domain.cells.in_both import InBoth, in_both
@@ -145,6 +153,9 @@ async def _of_own(number: int, compared: Compared, cells: Mapping[int, Database]
     if elsewhere:
         words = f"it has what the directory says is elsewhere: {named(elsewhere)}"
         found.append(Finding(number, words, _ELSEWHERE))
+    if compared.accounts:
+        words = f"it has accounts of people whom the directory knows elsewhere alone: {named(compared.accounts)}"
+        found.append(Finding(number, words, MEND))
     if compared.spare:
         words = f"{len(compared.spare)} in the directory that it has not: " + ", ".join(
             f"{one.kind} {one.name[:20]}" for one in compared.spare[:MOST_NAMED]
@@ -188,12 +199,14 @@ async def mend_cells(
 
 
 async def enter_missing(home: Database, cell: Database, vault: Vault, number: int, *, now: datetime) -> int:
-    """Make the directory say of a cell's own what the cell has; what another has stays there. How
-    many entries were taken out.
+    """Make the directory say of a cell's own what the cell has; what another has stays there, but
+    for people, who may have an account in both. How many entries were taken out.
     """
     compared = await compare(home, cell, vault, number, now=now)
     if compared.missing:
         await enter_own(home, cell, vault, number, now=now)
+    if compared.accounts:
+        await enter_accounts(home, compared.accounts, number, now=now)
     return await take_out(home, compared.spare, number, now=now) if compared.spare else 0
 
 

@@ -30,12 +30,14 @@ TRIES, BETWEEN = 40, 0.25
 @dataclass(frozen=True, slots=True)
 class Own:
     """Something of a cell's own: its line of the directory, and what it is called there; `account`
-    is a person's line where another cell has their address.
+    is a person's line where another cell has their address, `proven` whether they have shown here
+    that it is theirs.
     """
 
     entry: Entry
     called: str
     account: Entry | None = None
+    proven: bool = False
 
     @property
     def lines(self) -> tuple[Entry, ...]:
@@ -54,13 +56,15 @@ class Elsewhere:
 @dataclass(frozen=True, slots=True)
 class Compared:
     """What a cell has and the directory does not know (`missing`) or knows otherwise (`elsewhere`),
-    and entries of that cell for which it has nothing (`spare`).
+    and entries of that cell for which it has nothing (`spare`); `accounts` are of people whom it
+    knows in another cell alone, and who have shown here that their address is theirs.
     """
 
     own: int
     missing: tuple[Own, ...]
     elsewhere: tuple[Elsewhere, ...]
     spare: tuple[Entry, ...]
+    accounts: tuple[Elsewhere, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +93,7 @@ class _Key:
 class _Person:
     id: int
     email: str
+    proven: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +127,13 @@ async def own_entries(cell: Database, vault: Vault, number: int) -> AsyncIterato
         place = (keys[-1].merchant_id, keys[-1].id)
     after = 0
     while people := await records_of(_Person, queries.own_people(cell, after=after, most=BATCH)):
-        yield [_of_person(vault, one.email, number) for one in people]
+        yield [_of_person(vault, one, number) for one in people]
         after = people[-1].id
 
 
-def _of_person(vault: Vault, email: str, number: int) -> Own:
-    return Own(email_to_enter(vault, email), email, account_to_enter(vault, email, number))
+def _of_person(vault: Vault, one: _Person, number: int) -> Own:
+    account = account_to_enter(vault, one.email, number)
+    return Own(email_to_enter(vault, one.email), one.email, account, proven=one.proven)
 
 
 def _of_key(vault: Vault, key: _Key) -> tuple[Own, Own]:
@@ -143,6 +149,7 @@ async def compare(home: Database, cell: Database, vault: Vault, number: int, *, 
     seen: set[tuple[str, str]] = set()
     missing: list[Own] = []
     elsewhere: list[Elsewhere] = []
+    accounts: list[Elsewhere] = []
     owned = 0
     async for batch in own_entries(cell, vault, number):
         owned += len(batch)
@@ -154,12 +161,12 @@ async def compare(home: Database, cell: Database, vault: Vault, number: int, *, 
                 missing.append(own)
             elif line.cell != number:
                 if not _has_account(own, lines):
-                    elsewhere.append(Elsewhere(own, line.cell))
+                    (accounts if own.proven else elsewhere).append(Elsewhere(own, line.cell))
             elif line.merchant_id != own.entry.merchant_id:
                 missing.append(own)
     entered = _lines_in(home, number, before=now - UNDER_WAY)
     spare = [line async for line in entered if (line.kind, line.name) not in seen]
-    return Compared(owned, tuple(missing), tuple(elsewhere), tuple(spare))
+    return Compared(owned, tuple(missing), tuple(elsewhere), tuple(spare), tuple(accounts))
 
 
 async def _lines_of(home: Database, batch: Sequence[Own]) -> dict[tuple[str, str], _Line]:
@@ -201,6 +208,11 @@ async def enter_own(home: Database, cell: Database, vault: Vault, number: int, *
             lines = await _lines_of(home, others)
             refused += [own for own in others if not _has_account(own, lines)]
     return refused
+
+
+async def enter_accounts(home: Database, accounts: Sequence[Elsewhere], number: int, *, now: datetime) -> None:
+    """Enter people who log in elsewhere, and have an account in this cell, too. `now` is UTC."""
+    await enter(home, [one.own.account for one in accounts if one.own.account is not None], number, now=now)
 
 
 async def take_out(home: Database, spare: Sequence[Entry], number: int, *, now: datetime) -> int:

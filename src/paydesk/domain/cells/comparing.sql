@@ -22,7 +22,7 @@ select merchant_id, id, public_key, private_key_lookup
  limit :most;
 
 -- name: own_people(after, most)
-select id, email from person where id > :after order by id limit :most;
+select id, email, email_confirmed_at is not null as proven from person where id > :after order by id limit :most;
 
 -- name: lines_of(kinds, names)
 select d.kind, d.name, d.cell, d.merchant_id

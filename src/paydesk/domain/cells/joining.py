@@ -72,8 +72,8 @@ async def join(
     if await database_id(other) == known:
         raise SetupError(f"the database of cell {cell.number} is this cell's own, or a copy of it")
     compared = await compare(home, other, vault, cell.number, now=now)
-    if compared.elsewhere:
-        raise Conflict(f"cell {cell.number} has what is in other cells: {named(compared.elsewhere)}")
+    if others := (*compared.elsewhere, *compared.accounts):
+        raise Conflict(f"cell {cell.number} has what is in other cells: {named(others)}")
     await publish(home)
     await require_may_subscribe(other)
     async with replicating_role(home_address, known) as role:
