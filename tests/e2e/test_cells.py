@@ -336,6 +336,10 @@ async def test_haproxy_leads_each_to_their_cell_and_cells_what_it_missed(fleet: 
     await fleet.hears_on_a_page_that_it_is_away(SECOND)
     entry = await fleet.web.post("/account/login", data={"email": f"owner{SECOND}@shop.example"})
     assert (entry.status_code, entry.headers.get("retry-after")) == (503, "3"), "its password is not said to be wrong"
+    for path in ("/account/password/none", "/account/invitation/none", "/account/1/overview", "/operator/overview"):
+        theirs = {"Host": f"pay{SECOND}.test", "Cookie": f"paydesk_cell=cell{SECOND}"}
+        page = await fleet.web.get(path, headers=theirs)
+        assert (page.status_code, page.headers.get("retry-after")) == (503, "3"), "no link is said to be used"
     assert await fleet.orders_and_pays(HOME) == "https://shop.example/thanks?order=1"
     assert await fleet.paid() == {HOME: 2, SECOND: 1}
 
