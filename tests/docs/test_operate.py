@@ -25,7 +25,7 @@ from paydesk.database.pool import connected
 from paydesk.domain.merchants.keys import pairs_of
 from paydesk.domain.merchants.merchant import create_merchant
 from paydesk.settings import FILE
-from paydesk.web.connections.limits import PROXY_IDLE_SECONDS
+from paydesk.web.connections.limits import LARGEST_BODY, PROXY_IDLE_SECONDS
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -101,6 +101,16 @@ def test_the_proxies_let_go_of_connections_before_the_service_does() -> None:
     kept = [int(seconds) for one in proxies for seconds in re.findall(r"(?:keepalive|pool-purge-delay) ([0-9]+)s", one)]
     assert len(kept) == 2
     assert max(kept) < PROXY_IDLE_SECONDS
+
+
+def test_the_proxies_let_through_whatever_the_service_takes() -> None:
+    """A file that proves a delivery to a bank is larger than all else."""
+    told = [(DEPLOY / "haproxy" / name).read_text() for name in ("web.cfg", "cells.cfg")]
+    told += blocks("nginx", "Reverse proxy and TLS") + blocks("caddy", "Reverse proxy and TLS")
+    limits = {r"req\.body_size gt ([0-9]+)": 1, r"client_max_body_size ([0-9]+)m": 2**20, r"max_size ([0-9]+)MB": 10**6}
+    found = [int(size) * unit for limit, unit in limits.items() for one in told for size in re.findall(limit, one)]
+    assert len(found) == 4
+    assert min(found) > LARGEST_BODY
 
 
 def test_debians_haproxy_is_told_of_both_files_and_keeps_its_own_options() -> None:
