@@ -190,7 +190,9 @@ async def _goes_on_after_a_restart(home: CellServer, other: CellServer, vault: V
 
 
 async def _mended_after_a_failover(home: CellServer, other: CellServer, vault: Vault) -> None:
-    """The new primary knows no slot, and what was written meanwhile never comes by itself."""
+    """The new primary knows no slot, nor what was published just before; and what was written
+    meanwhile never comes by itself.
+    """
     async with connected(other.admin_url, most=1) as admin:
         await admin.execute("alter subscription paydesk_directory_2 disable")
 
@@ -200,6 +202,7 @@ async def _mended_after_a_failover(home: CellServer, other: CellServer, vault: V
         await asyncio.wait_for(until(unread), 60)
         async with connected(home.admin_url, most=1) as failed_over:
             await failed_over.execute("select pg_drop_replication_slot('paydesk_directory_2')")
+            await failed_over.execute("drop publication paydesk_directory")
         await admin.execute("alter subscription paydesk_directory_2 enable")
     await enter(home.pool, [Entry(Kind.merchant, "778", 778)], HOME.number, now=utc_now())
     (lost,) = await check_cells(home.pool, {2: other.pool}, vault, now=utc_now())

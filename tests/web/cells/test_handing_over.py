@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 
 import httpx
@@ -104,6 +105,14 @@ async def test_a_token_that_was_changed_is_worth_nothing(cells: Cells, where: in
         refused = await come(cells, SECOND, one)
         assert refused.status_code == 410, one
     assert (await come(cells, SECOND, token)).status_code == 303
+
+
+async def test_whoever_has_no_token_has_nothing_looked_up(cells: Cells) -> None:
+    async with cells.databases[SECOND].acquire() as connection, connection.transaction():
+        await connection.execute("lock table directory, cell")
+        async with asyncio.timeout(30):
+            refused = await come(cells, SECOND, "made.up")
+    assert (refused.status_code, GONE in text_of(refused)) == (410, True)
 
 
 @pytest.mark.parametrize(

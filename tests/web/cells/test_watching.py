@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -162,6 +163,18 @@ async def test_the_overview_names_cells_with_alarms(cells: Cells, operator: Visi
     assert "Alarms in other cells 4 Cell 2" in text_of(await fresh.see(OVERVIEW))
 
 
+@pytest.mark.parametrize("path", [OVERVIEW, f"{SEARCH}?q={SECOND * IDS_OF_A_CELL}"])
+async def test_pages_that_are_asked_for_often_count_no_merchants(
+    cells: Cells, operator: Visitor, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def counts(_database: object) -> None:
+        raise AssertionError("it reads a row of each merchant of all cells")
+
+    monkeypatch.setattr("paydesk.domain.cells.listing.queries", SimpleNamespace(list_cells=counts))
+    assert (await operator.see(path)).status_code == 200
+    assert len(cells.served[SECOND].arrived) == 1
+
+
 async def test_a_cell_is_asked_once_for_many_who_look(cells: Cells, operator: Visitor) -> None:
     await asyncio.gather(*(operator.see(path) for path in (CELLS, OVERVIEW, CELLS, OVERVIEW)))
     assert len(cells.served[SECOND].arrived) == 1
@@ -182,6 +195,8 @@ async def test_what_was_heard_is_asked_for_again_after_a_while(cells: Cells) -> 
         cells.served[SECOND].instead = None
         (heard,) = await watch.look(known, own=HOME, now=now + timedelta(seconds=60), patience=5)
         assert heard.answers
+        await watch.look(known, own=HOME, now=now, patience=5)
+        assert len(cells.served[SECOND].arrived) == 6, "a clock that was put back keeps nobody from being asked"
 
 
 def inside(cells: Cells) -> str:

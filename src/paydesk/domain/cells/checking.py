@@ -29,6 +29,7 @@ from paydesk.domain.cells.ranges import go_on_above, range_forgotten
 from paydesk.domain.cells.replicating import (
     Slot,
     name_for,
+    publish,
     replicating_role,
     require_may_subscribe,
     slots,
@@ -178,7 +179,8 @@ async def mend_cells(
     """Set right all that can be; what is elsewhere stays. `home_address` is where cells' servers
     reach this one's.
 
-    Raises: SetupError if a role may not do that; what was mended before stays.
+    Raises: SetupError if a role may not do that, or home's server does not write what that takes;
+        what was mended before stays.
     """
     number = (await this_cell(home)).number
     databases = {**others, number: home}
@@ -192,6 +194,8 @@ async def mend_cells(
             # Ids of that range may be in use: elsewhere, or in rows that were saved.
             await go_on_above(home, database, cell.number, lost, now=now)
         if database is not home and await _is_broken(home, database, cell.number):
+            # It may have been lost in a failover, too.
+            await publish(home)
             await require_may_subscribe(database)
             async with replicating_role(home_address, await database_id(home)) as role:
                 await subscribe(database, role, cell.number, home_number=number, home_address=home_address, anew=True)

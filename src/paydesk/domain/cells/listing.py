@@ -27,5 +27,7 @@ class ListedCell:
 
 
 async def list_cells(database: Database) -> list[ListedCell]:
-    """All cells, home among them; none where a deployment stands alone."""
+    """All cells, home among them; none where a deployment stands alone. Every merchant is counted:
+    it is not for what is asked often, or by strangers.
+    """
     return await records_of(ListedCell, queries.list_cells(database))

@@ -10,8 +10,7 @@ from paydesk.core.errors import Forbidden, NotFound, PaydeskError
 from paydesk.core.wording import worded
 from paydesk.domain.accounts.handing_over import HandOver, arrive, hand_over, read_hand_over
 from paydesk.domain.accounts.sessions import end_session
-from paydesk.domain.cells.directory import cell_by_number
-from paydesk.domain.cells.listing import list_cells
+from paydesk.domain.cells.directory import all_other_cells, cell_by_number
 from paydesk.web.account.face import FACE
 from paydesk.web.account.getting_in import begin
 from paydesk.web.cells.passing_on import BetweenCells
@@ -64,8 +63,9 @@ async def come(visit: Visit) -> Response:
     """
     try:
         between = _between(visit)
-        await _require_page_of_a_cell(visit, between)
+        # What is no token is not looked up: anybody may send anything.
         said = read_hand_over(visit.gate.vault, visit.form.raw("token")[:_LONGEST], here=between.own, now=visit.now)
+        await _require_page_of_a_cell(visit, between)
         logged_in = await arrive(visit.gate, said, visit.client, now=visit.now)
     except PaydeskError as error:
         return visit.page("login.html", status=error.status, error=error_words(visit.texts, error), email="", goal=HOME)
@@ -90,7 +90,7 @@ async def _require_page_of_a_cell(visit: Visit, between: BetweenCells) -> None:
     """Make sure that a browser says that the form came from a cell's page. Raises: Forbidden."""
     sent = visit.request.headers.getlist("origin")
     origin = _origin(sent[0]) if len(sent) == 1 else None
-    known = {_origin(one.address) for one in await list_cells(visit.database)}
+    known = {_origin(one.address) for one in await all_other_cells(visit.database)}
     known |= {(split_sent(visit.services.address).scheme, Host(name)) for name in between.names}
     if origin is None or origin not in known:
         raise Forbidden(worded("this form was sent by another site; open the page here and send it again"))

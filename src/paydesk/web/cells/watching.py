@@ -69,7 +69,7 @@ class Watch:
         others = [one for one in cells if one.number != own]
         for cell in others:
             asked_at = self._asked_at.get(cell.number)
-            if cell.number not in self._under_way and (asked_at is None or not now - asked_at < FRESH):
+            if cell.number not in self._under_way and (asked_at is None or abs(now - asked_at) >= FRESH):
                 self._asked_at[cell.number] = now
                 self._under_way[cell.number] = asyncio.create_task(self._ask(cell, own, now))
         if waited := [self._under_way[one.number] for one in others if one.number in self._under_way]:

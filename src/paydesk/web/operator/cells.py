@@ -9,7 +9,7 @@ from functools import partial
 from babel.units import format_unit
 from starlette.responses import Response
 
-from paydesk.domain.cells.directory import Cell
+from paydesk.domain.cells.directory import Cell, all_other_cells
 from paydesk.domain.cells.listing import ListedCell, list_cells
 from paydesk.domain.operations.cell_figures import CellFigures, Copy, figures_of_this_cell
 from paydesk.web.cells.asking import PATIENCE
@@ -70,7 +70,7 @@ async def heard_of_others(visit: Visit, *, patience: float) -> list[Heard]:
     """
     if visit.between is None or not visit.between.has_others:
         return []
-    return await _heard(visit, await list_cells(visit.database), patience)
+    return await _heard(visit, await all_other_cells(visit.database), patience)
 
 
 def cell_names(visit: Visit, heard: Sequence[Heard]) -> str:
@@ -79,10 +79,9 @@ def cell_names(visit: Visit, heard: Sequence[Heard]) -> str:
     return ", ".join(names)
 
 
-async def _heard(visit: Visit, listed: Sequence[ListedCell], patience: float) -> list[Heard]:
+async def _heard(visit: Visit, cells: Sequence[Cell], patience: float) -> list[Heard]:
     between = visit.between
     assert between is not None, "whoever asks others knows of them"
-    cells = [Cell(one.number, one.address, one.inside) for one in listed]
     return await between.watch.look(cells, own=between.own, now=visit.now, patience=patience)
 
 
@@ -92,7 +91,8 @@ async def _shown(visit: Visit) -> list[Shown]:
         return []
     listed = await list_cells(visit.database)
     own, standing = visit.between.own, visit.between.finder.standing
-    heard = {one.cell.number: one for one in await _heard(visit, listed, PATIENCE + _MARGIN)}
+    cells = [Cell(one.number, one.address, one.inside) for one in listed]
+    heard = {one.cell.number: one for one in await _heard(visit, cells, PATIENCE + _MARGIN)}
     mine = await figures_of_this_cell(visit.database, now=visit.now)
     shown = []
     for cell in listed:

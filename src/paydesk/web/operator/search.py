@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from paydesk.domain.cells.directory import Cell
-from paydesk.domain.cells.listing import list_cells
+from paydesk.domain.cells.directory import Cell, all_other_cells
 from paydesk.domain.operations.searching import MOST, Found, id_in, search_everything
 from paydesk.domain.operations.searching_cells import birth_of, cells_of_text
 from paydesk.web.cells.holding import cells_with
@@ -54,10 +53,9 @@ async def _elsewhere(visit: Visit, text: str, found: Found) -> list[Cell]:
     number = None if named or found.counts else id_in(text)
     if number is None:
         return named
-    others = [Cell(one.number, one.address, one.inside) for one in await list_cells(visit.database)]
     return await cells_with(
         between.watch.asking,
-        [one for one in others if one.number != between.own],
+        await all_other_cells(visit.database),
         number,
         born_in=await birth_of(visit.database, number),
         own=between.own,
