@@ -59,11 +59,6 @@ def _path_names(path: str) -> bool:
     return any(pattern.fullmatch(path) for pattern in (_LINK, _OF_MERCHANT, _NOTIFICATION))
 
 
-def has_long_body(scope: Scope) -> bool:
-    """Whether it may bring files: only calls with a private key do."""
-    return b"x-apikey" in dict(scope["headers"])
-
-
 def named_by_address(scope: Scope, vault: Vault) -> Named | None:
     """What its path or its headers name."""
     path = scope["path"]

@@ -30,7 +30,6 @@ from paydesk.web.cells.marks import HEADER, Passed, mark
 from paydesk.web.cells.naming import (
     Named,
     asker_of,
-    has_long_body,
     may_be_elsewhere,
     named_by_address,
     named_by_body,
@@ -52,7 +51,8 @@ HOME_A_MINUTE, HOME_ADDRESS_A_MINUTE = 600, 60
 one address."""
 
 LARGEST_PLAIN: Final = 128 * 1024
-"""Bytes of a body that is passed on without a private key: as many as a door reads of a stranger's.
+"""Bytes of a body that no private key leads to a cell: as many as a door reads of a stranger's. Who
+names one may bring files; a header alone says nothing, where a link has led.
 """
 
 _REFUSES: Final = (400, 403, 404)
@@ -209,7 +209,7 @@ class PassingOn:
         self, others: OtherCells, cell: Cell, named: Named, scope: Scope, body: _Body, own: _HeldBack
     ) -> bool:
         """The same of one cell. Raises: _NotThere, and what `_pass_on` raises."""
-        whole = await body.whole(LARGEST_BODY if has_long_body(scope) else LARGEST_PLAIN)
+        whole = await body.whole(LARGEST_BODY if named.kind is Kind.private_key else LARGEST_PLAIN)
         target, method = target_of(scope), scope["method"]
         client = client_address(scope, self._trusted)
         passed = Passed(client, scope.get(SANDBOX))
