@@ -154,7 +154,13 @@ class TestBodies:
         for options in ({"json": {"reason": {"text": ["x"]}}}, {"data": {"reason[text]": "x"}}):
             assert (await server.call("POST", path.format(**ids), **options)).status_code == 200
 
-    @pytest.mark.parametrize("body", [b"{", b'{"a":}', b"7", b'[{"a": 1}]', b"\xff", b"[" * 9000, b'{"a": ' * 9000])
+    @pytest.mark.parametrize(
+        "body",
+        [
+            *(b"{", b'{"a":}', b"7", b'[{"a": 1}]', b"\xff", b"[" * 9000, b'{"a": ' * 9000),
+            *(b'{"a": "\xff"}', b'{"a\xed\xa0\x80": 1}', b'{"a": 1, "a": 2}', b'{"a": {"b": 1, "\\u0062": 1}}'),
+        ],
+    )
     async def test_malformed_json_is_refused(self, server: Any, ids: Ids, path: str, body: bytes) -> None:
         headers = {"Content-Type": "application/json"}
         assert is_refusal(await server.call("POST", path.format(**ids), content=body, headers=headers), 400)

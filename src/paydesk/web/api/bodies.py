@@ -59,7 +59,8 @@ async def read_fields(request: Request) -> dict[str, object]:
     whatever its content type says.
 
     Numbers that are no integers are decimals, as they were written.
-    Raises: Malformed for anything else that is neither a JSON object nor form-encoded; TooLarge.
+    Raises: Malformed for anything else that is neither a JSON object nor form-encoded, or names a
+        field twice; TooLarge.
     """
     body = (await raw_body(request)).strip()
     if body in _NOTHING:
@@ -99,7 +100,7 @@ def _typed_fields(request: Request, body: bytes) -> dict[str, object]:
     """
     given = media_type(request)
     if given == JSON_TYPE:
-        return {} if body.strip() in (*_NOTHING, b"null") else _unrepeated(body, _json_fields(body))
+        return {} if body.strip() in (*_NOTHING, b"null") else _json_fields(body)
     if given != FORM_TYPE:
         said = f'the content type is "{given[:60]}"' if given else "the content type is missing"
         raise Malformed(f"{said}; send the body as {JSON_TYPE} or {FORM_TYPE}, and name it in the header")
@@ -144,9 +145,10 @@ def _form_fields(body: bytes) -> dict[str, object]:
 def _json_fields(body: bytes) -> dict[str, object]:
     _limit(body)
     try:
-        return _decoder.decode(body)
-    except (msgspec.DecodeError, RecursionError) as error:
+        fields = _decoder.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Malformed(f"the body is no JSON object and not {FORM_TYPE}: {error}") from error
+    return _unrepeated(body, fields)
 
 
 def _limit(body: bytes) -> None:

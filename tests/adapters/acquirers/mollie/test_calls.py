@@ -76,11 +76,11 @@ async def test_anything_else_is_unknown_and_asked_once(
     assert len(grumpy[0].asked) == 1, "the library's own retries are off"
 
 
-@pytest.mark.parametrize("text", ["", "no JSON", "{}", '{"id": 7}'])
+@pytest.mark.parametrize("body", [b"", b"no JSON", b"{}", b'{"id": 7}', b'{"id": "\xff"}', b'{"id": ' * 9000])
 async def test_an_answer_that_cant_be_read_is_unknown(
-    grumpy: tuple[Grumpy, MollieAcquirer], till: Till, text: str
+    grumpy: tuple[Grumpy, MollieAcquirer], till: Till, body: bytes
 ) -> None:
-    grumpy[0].answer = {"status": 201, "text": text}
+    grumpy[0].answer = {"status": 201, "body": body}
     with pytest.raises(OutcomeUnknown, match="can't be read"):
         await grumpy[1].open_page(till.wanted())
 

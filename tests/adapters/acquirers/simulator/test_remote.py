@@ -50,6 +50,14 @@ async def answer_nonsense(_request: web.Request) -> web.Response:
     return web.Response(text="<html>captive portal</html>")
 
 
+async def answer_no_text(_request: web.Request) -> web.Response:
+    return web.Response(body=b'{"kind": "\xff"}')
+
+
+async def answer_without_end(_request: web.Request) -> web.Response:
+    return web.Response(body=b'{"kind": ' * 9000)
+
+
 async def answer_unknown_kind(_request: web.Request) -> web.Response:
     return web.json_response({"kind": "perhaps"})
 
@@ -70,7 +78,17 @@ async def hang_up(request: web.Request) -> web.Response:
 
 
 @pytest.mark.parametrize(
-    "handler", [answer_500, answer_nonsense, answer_unknown_kind, answer_elsewhere, answer_never, hang_up]
+    "handler",
+    [
+        answer_500,
+        answer_nonsense,
+        answer_no_text,
+        answer_without_end,
+        answer_unknown_kind,
+        answer_elsewhere,
+        answer_never,
+        hang_up,
+    ],
 )
 async def test_whatever_is_not_a_clear_answer_is_unknown(handler: Handler) -> None:
     runner, acquirer = await serve(handler, patience=0.2 if handler is answer_never else 60.0)

@@ -112,7 +112,7 @@ class Calls:
             raise _meaning(answer)
         try:
             return msgspec.json.decode(answer.content, type=shape)
-        except (msgspec.DecodeError, msgspec.ValidationError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise OutcomeUnknown("Mollie's answer can't be read") from None
 
     async def do(self, call: Callable[[], Awaitable[object]]) -> None:
@@ -179,7 +179,7 @@ def _meaning(answer: httpx.Response) -> Exception:
     """What an error of Mollie's means; whatever is not a clear no is unknown."""
     try:
         problem = msgspec.json.decode(answer.content, type=_Problem)
-    except (msgspec.DecodeError, msgspec.ValidationError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         problem = _Problem()
     why = problem.detail[:200] or problem.title[:200]
     match answer.status_code:

@@ -332,7 +332,7 @@ class RemoteSimulator:
             if status == 409:
                 refusal = msgspec.json.decode(body, type=Refusal)
                 raise _meaning(refusal)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise OutcomeUnknown("the bank's answer can't be read") from error
         raise OutcomeUnknown(f"the bank answered with status {status}")
 
