@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from paydesk.core.errors import Malformed
@@ -84,6 +84,14 @@ def test_a_time_that_summer_time_skips_moves_behind_the_gap() -> None:
 def test_a_time_that_comes_twice_is_the_first_one() -> None:
     anchor = local("Europe/Berlin", 2027, 10, 30, 2, 30).astimezone(UTC)
     assert occurrence(anchor, Period(1, "day"), 1, "Europe/Berlin") == datetime(2027, 10, 31, 0, 30, tzinfo=UTC)
+
+
+@given(moments, periods, zones)
+@example(datetime(2027, 10, 31, 1, 30, tzinfo=UTC), Period(1, "month"), "Europe/Berlin")
+def test_none_of_them_later_is_the_anchor_itself_also_where_its_hour_comes_twice(
+    anchor: datetime, period: Period, zone: str
+) -> None:
+    assert occurrence(anchor, period, 0, zone) == anchor
 
 
 @given(moments, periods, st.integers(0, 60), zones)

@@ -72,8 +72,11 @@ def occurrence(anchor: datetime, period: Period, number: int, time_zone: str = "
     of a time zone.
 
     Counting from the anchor keeps the day: 31 January, 28 February, 31 March. A wall-clock time
-    that a change to summer time skips moves to the first moment after it.
+    that a change to summer time skips moves to the first moment after it, and one that comes twice
+    is the first of both, but for the anchor itself.
     """
+    if number == 0:
+        return anchor.astimezone(UTC)
     if time_zone == "UTC":
         return _later(anchor.astimezone(UTC), period, number)
     local = anchor.astimezone(ZoneInfo(time_zone))
