@@ -284,7 +284,7 @@ def _shown(seen: SeenSubscription, here: Deployment) -> dict[str, object]:
     """
     return subscription_object(seen.subscription, with_init=True) | {
         "portal_url": _portal_url(seen, here),
-        "missed_periods": seen.subscription.skipped,
+        "missed_periods": seen.subscription.missed,
     }
 
 
@@ -323,7 +323,7 @@ def _facts(seen: SeenSubscription, here: Deployment) -> list[tuple[str, object]]
         ("customer", subscription.email),
         ("first order", subscription.init_merchant_order_id),
         ("payments made", subscription.paid_number_counter),
-        ("periods missed", subscription.skipped or None),
+        ("periods missed", subscription.missed or None),
         ("failures", subscription.failures),
         ("since", subscription.date_start),
         ("last paid", subscription.date_paid),

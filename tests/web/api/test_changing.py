@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 import httpx
 import pytest
+from tests import set_back
 from tests.till import Till
 
 from paydesk.adapters.acquirers.interface import OutcomeUnknown
@@ -16,6 +17,7 @@ from paydesk.adapters.acquirers.simulator import SimulatedAcquirer
 from paydesk.domain.billing.charging import BillingRun
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
+from paydesk.domain.subscriptions.changing import carry_out_due
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk_client import Gateway
 
@@ -90,6 +92,35 @@ async def test_a_pause_until_a_day_says_what_is_charged_after_it(
     assert paused["next_charge_amount"] == "10.00"
     resumed = await ask(web, member, "resume", headers)
     assert abs(resumed["date_next"] - seconds(member.date_next)) <= 60
+
+
+async def test_a_pause_and_another_rhythm_miss_no_period_and_an_outage_does(
+    web: httpx.AsyncClient, headers: dict[str, str], club: Till
+) -> None:
+    begins = datetime(2028, 3, 1, 12, tzinfo=UTC)
+    await clock_shows(club, begins)
+    member = await club.subscribe()
+    await clock_shows(club, begins + timedelta(days=9))
+    await ask(web, member, "pause", headers)
+    await clock_shows(club, begins + timedelta(days=69))
+    resumed = await ask(web, member, "resume", headers)
+    assert abs(resumed["date_next"] - datetime(2028, 5, 31, 12, tzinfo=UTC).timestamp()) <= 60
+    assert resumed["missed_periods"] == 0
+    await clock_shows(club, datetime(2028, 8, 1, tzinfo=UTC))
+    assert await club.charge(datetime(2028, 8, 1, tzinfo=UTC)) == 1
+    charged = await ask(web, member, "change", headers, price="20.00", period="2m")
+    assert (charged["missed_periods"], charged["date_next"]) == (2, charged["change_request"]["at"])
+    await clock_shows(club, datetime(2028, 9, 1, tzinfo=UTC))
+    assert await club.charge(datetime(2028, 9, 1, tzinfo=UTC)) == 0
+    await carry_out_due(club.database, real_now=datetime.now(UTC))
+    assert (await club.now(member)).package.terms.period.length == 2
+    assert (await ask(web, member, "undo", headers))["missed_periods"] == 2
+    assert await club.problems() == []
+
+
+async def clock_shows(club: Till, at: datetime) -> None:
+    """It is this moment on the merchant's test side."""
+    await set_back.clock_runs_ahead(club.database, club.shop.merchant_id, at - datetime.now(UTC))
 
 
 async def test_another_change_takes_its_place_and_the_answer_says_so(

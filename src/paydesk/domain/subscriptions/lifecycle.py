@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 from msgspec.structs import replace
@@ -27,7 +27,8 @@ Canceller = Literal["customer", "api", "merchant", "retries", "chargeback", "no_
 class Subscription(msgspec.Struct, frozen=True, gc=False):
     """One agreement to pay again and again; times are UTC, None when unset (interface.md §5.4).
 
-    `skipped` is how many periods fell due while nothing could be charged, and were never charged.
+    By `skipped` periods the calendar has moved on: those that were `missed`, and by how many the
+    anchor was `set_back`.
     While a `change` is open, the subscription has neither a next charge nor an end of its own; one
     of its plan comes with the next charge, so that `date_next` is then.
     `tells_pauses`: its account asks to be told of pauses. `dunning` is the plan by which a failing
@@ -65,6 +66,12 @@ class Subscription(msgspec.Struct, frozen=True, gc=False):
     tells_pauses: bool = False
     dunning: Dunning | None = None
     has_card: bool = True
+    set_back: int = 0
+
+    @property
+    def missed(self) -> int:
+        """How many periods fell due while nothing could be charged, and were never charged."""
+        return self.skipped - self.set_back
 
     @property
     def running(self) -> bool:
@@ -268,11 +275,16 @@ def on_plan(subscription: Subscription, package: Package) -> Subscription:
         subscription,
         package=dataclasses.replace(package, subscriptions_count=package.subscriptions_count + one_more),
         change=None,
-        anchor=calendar.anchor,
-        skipped=calendar.skipped,
+        **_moved(subscription, calendar),
         date_next=calendar.due(subscription.next_period),
         revision=subscription.revision + 1,
     )
+
+
+def _moved(subscription: Subscription, calendar: Schedule) -> dict[str, Any]:
+    """The calendar, for whom it takes the place of another one: it has missed no more by that."""
+    further = calendar.skipped - subscription.skipped
+    return {"anchor": calendar.anchor, "skipped": calendar.skipped, "set_back": subscription.set_back + further}
 
 
 def begun_anew(subscription: Subscription, package: Package, *, at: datetime) -> Subscription:
@@ -281,12 +293,7 @@ def begun_anew(subscription: Subscription, package: Package, *, at: datetime) ->
     """
     version = on_plan(subscription, package)
     calendar = version.schedule.beginning(subscription.next_period, at)
-    return replace(
-        version,
-        anchor=calendar.anchor,
-        skipped=calendar.skipped,
-        date_next=calendar.due(subscription.next_period),
-    )
+    return replace(version, **_moved(version, calendar), date_next=calendar.due(subscription.next_period))
 
 
 def kept(subscription: Subscription) -> Subscription:
@@ -311,8 +318,7 @@ def resumed(subscription: Subscription, *, at: datetime) -> Subscription:
     gone_on = replace(
         subscription,
         change=None,
-        anchor=schedule.anchor,
-        skipped=schedule.skipped,
+        **_moved(subscription, schedule),
         date_next=due,
         date_end=schedule.end() if over else None,
         revision=subscription.revision + 1,

@@ -117,6 +117,7 @@ class SubscriptionRow(PackageRow, frozen=True):
     pingback_url: str | None
     email: str
     skipped: int
+    set_back: int
     portal_seed: str | None
     change_type: ChangeType | None
     change_due_at: datetime | None
@@ -293,10 +294,10 @@ def subscription_of(row: SubscriptionRow | RenewalRow, package: Package | None =
         # What is being charged has no open change.
         return whole
     change = row.change
-    if change is None and not row.tells_pauses:
+    if change is None and not row.tells_pauses and not row.set_back:
         return whole
     due = change.due_at if change is not None and change.type is ChangeType.PLAN else whole.date_next
-    return replace(whole, change=change, date_next=due, tells_pauses=row.tells_pauses)
+    return replace(whole, change=change, date_next=due, tells_pauses=row.tells_pauses, set_back=row.set_back)
 
 
 def link_of(row: SubscriptionRow) -> Link:

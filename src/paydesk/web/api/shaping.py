@@ -166,7 +166,7 @@ def subscription_shape(seen: SeenSubscription, portal_url: str) -> Subscription:
     """The subscription object with the portal's address, and what was never charged."""
     body = subscription_object(seen.subscription, with_init=True)
     package = Package(**package_object(seen.subscription.package))
-    missed = seen.subscription.skipped
+    missed = seen.subscription.missed
     return Subscription(**{**body, "package": package}, portal_url=portal_url, missed_periods=missed)
 
 
