@@ -207,6 +207,30 @@ async def test_what_has_changed_since_it_was_shown_is_not_charged(subscriber: An
     assert ((await subscriber.now()).package.terms.price, await paid(subscriber)) == (90, [Decimal(10)])
 
 
+async def test_a_plan_shown_for_the_next_period_does_not_hold_at_once_and_is_shown_anew(subscriber: Any) -> None:
+    pro = await offering(subscriber, "Pro", "30.00")
+    seen = agreed_to(await preview(subscriber, plan=str(pro)))
+    await let(subscriber, PortalPlans.NOW)
+    anew = await preview(subscriber, **seen)
+    assert (await subscriber.now()).package.terms.price == 10
+    assert await paid(subscriber) == [Decimal(10)]
+    await preview(subscriber, **agreed_to(anew))
+    assert (await subscriber.now()).package.terms.price == 30
+
+
+async def test_so_many_of_what_costs_more_meanwhile_are_shown_anew(subscriber: Any) -> None:
+    await let(subscriber, quantities=True)
+    seen = agreed_to(await preview(subscriber, quantity="3", when="later"))
+    named = (subscriber.desk.database, subscriber.shop, subscriber.id, Plan(price="90.00"))
+    await change_plan(*named, by="api", now=utc_now(), at_once=True)
+    anew = await preview(subscriber, **seen)
+    assert "3 × 90.00\xa0USD = 270.00\xa0USD" in text_of(anew)
+    assert (await subscriber.now()).change is None
+    await preview(subscriber, **agreed_to(anew))
+    change = (await subscriber.now()).change
+    assert change.package.terms.price == 270
+
+
 async def test_a_dearer_plan_that_is_declined_changes_nothing_and_is_not_tried_for_ever(subscribe: Any) -> None:
     subscriber = await subscribe("4000000000000341")
     await let(subscriber)

@@ -37,6 +37,7 @@ MOST_DECLINED = 5
 """So many charges for changes of one subscription may be declined in a day."""
 _DAY = timedelta(days=1)
 _REQUEST_KEY = 16
+_NOW = "now"
 _REVISION = re.compile(r"[0-9]{1,9}", re.ASCII)
 
 
@@ -112,7 +113,7 @@ def _choice(visit: PortalVisit, form: Mapping[str, Value], offered: list[Package
         quantity = ""
     if version is None and (asked or not quantity):
         return None
-    at_once = held.changes_now and (text_of(form, "when") == "now" or not held.changes_later)
+    at_once = held.changes_now and (text_of(form, "when") == _NOW or not held.changes_later)
     return Choice(Plan(version_id=version, quantity=quantity or None), at_once)
 
 
@@ -130,7 +131,7 @@ async def _preview(visit: PortalVisit, choice: Choice) -> Response:
         fields={
             "plan": str(choice.plan.version_id or ""),
             "quantity": choice.plan.quantity or "",
-            "when": "now" if choice.at_once else "later",
+            "when": _NOW if choice.at_once else "later",
             "at": held.now.isoformat(),
             "revision": str(held.subscription.revision),
             "key": secrets.token_urlsafe(_REQUEST_KEY),
@@ -144,7 +145,11 @@ async def _agreed(visit: PortalVisit, form: Mapping[str, Value], choice: Choice)
     Raises: Conflict, Malformed, NotCharged.
     """
     held, revision = visit.holding, text_of(form, "revision")
+    if choice.at_once != (text_of(form, "when") == _NOW):
+        return await _preview(visit, choice)  # The shop has changed meanwhile when it may hold.
     if not choice.at_once:
+        if revision != str(held.subscription.revision):
+            return await _preview(visit, choice)
         await _wish(visit, choice)
         return visit.go(visit.path)
     at = _moment(text_of(form, "at"))
