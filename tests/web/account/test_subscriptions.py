@@ -1,7 +1,7 @@
 import asyncio
 import re
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -14,6 +14,7 @@ from tests.web.account.selling import Seller, seller_of
 from paydesk.core.clock import utc_now
 from paydesk.core.periods import Period
 from paydesk.domain.accounts.roles import Role
+from paydesk.domain.billing.foreseeing import HELD
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.subscriptions.subscription_terms import Terms, Trial
 
@@ -290,6 +291,22 @@ async def test_the_difference_is_charged_now_once_where_that_is_chosen(owner: Vi
     assert await seller.database.fetchval(paid, seller.shop.merchant_id) == 1
     less = await press(owner, f"{page}/change", price="5.00", when="charge")
     assert "nothing is charged now, and its next charges settle the" in text_of(less)
+
+
+async def test_what_was_shown_too_long_ago_or_has_changed_since_is_not_charged(owner: Visitor, seller: Seller) -> None:
+    one = await subscribe(seller)
+    page = url(owner, f"/{one}")
+    seen = await press(owner, f"{page}/change", price="30.00", when="charge")
+    agreed = {**fields_of(seen.text, f"{page}/change"), "agreed": "1"}
+    old = (datetime.fromisoformat(agreed["at"]) - HELD).isoformat()
+    for shown in ({"at": old}, {"at": ""}, {"at": "2027-01-01"}, {"revision": "x"}):
+        anew = await owner.web.post(f"{page}/change", data={**agreed, **shown})
+        assert "20.00 USD is charged now for the rest of the period" in text_of(anew)
+    assert leads_to(await press(owner, f"{page}/change", price="90.00", when="now", agreed="1")) == page
+    changed = await owner.web.post(f"{page}/change", data=agreed)
+    assert (changed.status_code, "has changed just now" in text_of(changed)) == (409, True)
+    paid = "select count(*) from payment where merchant_id = $1 and merchant_order_id like '%:plan-%'"
+    assert await seller.database.fetchval(paid, seller.shop.merchant_id) == 0
 
 
 async def test_the_next_charge_has_the_difference_where_that_is_chosen(owner: Visitor, seller: Seller) -> None:

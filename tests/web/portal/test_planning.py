@@ -23,6 +23,7 @@ from paydesk.adapters.acquirers.interface import OutcomeUnknown
 from paydesk.adapters.acquirers.simulator import SimulatedAcquirer
 from paydesk.core.clock import utc_now
 from paydesk.core.periods import Period
+from paydesk.domain.billing import foreseeing
 from paydesk.domain.merchants.customer_ways import PortalPlans
 from paydesk.domain.merchants.merchant import change_merchant
 from paydesk.domain.payments.janitor import settle_due
@@ -186,7 +187,7 @@ async def test_what_was_shown_long_ago_is_shown_anew(subscriber: Any) -> None:
     await let(subscriber, PortalPlans.NOW)
     pro = await offering(subscriber, "Pro", "30.00")
     seen = agreed_to(await preview(subscriber, plan=str(pro)))
-    late = planning.HELD + timedelta(minutes=1)
+    late = foreseeing.HELD + timedelta(minutes=1)
     await set_back.clock_runs_ahead(subscriber.desk.database, subscriber.shop.merchant_id, late)
     again = await preview(subscriber, **seen)
     assert "You pay now" in text_of(again)

@@ -2,12 +2,38 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 
 from paydesk.domain.billing.charging_differences import ChangedAtOnce
 from paydesk.domain.subscriptions.prorating import charge_for
+
+
+HELD = timedelta(minutes=15)
+"""So long what was shown is charged."""
+_REVISION = re.compile(r"[0-9]{1,9}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """When somebody was shown what a change at once charges, and of which revision."""
+
+    at: datetime
+    revision: int
+
+
+def shown(at: str, revision: str, *, now: datetime) -> Shown | None:
+    """What a form of ours says of that; None if it is too long ago to be charged, or says nothing
+    of it.
+    """
+    try:
+        moment = datetime.fromisoformat(at)
+    except ValueError:
+        return None
+    lately = moment.tzinfo is not None and now - HELD <= moment <= now
+    return Shown(moment, int(revision)) if lately and _REVISION.fullmatch(revision) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from paydesk.core.wording import worded
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.billing.charging_differences import AtOnce, ChangedAtOnce, change_and_charge
 from paydesk.domain.billing.charging_saved import NotCharged
-from paydesk.domain.billing.foreseeing import Foreseen, foreseen
+from paydesk.domain.billing.foreseeing import Foreseen, foreseen, shown
 from paydesk.domain.business import acting
 from paydesk.domain.business.subscriptions_for_team import (
     SubscriptionForTeam,
@@ -156,6 +156,8 @@ async def _plan_page(
         typed={name: visit.form.text(name, 40) for name in ("version", "price", "quantity", "period", "when")},
         # What was declined is another wish when it is sent again.
         request_key=(visit.form.text("request_key", _LONGEST_KEY) if planned else "") or _fresh_key(),
+        at=(await visit.shop_now()).isoformat(),
+        revision=seen.subscription.revision,
         comes=await _in_words(visit, planned) if planned else {},
         errors=errors or {},
     )
@@ -225,14 +227,17 @@ async def _to_agree(visit: Visit, seen: SubscriptionForTeam, previewed: ChangedA
 
 
 async def _charge_difference(visit: Visit, seen: SubscriptionForTeam, plan: Plan) -> Response:
-    """Show what another plan charges now, and charge it once, however often that is agreed to."""
-    get, desk, is_agreed = visit.texts.get, visit.services.desk, bool(visit.form.text("agreed", 1))
-    key = check_request_key(visit.form.text("request_key", _LONGEST_KEY), "request_key")
-    at_once = AtOnce(seen.subscription.id, plan, by="merchant", now=await visit.shop_now())
-    if not is_agreed:
+    """Show what another plan charges now, and charge what was shown, lately, once, however often
+    that is agreed to.
+    """
+    get, desk, form, shop_now = visit.texts.get, visit.services.desk, visit.form, await visit.shop_now()
+    key = check_request_key(form.text("request_key", _LONGEST_KEY), "request_key")
+    at_once = AtOnce(seen.subscription.id, plan, by="merchant", now=shop_now)
+    agreed = shown(form.text("at", 40), form.text("revision", 10), now=shop_now) if form.text("agreed", 1) else None
+    if agreed is None:
         return await _to_agree(visit, seen, await change_and_charge(desk, visit.shop, replace(at_once, preview=True)))
     visit.require_recent()
-    wish = replace(at_once, request_key=f"account {key}")
+    wish = replace(at_once, now=agreed.at, revision=agreed.revision, request_key=f"account {key}")
     try:
         done = await acting.charge_difference(desk, visit.session, wish, now=visit.now)
     except NotCharged as error:

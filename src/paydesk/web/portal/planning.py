@@ -6,11 +6,10 @@ shown, as long as that is not long ago and nothing has changed since.
 
 from __future__ import annotations
 
-import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from urllib.parse import quote
 
@@ -19,7 +18,7 @@ from starlette.responses import Response
 from paydesk.core.errors import Conflict, Malformed
 from paydesk.domain.billing.charging_differences import AtOnce, ChangedAtOnce, change_and_charge, count_declined
 from paydesk.domain.billing.charging_saved import NotCharged
-from paydesk.domain.billing.foreseeing import foreseen
+from paydesk.domain.billing.foreseeing import foreseen, shown
 from paydesk.domain.merchants.idempotent_calls import check_request_key
 from paydesk.domain.payments.receiving import read_form
 from paydesk.domain.subscriptions.changing_plans import Plan, change_plan
@@ -31,14 +30,11 @@ from paydesk.web.portal.visiting import LARGEST_BODY, PortalVisit
 from paydesk.web.visits import read_form_body
 from paydesk_client.signature import Value
 
-HELD = timedelta(minutes=15)
-"""So long what was shown is charged."""
 MOST_DECLINED = 5
 """So many charges for changes of one subscription may be declined in a day."""
 _DAY = timedelta(days=1)
 _REQUEST_KEY = 16
 _NOW = "now"
-_REVISION = re.compile(r"[0-9]{1,9}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,14 +148,14 @@ async def _agreed(visit: PortalVisit, form: Mapping[str, Value], choice: Choice)
             return await _preview(visit, choice)
         await _wish(visit, choice)
         return visit.go(visit.path)
-    at = _moment(text_of(form, "at"))
-    if at is None or not held.now - HELD <= at <= held.now or not _REVISION.fullmatch(revision):
+    seen = shown(text_of(form, "at"), revision, now=held.now)
+    if seen is None:
         return await _preview(visit, choice)
     desk, since = visit.services.desk, held.now - _DAY
     if await count_declined(desk.database, held.shop, held.subscription.id, since=since) >= MOST_DECLINED:
         return pages.stopped_page(visit.view)
     key = check_request_key(text_of(form, "key"), "key")
-    wish = AtOnce(held.subscription.id, choice.plan, "customer", at, name_of(key), revision=int(revision))
+    wish = AtOnce(held.subscription.id, choice.plan, "customer", seen.at, name_of(key), revision=seen.revision)
     done = await change_and_charge(desk, held.shop, wish)
     return visit.go(f"{visit.path}?{f'waiting={quote(key)}' if done.difference.is_open else 'changed'}")
 
@@ -180,12 +176,3 @@ async def _wish(visit: PortalVisit, choice: Choice, *, preview: bool = False) ->
         return await change_and_charge(desk, held.shop, wish)
     change = partial(change_plan, desk.database, held.shop, held.subscription.id, choice.plan, by="customer")
     return ChangedAtOnce(await change(now=held.now, preview=preview))
-
-
-def _moment(text: str) -> datetime | None:
-    """A moment as a form of ours says it; None for anything else."""
-    try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return at if at.tzinfo is not None else None
