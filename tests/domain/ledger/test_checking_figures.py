@@ -4,7 +4,8 @@ each rule names the row once a figure is wrong.
 
 from __future__ import annotations
 
-from datetime import timedelta
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -24,6 +25,7 @@ from tests.domain.ledger.test_checking_after import (
     voided,
 )
 from tests.proving import check
+from tests.shopfront import MONTHLY
 
 from paydesk.core.clock import utc_now
 from paydesk.domain.ledger.checking import FIGURE_RULES
@@ -226,6 +228,23 @@ async def test_a_test_clock_that_was_moved_is_no_wrong_date(till: Any) -> None:
     )
     found = await check(till.database, now=utc_now(), merchant_id=till.shop.merchant_id)
     assert [finding.rule.statement for finding in found if finding.found] == []
+
+
+@pytest.mark.parametrize(
+    ("zone", "at"),
+    [
+        ("Europe/Berlin", datetime(2027, 2, 28, 23, 30, tzinfo=UTC)),
+        ("Pacific/Kiritimati", datetime(2028, 2, 29, 10, 30, tzinfo=UTC)),
+        ("America/Los_Angeles", datetime(2027, 2, 1, 7, 30, tzinfo=UTC)),
+    ],
+)
+@pytest.mark.parametrize("limit", [0, 1])
+async def test_the_merchants_own_calendar_says_what_date_is_due(till: Any, zone: str, at: datetime, limit: int) -> None:
+    """It is the 1st of a month there, or the 31st, and another month by UTC."""
+    await breaking.say(till.database, "merchant", {"id": till.shop.merchant_id}, time_zone=zone)
+    await set_back.clock_runs_ahead(till.database, till.shop.merchant_id, at - utc_now())
+    await till.at(ObedientBank()).subscribe(replace(MONTHLY, limit=limit))
+    assert (await checked(till))["dates_in_range"].differences == ()
 
 
 @pytest.mark.parametrize(("refunding", "named"), [("6", True), ("7", False)])

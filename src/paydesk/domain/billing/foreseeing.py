@@ -10,7 +10,6 @@ from decimal import Decimal
 from paydesk.domain.billing.charging_differences import ChangedAtOnce
 from paydesk.domain.subscriptions.prorating import charge_for
 
-
 HELD = timedelta(minutes=15)
 """So long what was shown is charged."""
 _REVISION = re.compile(r"[0-9]{1,9}", re.ASCII)

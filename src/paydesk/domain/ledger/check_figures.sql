@@ -190,21 +190,22 @@ with side as (
       from side s
       join payment p on p.merchant_id = s.merchant_id and p.live = s.live and p.shipping_due_at is not null
      union all
-    -- The calendar's own day, or soon after a charge that failed by now: a pause later, of those that it can have, or
-    -- as late as its plan may be.
+    -- The calendar's own day (counted by UTC it may be some days earlier: where a merchant's March begins it is still
+    -- February by that), or soon after a charge that failed by now: a pause later, of those that it can have, or as late
+    -- as its plan may be.
     select 'subscription', s.merchant_id, u.id, 'date_next', u.date_next, u.date_start - interval '1 day',
            greatest(s.now + case when u.failures = 0 or u.dunning is null then :longest_pause::interval
                                  else :longest_dunning::interval end - interval '1 day',
                     u.anchor + (u.next_period - 1 + coalesce(u.skipped, 0))
                                * (v.period_length || ' ' || v.period_unit)::interval)
-           + interval '2 days'
+           + interval '5 days'
       from side s
       join subscription u on u.merchant_id = s.merchant_id and u.live = s.live and u.date_next is not null
       join package_version v on v.merchant_id = u.merchant_id and v.id = u.package_version_id
      union all
     select 'subscription', s.merchant_id, u.id, 'date_end', u.date_end, u.date_start,
            u.anchor + (v.payment_limit + coalesce(u.skipped, 0))
-                      * (v.period_length || ' ' || v.period_unit)::interval + interval '2 days'
+                      * (v.period_length || ' ' || v.period_unit)::interval + interval '5 days'
       from side s
       join subscription u on u.merchant_id = s.merchant_id and u.live = s.live and u.date_end is not null
       join package_version v on v.merchant_id = u.merchant_id and v.id = u.package_version_id
