@@ -91,6 +91,7 @@ def read_signed_items(text: str, amount: Decimal, currency: str) -> tuple[AskedI
         return ()
     try:
         given = json.loads(text, object_pairs_hook=_unrepeated, parse_constant=_no_number)
+        json.dumps(given, ensure_ascii=False).encode()  # Half a character can't be kept, nor told.
     except (ValueError, RecursionError) as error:
         raise Malformed(f"{FIELD} is no JSON: {error}", FIELD) from error
     return read_line_items(given if given is not None else [], amount, currency)
