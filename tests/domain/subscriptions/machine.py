@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from tests import set_back
+from tests import breaking, set_back
 from tests.banks import TakingBackBank
 from tests.shopfront import GOOD
 from tests.till import Till
@@ -31,6 +31,15 @@ from paydesk.domain.subscriptions.ending import cancel, expire_due
 from paydesk.domain.subscriptions.items import WantedItem, add_item, list_items, take_back_item
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.rows import NO_ACCOUNT
+
+BEGINNINGS = (
+    None,
+    ("Europe/Berlin", datetime(2027, 2, 28, 23, 30, tzinfo=UTC)),  # March by the merchant's calendar
+    ("America/New_York", datetime(2027, 11, 7, 6, 30, tzinfo=UTC)),  # the second half past one of that night
+    ("Australia/Lord_Howe", datetime(2028, 2, 29, 12, tzinfo=UTC)),
+    ("Asia/Kathmandu", datetime(2027, 1, 31, 18, 14, 59, tzinfo=UTC)),  # a second before February
+)
+"""Calendars, and when subscriptions begin by them; else by UTC, and now."""
 
 
 @dataclass
@@ -75,7 +84,14 @@ class World:
 
     # The clock, and what it makes due.
 
-    async def move_clock(self, hours: int) -> None:
+    async def begin_at(self, zone: str, at: datetime) -> None:
+        """It is this moment, for a merchant with the calendar of a time zone."""
+        await breaking.say(
+            self.subscriber.database, "merchant", {"id": self.subscriber.shop.merchant_id}, time_zone=zone
+        )
+        await self.move_clock((at - utc_now()) / timedelta(hours=1))
+
+    async def move_clock(self, hours: float) -> None:
         self.ahead += timedelta(hours=hours)
         await set_back.clock_runs_ahead(self.subscriber.database, self.subscriber.shop.merchant_id, self.ahead)
 
@@ -289,7 +305,7 @@ class World:
             case "number":
                 return Plan(quantity=str(terms.quantity % 3 + 1))
             case "rhythm":
-                return Plan(price=price, period=("1m", "2m", "1w")[int(terms.price // 10) % 3])
+                return Plan(price=price, period=("1m", "2m", "1w", "1y")[int(terms.price // 10) % 4])
             case _:
                 return Plan(price=price)
 

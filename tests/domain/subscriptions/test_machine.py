@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests import set_back
 from tests.banks import TakingBackBank
-from tests.domain.subscriptions.machine import World
+from tests.domain.subscriptions.machine import BEGINNINGS, World
 from tests.lengths import at_length
 from tests.proving import check
 from tests.shopfront import MONTHLY, subscription_of
@@ -100,7 +100,7 @@ steps = st.one_of(
 agreed = st.builds(
     replace,
     st.just(MONTHLY),
-    period=st.builds(Period, st.integers(1, 2), st.sampled_from(("day", "week", "month"))),
+    period=st.builds(Period, st.integers(1, 2), st.sampled_from(("day", "week", "month", "year"))),
     trial=st.sampled_from((None, Trial(Decimal(0), Period(14, "day")), Trial(Decimal(30), Period(1, "month")))),
     limit=st.integers(0, 4),
 )
@@ -261,6 +261,7 @@ async def live_through(
     plan: Sequence[tuple[Any, ...]],
     *,
     cardless: bool = False,
+    begins: tuple[str, datetime] | None = None,
 ) -> None:
     """Do the steps to two subscriptions of a new merchant, and see that every promise is kept."""
     await set_back.banks_tell_again(database)
@@ -269,6 +270,8 @@ async def live_through(
     bank = TakingBackBank()
     till = Till(Desk(database, vault, {"simulator": bank}), shop_of(merchant, live=False))
     world = World(till, bank, coupon=coupon)
+    if begins is not None:
+        await world.begin_at(*begins)
     for which, other in enumerate((terms, replace(MONTHLY, sku_id=secrets.token_hex(4)))):
         used = None if which else coupon
         world.subscriptions.append(await begin(till, other, f"order-{which}", used, cardless=cardless))
@@ -288,7 +291,11 @@ async def live_through(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(
-    terms=agreed, coupon=st.sampled_from(COUPONS), cardless=st.booleans(), plan=st.lists(steps, min_size=4, max_size=18)
+    terms=agreed,
+    coupon=st.sampled_from(COUPONS),
+    cardless=st.booleans(),
+    begins=st.sampled_from(BEGINNINGS),
+    plan=st.lists(steps, min_size=4, max_size=18),
 )
 async def test_any_interleaving_keeps_every_promise(
     database: Database,
@@ -296,9 +303,10 @@ async def test_any_interleaving_keeps_every_promise(
     terms: Terms,
     coupon: Mapping[str, str] | None,
     cardless: bool,
+    begins: tuple[str, datetime] | None,
     plan: list[tuple[Any, ...]],
 ) -> None:
-    await live_through(database, vault, terms, coupon, plan, cardless=cardless)
+    await live_through(database, vault, terms, coupon, plan, cardless=cardless, begins=begins)
 
 
 Plant = Callable[[pytest.MonkeyPatch], None]
