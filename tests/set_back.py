@@ -102,10 +102,11 @@ async def tried_again_by_code_before(database: Database, merchant_id: int, payme
 
 
 async def banks_tell_again(database: Database) -> None:
-    """Nothing was read of what banks tell of disputes, so that a bank whose record is new is read
-    from its start.
+    """Nothing was read of what banks tell of disputes and of refunds that came back, so that a bank
+    whose record is new is read from its start.
     """
     await database.execute("delete from dispute_reading")
+    await database.execute("delete from failed_refund_reading")
 
 
 async def no_disputes_left(database: Database) -> None:

@@ -36,7 +36,9 @@ deeds = st.one_of(
     st.tuples(st.just("repeat"), which, st.sampled_from((None, "0.25"))),
     st.tuples(st.just("dispute"), which),
     st.tuples(st.just("decide"), which, st.booleans()),
+    st.tuples(st.just("come back"), which, which),
     st.just(("read",)),
+    st.just(("read failed",)),
     st.just(("deadlines",)),
     st.just(("settle",)),
     st.just(("pay out",)),
@@ -47,6 +49,7 @@ steps = st.one_of(
     st.tuples(st.just("do"), deeds, st.sampled_from(("", "", "question", "answer", "refuse"))),
     st.tuples(st.just("at once"), st.lists(deeds, min_size=2, max_size=5), st.sampled_from(("", "", "", "answer"))),
     st.tuples(st.just("wait"), st.sampled_from((1, 7, 180))),
+    st.tuples(st.just("return fees"), st.booleans()),
     st.just(("rest",)),
 )
 
@@ -62,6 +65,8 @@ async def take(till: Till, step: tuple[object, ...]) -> None:
             await _do(till, several, trouble)
         case ("wait", int(days)):
             await till.wait(days=days)
+        case ("return fees", bool(returned)):
+            await change_merchant(till.database, till.shop.merchant_id, fees_returned=returned)
         case ("rest",):
             await till.come_to_rest()
             await till.agree()
@@ -79,6 +84,7 @@ async def _do(till: Till, several: list[tuple[object, ...]], trouble: str) -> No
 async def _deed(till: Till, deed: tuple[object, ...]) -> None:
     workers: dict[str, Callable[[], Awaitable[object]]] = {
         "read": till.read,
+        "read failed": till.read_failed,
         "deadlines": till.deadlines,
         "settle": till.settle,
         "pay out": till.pay_out,
@@ -105,6 +111,8 @@ async def _with(till: Till, name: str, payment_id: int, how: list[object]) -> No
             await till.dispute(payment_id)
         case "decide", [bool(won)]:
             await till.decide(payment_id, won=won)
+        case "come back", [int(number)]:
+            await till.come_back(payment_id, number)
 
 
 def _part(till: Till, payment_id: int, share: object) -> str | None:
