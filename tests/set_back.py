@@ -105,8 +105,8 @@ async def banks_tell_again(database: Database) -> None:
     """Nothing was read of what banks tell of disputes and of refunds that came back, so that a bank
     whose record is new is read from its start.
     """
-    await database.execute("delete from dispute_reading")
-    await database.execute("delete from failed_refund_reading")
+    for table in ("dispute_reading", "failed_refund_reading"):
+        await database.execute(f"delete from {table}")
 
 
 async def no_disputes_left(database: Database) -> None:
