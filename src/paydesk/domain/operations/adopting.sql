@@ -40,7 +40,7 @@ select a.key, m.id as merchant_id, side_clock(a.live, m.test_clock) as clock,
            = a.key as is_ours,
        s.id as subscription_id, s.next_period, s.charging_attempt_id, v.currency, p.state,
        case when s.balance = 0 then v.price
-            else next_charge(v.price, s.balance, s.charge_digits, s.least_charge) end as price
+            else next_charge(v.price, s.balance, v.currency, s.charge_digits, s.least_charge) end as price
   from unnest(:keys::text[], :tags::text[], :lives::boolean[], :orders::text[], :periods::integer[],
               :numbers::integer[])
     as a (key, tag, live, merchant_order_id, period, number)
