@@ -19,12 +19,13 @@ from tests.till import Till
 from paydesk.core.currencies import DIGITS, charge_digits
 from paydesk.domain.subscriptions.items import WantedItem
 from paydesk.domain.subscriptions.lifecycle import Subscription
+from paydesk.domain.subscriptions.subscription_terms import Terms
 
 DINARS = replace(MONTHLY, currency="KWD")
 ARIARY = replace(MONTHLY, currency="MGA", price=Decimal(1000))
 
 
-async def of_before(till: Till, item: str, digits: int, number: str = GOOD, terms: object = DINARS) -> Subscription:
+async def of_before(till: Till, item: str, digits: int, number: str = GOOD, terms: Terms = DINARS) -> Subscription:
     """A subscription with an item, whose digits code of before wrote down."""
     begun = await till.subscribe(terms, number=number)
     await added(till, begun, WantedItem(Decimal(item), "Set-up"))
@@ -37,7 +38,7 @@ async def of_before(till: Till, item: str, digits: int, number: str = GOOD, term
     [(DINARS, 3, "0.125", "10.12", "0.005"), (ARIARY, 2, "0.60", "1001", "-0.40")],
 )
 async def test_it_is_charged_without_the_decimals_that_acquirers_refuse(
-    subscriber: Till, charges: Charges, terms: object, digits: int, item: str, charged: str, left: str
+    subscriber: Till, charges: Charges, terms: Terms, digits: int, item: str, charged: str, left: str
 ) -> None:
     begun = await of_before(subscriber, item, digits, terms=terms)
     await subscriber.charge_due(begun)
