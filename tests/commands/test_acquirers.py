@@ -125,6 +125,9 @@ async def test_what_waits_for_a_merchant_elsewhere_is_listed_with_its_account_an
         assert (found["dispute"]["reason"], found["dispute"]["alarmed_at"]) == (OF_NOBODY.reason, None)
         one = await paydesk("acquirer", "waiting", "--account", "stripe-us")
         assert ("dp_1" in one.out, "re_1" in one.out) == (True, False)
+        assert "paydesk alarm settle" not in one.err
+        await breaking.say(database, "dispute_waiting", {"acquirer": "stripe-us"}, alarmed_at=now)
+        assert "paydesk alarm settle" in (await paydesk("acquirer", "waiting")).err
     finally:
         async with database.acquire() as connection:
             await wait_no_more(connection, waiting_refunds.REFUNDS, "stripe-eu", ["re_1"], now=now)

@@ -159,11 +159,31 @@ async def untouched(own_database_url: str) -> AsyncIterator[asyncpg.Connection]:
     await connection.close()
 
 
+STANDING = ("waiting_disputes.sql", "standing")
+
 BY_RARE_STATE = {
     ("for_api.sql", "in_states"), ("search_for_team.sql", "of_common_card_in_states"),
     ("payments_for_team.sql", "in_each_state"), ("figures.sql", "declines"), ("letting_go.sql", "ask_unneeded"),
 }  # fmt: skip
 """Statements that look for payments of few states among all."""
+
+
+async def test_what_a_dispute_is_of_is_found_through_its_merchant_and_none_is_read_besides(
+    untouched: asyncpg.Connection,
+) -> None:
+    """However many merchants there are: two probes for each, and of the others nothing
+    (`never executed`) where each tells its merchant.
+    """
+    await untouched.execute("set enable_seqscan = off; set plan_cache_mode = force_generic_plan")
+    (statement,) = [one for (file, name), one in all_statements().items() if (file.name, name) == STANDING]
+    await untouched.execute(f"prepare asked as {statement.sql}")
+    told, plans = "array['a key'], array['dp_1'], array['{}'], array[{}]::text[]", list[list[str]]()
+    for given in (told.format("a tag", ""), told.format("", "'a key'")):
+        asked = f"explain (analyze, costs off, timing off, summary off) execute asked({given})"
+        plans.append([row[0] for row in await untouched.fetch(asked)])
+    executed = [[line for line in plan if "on merchant" in line and "never executed" not in line] for plan in plans]
+    assert [{"merchant_by_tag" in line for line in lines} for lines in executed] == [{True}, {False}]
+    assert any("payment_attempt_by_key" in line for line in plans[0])
 
 
 async def test_payments_of_few_states_are_found_by_their_index(untouched: asyncpg.Connection) -> None:

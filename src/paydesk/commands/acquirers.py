@@ -139,6 +139,12 @@ async def waiting(
             for one in found
         ],
     )
+    if any(one.alarmed_at is not None for one in found):
+        note(
+            "An alarm settles itself once it is booked here, or another cell says that it has booked it, which is asked"
+            " every six hours for an account that nobody reads here any more. One that you have seen to yourself: "
+            "paydesk alarm list, then paydesk alarm settle ID --note TEXT"
+        )
 
 
 @app.command(epilog="Example: paydesk acquirer disable stripe-eu")

@@ -301,6 +301,20 @@ async def test_what_waits_at_an_account_that_is_read_no_more_is_over_once_the_ot
     assert (await both.told(play.there), await both.stand(play.there)) == ([], ["over"])
 
 
+async def test_what_was_told_at_an_account_that_is_read_no_more_is_settled_once_the_other_cell_has_booked_it(
+    both: Both,
+) -> None:
+    play = both.play
+    name = await both.comes()
+    await both.read(play.there)
+    left = without_accounts(play.there)
+    await both.read(left, UNREAD + SOON)
+    assert await both.told(play.there) == [(both.alarm, both.subject(name))]
+    assert await both.read(play.here) == 1
+    await both.read(left, 2 * (UNREAD + SOON) + SOON)
+    assert (await both.told(play.there), await both.stand(play.there)) == ([], ["over"])
+
+
 async def test_of_very_many_each_is_asked_for_in_one_reading(both: Both) -> None:
     there, many = both.play.there, 2 * MOST + 50
     told = [both.named(f"re_{n:03}") for n in range(many)]

@@ -51,6 +51,8 @@ async def test_a_cell_says_which_are_its_own_and_which_it_has_booked(
     told, ours = await disputed(theirs), await disputed(till_of(cells, HOME))
     asked = [told, ours, replace(told, reference="dp_1", of_key="nobody's")]
     assert await elsewhere(asked) == Heard((Known(told.reference, is_over=False),))
+    unmarked = [replace(one, of_merchant="") for one in asked]
+    assert await elsewhere(unmarked) == Heard((Known(told.reference, is_over=False),)), "as an older cell asks"
     assert await read_disputes(theirs.desk, now=utc_now()) == 1
     assert await elsewhere(asked) == Heard((Known(told.reference, is_over=True),))
     won = replace(told, status=DisputeStatus.WON, at=utc_now())
@@ -62,7 +64,7 @@ async def test_a_cell_says_which_are_its_own_and_which_it_has_booked(
 async def test_as_many_as_one_reading_tries_fit_into_a_question(elsewhere: Elsewhere[Dispute], sign: str) -> None:
     now, key = utc_now(), '"' * 200
     told = [
-        Dispute(f"{number}{sign * 160}", key, Decimal("1.00"), "USD", "", DisputeStatus.OPEN, now)
+        Dispute(f"{number}{sign * 160}", key, Decimal("1.00"), "USD", "", DisputeStatus.OPEN, now, of_merchant=key)
         for number in range(MOST)
     ]
     assert await elsewhere(told) == Heard()

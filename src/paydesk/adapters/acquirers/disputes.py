@@ -63,7 +63,8 @@ class EvidenceFile:
 class Dispute:
     """How a dispute stands: a customer's bank wants the money back, or asks what it was for.
 
-    `of_key` is the purchase's own idempotency key; `amount` is what is disputed, in the main unit
+    `of_key` is the purchase's own idempotency key, and `of_merchant` the tag of its merchant, as
+    the purchase is marked; empty if it is not. `amount` is what is disputed, in the main unit
     of `currency`, which may be another than the purchase's, and may be more than was paid; `reason`
     is the acquirer's word for it, such as "fraudulent" or "product_not_received"; `at` (UTC) is
     when it stood so.
@@ -93,6 +94,7 @@ class Dispute:
     of_payment: Decimal | None = None
     respond_by: datetime | None = None
     answered: bool | None = None
+    of_merchant: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 come here before the cell that it leaves has booked it.
 
 The other cells are asked for it: it is over once one of them has booked it, and an operator hears
-of it if none knows it, or none books it, or nobody here reads its account any more. Moves no money.
+of it if none knows it, or none books it, or nobody here reads its account any more. What none of
+them knows is asked for seldom from then on, and in the end no more. Moves no money.
 """
 
 from __future__ import annotations
@@ -39,6 +40,15 @@ KEPT: Final = timedelta(days=60)
 """How long after it was last told one is forgotten that is over: the longest for which an acquirer
 tells the same again."""
 
+GIVEN_UP: Final = noted(
+    "no cell knows of it, and it was not told for %(days)s days: it is tried no more until it is told again",
+    days=KEPT.days,
+)
+
+SELDOM: Final = timedelta(days=1)
+"""How often others are asked for what all of them have said that they don't know, once an operator
+was told of it."""
+
 MOST_BATCHES: Final = 100
 """How many times `MOST` are tried in one reading."""
 
@@ -54,23 +64,26 @@ class Stands(StrEnum):
     """Another cell has booked it."""
     UNKNOWN = "unknown"
     """No cell has it that could be asked."""
+    GIVEN_UP = "given_up"
+    """No cell has it, nor is it told any more: nobody is asked for it until it is told again."""
 
 
-_NOWHERE: Final = frozenset({Stands.WAITS, Stands.UNKNOWN})
+_NOWHERE: Final = frozenset({Stands.WAITS, Stands.UNKNOWN, Stands.GIVEN_UP})
 
 
 @dataclass(frozen=True)
 class Waiting(ABC):
     """One that waits, as it was `told`.
 
-    Times are UTC: no cell has said that it has it since `nowhere_since`, where it `stands` so, one
-    has, and has not booked it, since `elsewhere_since` (None: none has), and an operator was told
-    of it at `alarmed_at` (None: not so).
+    Times are UTC: it was told last at `last_at`, no cell has said that it has it since
+    `nowhere_since`, where it `stands` so, one has, and has not booked it, since `elsewhere_since`
+    (None: none has), and an operator was told of it at `alarmed_at` (None: not so).
     """
 
     acquirer: str
     told: str
     acquirer_reference: str
+    last_at: datetime
     nowhere_since: datetime
     elsewhere_since: datetime | None
     tries: int
@@ -129,7 +142,8 @@ class Kind(Generic[One]):
 
     A table can't be a parameter of one statement for all; those have the same words. What is over
     is tried again after `again_over`, if at all: its merchant may come from a cell that was put
-    back to before it was booked there.
+    back to before it was booked there. What no cell knows is given up once it was not told for
+    `given_up_after`, if at all: the others are forgotten then.
     """
 
     alarm: AlarmKind
@@ -141,6 +155,7 @@ class Kind(Generic[One]):
     untried: Callable[..., Awaitable[list[One]]]
     heard_of: Callable[[Any, Sequence[One]], Awaitable[Heard]]
     again_over: timedelta | None = None
+    given_up_after: timedelta | None = None
 
 
 def stands(waiting: Waiting, heard: Heard, *, now: datetime) -> Stands:
@@ -191,25 +206,36 @@ class Later(Generic[One]):
 
     def judged(self, one: One, heard: Heard) -> None:
         """It is not known here, and this is what the other cells say."""
-        stand = stands(one, heard, now=self.now)
+        stand = self._stand(one, heard)
         since = (one.elsewhere_since or self.now) if stand is Stands.ELSEWHERE else None
         why = self._why(stand, since, heard)
-        self._put(one, stand, since, why, self.now + pause(one.tries))
+        # To look here costs no other cell anything, and what a database forgot comes back to it.
+        is_certain = stand is Stands.UNKNOWN and heard.is_whole and heard.has_others
+        self._put(one, stand, since, why, self.now + (SELDOM if is_certain else pause(one.tries)))
 
     def unread(self, one: One, heard: Heard) -> None:
         """Nobody here reads its account, and this is what the other cells say of it."""
-        stand = stands(one, heard, now=self.now)
+        stand = self._stand(one, heard)
         since = (one.elsewhere_since or self.now) if stand is Stands.ELSEWHERE else None
         why = noted(
             "nobody in this cell reads the account %(account)s any more, so that it can't be booked here",
             account=self.acquirer,
         )
-        self._put(one, stand, since, "" if stand is Stands.OVER else why, self.now)
+        said = {Stands.OVER: "", Stands.GIVEN_UP: str(GIVEN_UP)}.get(stand, str(why))
+        self._put(one, stand, since, said, self.now)
+
+    def _stand(self, one: One, heard: Heard) -> Stands:
+        stand, end = stands(one, heard, now=self.now), self.kind.given_up_after
+        if stand is not Stands.UNKNOWN or one.alarmed_at is None or end is None or not heard.is_whole:
+            return stand
+        return Stands.GIVEN_UP if self.now - one.last_at >= end else stand
 
     def _why(self, stand: Stands, since: datetime | None, heard: Heard) -> str:
         """Why an operator is told of it; empty if it is none of their business."""
         if stand is Stands.UNKNOWN:
             return why_unknown(heard, self.kind.nobody_knows)
+        if stand is Stands.GIVEN_UP:
+            return GIVEN_UP
         if since is not None and self.now - since >= UNBOOKED:
             return noted("another cell has its payment, and has not booked it for a day: see whether it reads there")
         return ""
@@ -224,7 +250,7 @@ class Later(Generic[One]):
         if stand is Stands.OVER:
             later = None if self.kind.again_over is None else self.now + self.kind.again_over
         else:
-            later = next_at
+            later = None if stand is Stands.GIVEN_UP else next_at
         nowhere_since = one.unheard_since(self.now) if stand in _NOWHERE else self.now
         reason = why or _WHAT_FOR[stand]
         self.stood[one.acquirer_reference] = Stood(stand, reason, later, nowhere_since, since, alarmed_at)
@@ -244,6 +270,7 @@ _WHAT_FOR: Final = {
     Stands.ELSEWHERE: noted("another cell has its payment, and has still to book it"),
     Stands.OVER: noted("another cell has booked it"),
     Stands.UNKNOWN: "",
+    Stands.GIVEN_UP: "",
 }
 
 
@@ -280,7 +307,7 @@ async def try_all(
 
 async def tell_untried(database: Database, kind: Kind[One], elsewhere: Any, *, now: datetime) -> None:
     """Tell an operator, once, of what nobody here has tried for long: its account is read no more.
-    What another cell has booked is over.
+    What another cell has booked since is over, and so is what an operator was told of it.
     """
     untried = await kind.untried(database, before=now - UNREAD, most=MOST)
     if not untried:

@@ -79,7 +79,13 @@ async def known_here(database: Connection, disputes: Sequence[AskedDispute]) -> 
     books have whole, and what was of a test side that was emptied since.
     """
     told = {one.reference: one for one in disputes}
-    rows = queries.standing(database, keys=[one.of_key for one in told.values()], references=list(told))
+    rows = queries.standing(
+        database,
+        keys=[one.of_key for one in told.values()],
+        references=list(told),
+        tags=[one.of_merchant for one in told.values()],
+        untold=[one.of_key for one in told.values() if not one.of_merchant],
+    )
     found = await records_of(_Standing, rows)
     return [Known(one.reference, one.is_over(told[one.reference])) for one in found]
 
@@ -90,8 +96,13 @@ async def heard_of(elsewhere: Elsewhere[AskedDispute], waiting: Sequence[Waiting
     """
     if not waiting:
         return Heard()
-    asked = [one.dispute for one in waiting if may_be_ours(one.dispute.of_key)]
-    return await elsewhere([replace(one, reason="", respond_by=None, answered=None) for one in asked])
+    asked = [_asked(one.dispute) for one in waiting if may_be_ours(one.dispute.of_key)]
+    return await elsewhere(asked)
+
+
+def _asked(dispute: Dispute) -> AskedDispute:
+    tag = dispute.of_merchant if may_be_ours(dispute.of_merchant) else ""
+    return replace(dispute, reason="", respond_by=None, answered=None, of_merchant=tag)
 
 
 async def due(database: Connection, acquirer: str, *, now: datetime) -> list[WaitingDispute]:
@@ -102,7 +113,7 @@ async def due(database: Connection, acquirer: str, *, now: datetime) -> list[Wai
 
 
 async def untried(database: Connection, *, before: datetime, most: int) -> list[WaitingDispute]:
-    """Those that nobody has tried since, and of which no operator was told."""
+    """Those that nobody has tried since."""
     return await records_of(WaitingDispute, queries.untried(database, before=before, most=most))
 
 
@@ -134,6 +145,7 @@ DISPUTES: Final = Kind(
     untried=untried,
     heard_of=heard_of,
     again_over=timedelta(days=1),
+    given_up_after=KEPT,
 )
 """How disputes wait whose purchase is not known here."""
 
@@ -197,5 +209,7 @@ def _told(disputes: Sequence[Dispute]) -> dict[str, str]:
 
 
 async def forget(connection: Connection, *, now: datetime) -> None:
-    """Forget those that another cell has booked, and nobody tells any more."""
+    """Forget those that another cell has booked, and nobody tells any more, and those that are
+    given up, once an operator has settled their alarm.
+    """
     await queries.forget(connection, told_before=now - KEPT)

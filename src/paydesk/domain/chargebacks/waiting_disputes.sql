@@ -1,22 +1,24 @@
 -- name: keep_unknown(acquirer, references, told, reason, now)!
 -- What is not known here waits, as it was told last, and is tried at once; what another cell had booked is asked for again,
--- and so is what is told otherwise. Told as before, it stays as it stands, and is written once in an hour. Whoever keeps it
--- holds the reading's lease.
+-- and so is what is told otherwise. Told as before, it stays as it stands, and is written once in an hour: what no cell knew
+-- is tried when it is due. What was given up begins anew, whoever was told of it. Whoever keeps it holds the reading's lease.
 insert into dispute_waiting as w (acquirer, acquirer_reference, told, reason, first_at, last_at, next_at, tries,
                                   nowhere_since, stands)
 select :acquirer, d.reference, d.told::jsonb, :reason, :now, :now, :now, 0, :now, 'waits'
   from unnest(:references::text[], :told::text[]) as d (reference, told)
     on conflict (acquirer, acquirer_reference) do update
        set told = excluded.told, last_at = excluded.last_at,
-           first_at = case when w.stands = 'over' then excluded.first_at else w.first_at end,
-           nowhere_since = case when w.stands is null or w.stands = 'over' then excluded.nowhere_since
-                                else w.nowhere_since end,
-           stands = case when w.stands is null or w.stands = 'over' then 'waits' else w.stands end,
-           reason = case when w.stands is null or w.stands = 'over' then excluded.reason else w.reason end,
-           next_at = excluded.next_at, tries = case when w.stands = 'over' then 0 else w.tries end
+           first_at = case when w.stands in ('over', 'given_up') then excluded.first_at else w.first_at end,
+           nowhere_since = case when w.stands in ('waits', 'elsewhere', 'unknown') then w.nowhere_since
+                                else excluded.nowhere_since end,
+           stands = case when w.stands in ('waits', 'elsewhere', 'unknown') then w.stands else 'waits' end,
+           reason = case when w.stands in ('waits', 'elsewhere', 'unknown') then w.reason else excluded.reason end,
+           next_at = case when w.stands = 'unknown' and same_dispute(w.told, excluded.told) then w.next_at
+                          else excluded.next_at end,
+           tries = case when w.stands in ('over', 'given_up') then 0 else w.tries end,
+           alarmed_at = case when w.stands = 'given_up' then null else w.alarmed_at end
      where w.last_at <= excluded.last_at - interval '1 hour' and w.stands is distinct from 'over' or w.stands is null
-        or w.told - '{at,respond_by,answered,reason}'::text[]
-           is distinct from excluded.told - '{at,respond_by,answered,reason}'::text[];
+        or not same_dispute(w.told, excluded.told);
 
 -- name: keep_known(acquirer, references, told, reasons, next_ats, now)
 -- What is of a payment here, and can't be booked, waits with its reason, as it was told last; returns those that wait, and
@@ -43,18 +45,18 @@ returning acquirer_reference;
 
 -- name: due(acquirer, now, most)
 -- Those that wait and are to be tried again; only who holds the reading's lease asks.
-select acquirer, told, acquirer_reference, nowhere_since, elsewhere_since, tries, alarmed_at, stands
+select acquirer, told, acquirer_reference, last_at, nowhere_since, elsewhere_since, tries, alarmed_at, stands
   from dispute_waiting
  where acquirer = :acquirer and next_at <= :now
  order by tries, next_at
  limit :most;
 
 -- name: untried(before, most)
--- Those that nobody has tried since, and of which no operator was told: their account is read no more. What is about an
--- account that goes to another cell waits for that.
-select acquirer, told, acquirer_reference, nowhere_since, elsewhere_since, tries, alarmed_at, stands
+-- Those that nobody has tried since: their account is read no more, of which an operator may have been told. What is about
+-- an account that goes to another cell waits for that.
+select acquirer, told, acquirer_reference, last_at, nowhere_since, elsewhere_since, tries, alarmed_at, stands
   from dispute_waiting
- where next_at < :before and alarmed_at is null and stands is distinct from 'over'
+ where next_at < :before and stands is distinct from 'over'
    and acquirer <> all (array(select a.name
                                 from acquirer_account a
                                 join merchant_fence f on f.merchant_id = a.for_merchant_id))
@@ -63,6 +65,7 @@ select acquirer, told, acquirer_reference, nowhere_since, elsewhere_since, tries
    for update skip locked;
 
 -- name: try_later(acquirer, references, next_ats, nowhere_sinces, elsewhere_sinces, alarmed_ats, stands, reasons)!
+-- A null next_at: it is given up.
 update dispute_waiting w
    set next_at = d.next_at, nowhere_since = d.nowhere_since, elsewhere_since = d.elsewhere_since,
        alarmed_at = d.alarmed_at, stands = d.stands, reason = d.reason, tries = w.tries + 1
@@ -72,29 +75,60 @@ update dispute_waiting w
  where w.acquirer = :acquirer and w.acquirer_reference = d.reference;
 
 -- name: forget(told_before)!
--- What nobody has told for so long, and another cell has booked, whoever reads its account. All else stays.
-delete from dispute_waiting where last_at < :told_before and stands = 'over';
+-- What nobody has told for so long, and another cell has booked, whoever reads its account; and what is given up, once no
+-- alarm tells of it any more. All else stays.
+delete from dispute_waiting w
+ where w.last_at < :told_before
+   and (w.stands = 'over'
+        or w.stands = 'given_up'
+           and not exists (select
+                             from alarm l
+                            where l.kind = 'dispute_waits' and l.settled_at is null
+                              and l.subject = format('dispute %s at %s', w.acquirer_reference, w.acquirer)));
 
--- name: standing(keys, references)
+-- name: standing(keys, references, tags, untold)
 -- Those of these disputes whose purchases a merchant of this cell has made, and what is in the books of them. Of who has
--- gone to another cell what is here is what was. One index probe per merchant and key finds a purchase, and never a scan.
-select d.reference, a.is_forgotten, a.currency, a.amount, a.charged_back, c.state as chargeback_state,
+-- gone to another cell what is here is what was. Each is found through its merchant, whose tag it tells, by two index probes
+-- however many merchants there are; each merchant is asked for the keys that tell none (untold), if there are any.
+with made_by_told as materialized (
+    select d.reference, m.id as merchant_id, x.live, x.acquirer, x.payment_id, x.is_forgotten
+      from unnest(:keys::text[], :references::text[], :tags::text[]) as d (key, reference, tag)
+     cross join lateral (select id from merchant where key_tag = d.tag offset 0) m
+     cross join lateral (select live, acquirer, payment_id, false as is_forgotten
+                           from payment_attempt
+                          where merchant_id = m.id and idempotency_key = d.key
+                          union all
+                         select false, acquirer, null, true
+                           from forgotten_attempt
+                          where merchant_id = m.id and idempotency_key = d.key
+                         offset 0) x
+     where d.tag <> ''
+), made_by_anyone as materialized (
+    select m.id as merchant_id, x.*
+      from merchant m
+     cross join lateral (select live, acquirer, idempotency_key, payment_id, false as is_forgotten
+                           from payment_attempt
+                          where merchant_id = m.id and idempotency_key = any(:untold::text[])
+                          union all
+                         select false, acquirer, idempotency_key, null, true
+                           from forgotten_attempt
+                          where merchant_id = m.id and idempotency_key = any(:untold::text[])
+                         offset 0) x
+     where cardinality(:untold::text[]) > 0
+), made as (
+    select * from made_by_told
+     union all
+    select d.reference, o.merchant_id, o.live, o.acquirer, o.payment_id, o.is_forgotten
+      from made_by_anyone o
+      join unnest(:keys::text[], :references::text[], :tags::text[]) as d (key, reference, tag)
+        on d.key = o.idempotency_key and d.tag = ''
+)
+select a.reference, a.is_forgotten, coalesce(p.currency, '') as currency, coalesce(p.amount, 0) as amount,
+       coalesce(p.charged_back, 0) as charged_back, c.state as chargeback_state,
        c.amount as chargeback_amount, c.taken, c.returned, c.told_at
-  from (select m.id as merchant_id, x.live, x.acquirer, x.idempotency_key, x.is_forgotten,
-               coalesce(p.currency, '') as currency, coalesce(p.amount, 0) as amount,
-               coalesce(p.charged_back, 0) as charged_back
-          from merchant m
-         cross join lateral (select live, acquirer, idempotency_key, payment_id, false as is_forgotten
-                               from payment_attempt
-                              where merchant_id = m.id and idempotency_key = any(:keys::text[])
-                              union all
-                             select false, acquirer, idempotency_key, null, true
-                               from forgotten_attempt
-                              where merchant_id = m.id and idempotency_key = any(:keys::text[])
-                             offset 0) x
-          left join payment p on p.merchant_id = m.id and p.live = x.live and p.id = x.payment_id
-         where m.id <> all (array(select merchant_id from merchant_fence where moved_at is not null))) a
-  join unnest(:keys::text[], :references::text[]) as d (key, reference) on d.key = a.idempotency_key
+  from made a
+  left join payment p on p.merchant_id = a.merchant_id and p.live = a.live and p.id = a.payment_id
   left join chargeback c
     on c.merchant_id = a.merchant_id and c.live = a.live and c.acquirer = a.acquirer
-   and c.acquirer_reference = d.reference;
+   and c.acquirer_reference = a.reference
+ where a.merchant_id <> all (array(select merchant_id from merchant_fence where moved_at is not null));

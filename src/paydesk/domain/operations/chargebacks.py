@@ -27,7 +27,7 @@ queries = load_statements(__package__ or "", "chargebacks.sql")
 @dataclass(frozen=True, slots=True)
 class WaitingDispute:
     """A dispute that is not in the books, as it was last told, and why;
-    times are UTC, `next_at` is its next try.
+    times are UTC, `next_at` is its next try, None if it is given up.
     """
 
     acquirer: str
@@ -35,7 +35,7 @@ class WaitingDispute:
     reason: str
     first_at: datetime
     last_at: datetime
-    next_at: datetime
+    next_at: datetime | None
     tries: int
 
 

@@ -17,8 +17,8 @@ returning acquirer_reference;
 -- name: due(acquirer, now, most)
 -- Those that wait and are to be tried again; only who holds the reading's lease asks. First what another cell had booked,
 -- and is not booked here, where its merchant has come since: that cell was put back to before.
-(select w.acquirer, w.told, w.acquirer_reference, w.nowhere_since, w.elsewhere_since, w.tries, w.alarmed_at,
-        w.stands
+(select w.acquirer, w.told, w.acquirer_reference, w.last_at, w.nowhere_since, w.elsewhere_since, w.tries,
+        w.alarmed_at, w.stands
    from failed_refund_waiting w
    join movement m on m.idempotency_key = w.told ->> 'key' and m.kind = 'refund' and m.acquirer = w.acquirer
   where w.acquirer = :acquirer and w.next_at is null and m.state in ('processing', 'done')
@@ -26,7 +26,7 @@ returning acquirer_reference;
   order by w.tries
   limit :most)
  union all
-(select acquirer, told, acquirer_reference, nowhere_since, elsewhere_since, tries, alarmed_at, stands
+(select acquirer, told, acquirer_reference, last_at, nowhere_since, elsewhere_since, tries, alarmed_at, stands
    from failed_refund_waiting
   where acquirer = :acquirer and next_at <= :now
   order by tries, next_at
@@ -34,11 +34,11 @@ returning acquirer_reference;
  limit :most;
 
 -- name: untried(before, most)
--- Those that nobody has tried since, and of which no operator was told: their account is read no more. What is about an
--- account that goes to another cell waits for that.
-select acquirer, told, acquirer_reference, nowhere_since, elsewhere_since, tries, alarmed_at, stands
+-- Those that nobody has tried since: their account is read no more, of which an operator may have been told. What is about
+-- an account that goes to another cell waits for that.
+select acquirer, told, acquirer_reference, last_at, nowhere_since, elsewhere_since, tries, alarmed_at, stands
   from failed_refund_waiting
- where next_at < :before and alarmed_at is null
+ where next_at < :before
    and acquirer <> all (array(select a.name
                                 from acquirer_account a
                                 join merchant_fence f on f.merchant_id = a.for_merchant_id))

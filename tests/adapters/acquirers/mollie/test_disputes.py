@@ -6,7 +6,7 @@ from datetime import timedelta
 from decimal import Decimal
 
 import pytest
-from tests.adapters.acquirers.mollie.conftest import Till
+from tests.adapters.acquirers.mollie.conftest import MARK, Till
 
 from paydesk.adapters.acquirers.disputes import DisputeStatus
 from paydesk.adapters.acquirers.interface import AcquirerRefused
@@ -23,6 +23,7 @@ async def test_several_of_one_payment_are_told_each_with_what_it_took(till: Till
         (key, Decimal(4), Decimal(0), DisputeStatus.OPEN),
     ]
     assert page.disputes[0].reason == "Account identifier incorrect"
+    assert page.disputes[0].of_merchant == MARK.merchant
 
 
 async def test_a_reversal_is_told_though_it_was_made_long_ago(till: Till) -> None:

@@ -25,9 +25,12 @@ from tests.adapters.acquirers.stripe.stub import (
 
 from paydesk.adapters.acquirers.disputes import Dispute, DisputeStatus, EvidenceFile, EvidenceKind
 from paydesk.adapters.acquirers.interface import AcquirerRefused, OutcomeUnknown
+from paydesk.adapters.acquirers.marks import Mark, PurchaseKind
 from paydesk.adapters.acquirers.stripe import StripeAcquirer
+from paydesk.adapters.acquirers.stripe.objects import metadata_of
 
 DISPUTE = "/v1/disputes/du_1"
+MARK = Mark("deployment", 1, "tag", live=True, kind=PurchaseKind.ORDER, order="A-1")
 RECEIPT = EvidenceKind.RECEIPT
 FILE = EvidenceFile("upload-key", RECEIPT, "application/pdf", b"%PDF-1.7")
 
@@ -88,6 +91,16 @@ class TestDisputes:
         assert (told.reference, told.of_key, told.at) == ("du_1", "one", NOON)
         assert page.next == "evt_3"
         assert stub.to("GET", "/v1/events")[1].params["starting_after"] == "evt_3"
+
+    @pytest.mark.parametrize(("mark", "merchant"), [(MARK, MARK.merchant), (None, "")])
+    async def test_a_dispute_names_the_merchant_with_whom_its_purchase_is_marked(
+        self, acquirer: StripeAcquirer, stub: Stub, mark: Mark | None, merchant: str
+    ) -> None:
+        stub.will("GET", DISPUTE, dispute("needs_response"))
+        stub.will("GET", f"{INTENTS}/pi_1", intent(metadata=metadata_of("one", NOON, mark)))
+        told = await acquirer.find_dispute("du_1")
+        assert told is not None
+        assert told.of_merchant == merchant
 
     async def test_an_event_is_believed_if_its_dispute_is_not_found_any_more(
         self, acquirer: StripeAcquirer, stub: Stub

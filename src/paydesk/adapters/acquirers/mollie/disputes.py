@@ -98,6 +98,7 @@ class Disputes:
             status, at = DisputeStatus.WON, moment(told.reversed_at)
         elif self._now() > made + _LOST_AFTER:
             status, at = DisputeStatus.LOST, made + _LOST_AFTER
+        mark = payment.mark
         return Dispute(
             reference=f"{payment.id}.{told.id}",
             of_key=payment.key,
@@ -108,6 +109,7 @@ class Disputes:
             at=at,
             taken=amount,
             returned=amount if told.reversed_at is not None else Decimal(0),
+            of_merchant=mark.merchant if mark else "",
         )
 
 

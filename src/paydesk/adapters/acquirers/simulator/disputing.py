@@ -141,7 +141,7 @@ def disputes_after(record: Record, after: str) -> DisputePage:
     if after and not (after.isascii() and after.isdigit() and len(after) <= 18):
         raise AcquirerRefused(noted("the cursor is none of this bank"))
     lines = record.dispute_operations(int(after or 0), _PAGE)
-    return DisputePage(tuple(map(_dispute, lines)), str(lines[-1].seq) if lines else after)
+    return DisputePage(tuple(_dispute(record, line) for line in lines), str(lines[-1].seq) if lines else after)
 
 
 def find_dispute(record: Record, reference: str) -> Dispute | None:
@@ -150,7 +150,7 @@ def find_dispute(record: Record, reference: str) -> Dispute | None:
     if line is None:
         return None
     given = any(_is_evidence(one, reference) for one in record.of_purchase(line.of_key or ""))
-    return replace(_dispute(line), answered=given)
+    return replace(_dispute(record, line), answered=given)
 
 
 def why_disputed(standing: Standing) -> str:
@@ -206,9 +206,10 @@ def _is_evidence(line: Operation, reference: str) -> bool:
     return line.kind is Kind.EVIDENCE and line.reference == reference
 
 
-def _dispute(line: Operation) -> Dispute:
+def _dispute(record: Record, line: Operation) -> Dispute:
     """A line of the record as the dispute that it opened or decided."""
     assert line.of_key is not None
+    _, mark = record.mark(line.of_key) or (None, None)
     return Dispute(
         reference=line.reference,
         of_key=line.of_key,
@@ -218,4 +219,5 @@ def _dispute(line: Operation) -> Dispute:
         status=_STATUS_AFTER[line.kind],
         at=line.at,
         respond_by=line.at + TIME_TO_ANSWER if line.kind is Kind.DISPUTE else None,
+        of_merchant=mark.merchant if mark else "",
     )

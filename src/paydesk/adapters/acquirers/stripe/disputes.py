@@ -26,7 +26,7 @@ from paydesk.adapters.acquirers.stripe.amounts import main_units
 from paydesk.adapters.acquirers.stripe.calls import Calls, KeyTaken, Missing, Rejected
 from paydesk.adapters.acquirers.stripe.events import EventPage, Events
 from paydesk.adapters.acquirers.stripe.looking import Looking
-from paydesk.adapters.acquirers.stripe.objects import KEY, Named
+from paydesk.adapters.acquirers.stripe.objects import KEY, Named, mark_of
 from paydesk.core.wording import noted
 
 _TYPES: Final = [
@@ -191,6 +191,7 @@ class Disputes:
         if intent is None or KEY not in intent.metadata:
             return None
         taken, returned = _moved(told)
+        mark = mark_of(intent.metadata)
         return Dispute(
             reference=told.id,
             of_key=intent.metadata[KEY],
@@ -203,6 +204,7 @@ class Disputes:
             returned=returned,
             respond_by=_respond_by(told.evidence_details),
             answered=told.evidence_details.submission_count > 0 if told.evidence_details else None,
+            of_merchant=mark.merchant if mark else "",
         )
 
 
