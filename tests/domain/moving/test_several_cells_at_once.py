@@ -7,20 +7,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.domain.moving.owning import with_secrets
 from tests.domain.moving.play import HERE, THERE, Killed, enlist, killing
 from tests.domain.moving.putting_back import HOME, Past
+from tests.set_back import accounts_serve
 
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, NotFound
 from paydesk.domain.cells.directory import cells_of_person, enter
 from paydesk.domain.cells.entering import account_to_enter, email_to_enter
 from paydesk.domain.cells.fencing import find_fence
-from paydesk.domain.moving import cancelling, moving
+from paydesk.domain.moving import accounts, cancelling, moving
 from paydesk.domain.moving.cancelling import cancel_move
-from paydesk.domain.moving.moving import Moved, move_merchant
+from paydesk.domain.moving.moving import WAS_THERE, Moved, move_merchant
 from paydesk.domain.moving.steps import Move, Step
 
 
@@ -155,8 +158,37 @@ async def test_a_call_that_comes_to_its_end_late_leads_nobody_back(past: Past, m
         await move_merchant(replace(past.going_home, same_simulator=True))
 
     once(monkeypatch, moving, "open_there", goes_on)
-    await asyncio.gather(move_merchant(past.going), return_exceptions=True)
+    with pytest.raises(NotFound, match=f"directory leads to it in cell {HOME}"):
+        await move_merchant(past.going)
     assert await stands(past) == ([HOME], HOME, [])
+
+
+async def test_a_call_that_comes_to_its_end_once_another_one_has_ended_it_says_that_it_was_there(
+    past: Past, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await past.until(Step.moved)
+    once(monkeypatch, moving, "open_there", lambda: past.until(None))
+    steps = list[Step]()
+    assert await move_merchant(past.going, passed=steps.append) == WAS_THERE
+    assert steps == [Step.completed], "brought once more, and neither led there nor opened by this call"
+    assert await stands(past) == ([THERE], THERE, [])
+
+
+async def test_the_accounts_of_what_was_left_over_are_where_the_merchant_has_gone(
+    past: Past, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not in the cell from which they came to where they are emptied."""
+    play = past.play
+    monkeypatch.setattr(accounts, "OPENED_AFTER", timedelta(0))
+    await with_secrets(play.here, play.merchant.id, "stripe-own")
+    await accounts_serve(play.here.database)
+    with pytest.raises(Killed):
+        await move_merchant(past.going, passed=killing(Step.copied))
+    await move_merchant(elsewhere(past))
+    await cancel_move(on_from_there(past))
+    asked = "select gone_because, moved_to from acquirer_lost where account = 'stripe-own'"
+    assert tuple(await play.there.database.fetchrow(asked)) == ("the move of its merchant here was cancelled", HOME)
+    assert tuple(await play.here.database.fetchrow(asked)) == (f"it went to cell {HOME}", HOME)
 
 
 async def test_a_call_that_comes_to_its_end_late_opens_nobody_who_comes_back(
@@ -193,7 +225,10 @@ async def test_a_call_that_comes_to_its_end_late_does_nothing_to_who_has_come_ba
             await past.until(Step.completed)
 
     once(monkeypatch, moving, "open_there", goes_and_comes_back)
-    await asyncio.gather(move_merchant(past.going), return_exceptions=True)
+    said, steps = ("is on its way there again" if comes_again else "it is here"), list[Step]()
+    with pytest.raises(Conflict, match=f"another call has ended this move .* it has come back since.*{said}"):
+        await move_merchant(past.going, passed=steps.append)
+    assert steps == [Step.completed], "neither led there nor opened by this call"
     assert await stands(past) == (([], HERE, [HERE, THERE]) if comes_again else ([HERE], HERE, []))
     await move_merchant(past.going)
     assert await stands(past) == ([THERE], THERE, [])

@@ -189,15 +189,15 @@ async def _seconds_left(source: Side, target: Side, merchant_id: int) -> float |
     return left
 
 
-async def leave_accounts(connection: Connection, merchant_id: int, *, moved_to: int | None) -> None:
-    """Give the merchant's accounts up: they are the other cell's, to which it has `moved_to`, or
-    (None) from which it did not come.
+async def leave_accounts(connection: Connection, merchant_id: int, *, cell: int, has_come: bool = True) -> None:
+    """Give the merchant's accounts up: they are the other cell's, to which it went, or where it is
+    as it has not come here (`has_come`).
 
     They can't be added here meanwhile, and nobody here misses them.
     """
-    why = "the move of its merchant here was cancelled" if moved_to is None else f"it went to cell {moved_to}"
+    why = f"it went to cell {cell}" if has_come else "the move of its merchant here was cancelled"
     await _settle_told(connection, merchant_id, why)
-    await queries.leave(connection, merchant_id=merchant_id, because=why, moved_to=moved_to)
+    await queries.leave(connection, merchant_id=merchant_id, because=why, moved_to=cell)
 
 
 async def _settle_told(connection: Connection, merchant_id: int, why: str) -> None:

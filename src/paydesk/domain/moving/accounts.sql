@@ -48,8 +48,8 @@ update reconciliation set leased_until = null from own where acquirer = any(name
 delete from acquirer_account where for_merchant_id = :merchant_id and id <> all (:ids::bigint[]);
 
 -- name: leave(merchant_id, because, moved_to)!
--- The merchant's accounts are not this cell's, but the other one's (null: that which the fence names): they can't be added
--- here. A fence that came back may name one that the merchant has left again.
+-- The merchant's accounts are not this cell's, but the other one's: they can't be added here. (Which one that is no fence
+-- says for certain: the merchant may have left the cell that it names since.)
 -- Processes remember them, so it is said that nobody misses them; their names are given to no others, and what waits for
 -- somebody to read them waits there.
 with gone as (
@@ -57,8 +57,7 @@ with gone as (
 ), said as (
     insert into acquirer_lost as l (account, kind, live, own_id, gone_at, gone_because, moved_to, key_print)
     select g.name, g.kind, g.live, coalesce(o.own_id, ''), clock_timestamp(), :because::text,
-           coalesce(:moved_to::smallint, (select other_cell from merchant_fence where merchant_id = :merchant_id)),
-           g.key_print
+           :moved_to::smallint, g.key_print
       from gone g
       left join acquirer_own_id o on o.account = g.name
         on conflict (account) do update

@@ -66,7 +66,7 @@ async def _empty_there(move: Move, cells: Cells, from_cell: int) -> None:
         if came is not None:
             await _let_go_on(move, cells)
             await empty(there, move.merchant_id, keeping=OWN_IDS)
-            await leave_accounts(there, move.merchant_id, moved_to=None)
+            await leave_accounts(there, move.merchant_id, cell=cells.here, has_come=False)
             await queries.drop_people(there, ids=list(came.people), merchant_id=move.merchant_id)
             await open_up(there, move.merchant_id, other_cell=from_cell)
     await let_rest(move.target.database, GUARDED)

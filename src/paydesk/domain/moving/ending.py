@@ -42,14 +42,14 @@ async def require_known_there(move: Move, compares: Comparing) -> None:
         )
 
 
-async def open_there(move: Move, passed: Passed) -> tuple[int, datetime]:
+async def open_there(move: Move, passed: Passed) -> tuple[int, datetime] | None:
     """Lead everybody to the other cell, and open the merchant there. How many entries of the
     directory were changed, and when it was open.
 
-    Nothing is done if another call has ended the move: the merchant may have come back since, and
-    be on its way there once more.
+    Nothing is done (None) if another call has ended the move: the merchant may have come back
+    since, and be on its way there once more.
     """
-    here, led = (await this_cell(move.source.database)).number, 0
+    here, led = (await this_cell(move.source.database)).number, None
     # First what comes there, then what went here, as who decides holds both.
     async with move.target.database.acquire() as there, there.transaction():
         comes = await arrival(there, move.merchant_id, here) is not None
@@ -59,8 +59,10 @@ async def open_there(move: Move, passed: Passed) -> tuple[int, datetime]:
                 passed(Step.switched)
                 await open_up(there, move.merchant_id, other_cell=here)
     opened = datetime.now(UTC)
-    passed(Step.opened)
     await let_rest(move.target.database, GUARDED)
+    if led is None:
+        return None
+    passed(Step.opened)
     return led, opened
 
 
@@ -124,5 +126,5 @@ async def forget_here(move: Move) -> None:
         await queries.remember_keys(connection, merchant_id=move.merchant_id)
         await queries.end_sessions(connection, merchant_id=move.merchant_id)
         await empty(connection, move.merchant_id, keeping=("forgotten_attempt", *OWN_IDS))
-        await leave_accounts(connection, move.merchant_id, moved_to=move.to)
+        await leave_accounts(connection, move.merchant_id, cell=move.to)
     await forget(move.source.database, move.merchant_id, tables=GUARDED)

@@ -131,13 +131,33 @@ async def _move(
         if not seen.has_moved and await _another_has_moved(move, cells):
             return WAS_THERE
         raise
-    led, opened = await open_there(move, passed)
+    opening = await open_there(move, passed)
+    if opening is None:
+        return await _ended_by_another(move, cells)
+    led, opened = opening
     here = await find_fence(move.source.database, move.merchant_id)
     if here is not None:
         await forget_here(move)
     passed(Step.forgotten)
     closed = (opened - here.since).total_seconds() if here else 0.0
     return replace(moved, led=led, seconds=closed)
+
+
+async def _ended_by_another(move: Move, cells: Cells) -> Moved:
+    """What is true by now of a merchant whose move another call has ended before this one could.
+
+    Raises: Conflict if it has come back, or is on its way again; NotFound if it went on from there.
+    """
+    seen = await look(move.source, move.target, move.home, move.merchant_id, cells)
+    require_not_elsewhere(seen)
+    if seen.is_only_there:
+        return WAS_THERE
+    ended = f"another call has ended this move of merchant {move.merchant_id} to cell {move.to}"
+    if not seen.is_here:
+        raise Conflict(f"{ended}, and it is on its way again: the same command again says where it is")
+    if seen.here is None:
+        raise Conflict(f"{ended}, and it has come back since: it is here; the same command again moves it once more")
+    raise Conflict(f"{ended}, and it has come back since and is on its way there again: the same command ends that")
 
 
 def _is_decided(seen: Witnesses) -> bool:
