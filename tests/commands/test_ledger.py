@@ -118,6 +118,25 @@ async def test_a_payout_to_a_new_bank_account_waits_unless_the_command_says_why(
     assert json.loads(entry["details"])["despite_wait"] == "The owner called"
 
 
+async def test_what_the_bank_has_sent_to_who_is_suspended_is_recorded_and_nothing_else_is(
+    paydesk: Any, account: dict[str, Any], database: Database
+) -> None:
+    assert (await paydesk("merchant", "suspend", account["id"], "--reason", "Under review")).status == 0
+    words = ("payout", "record", account["id"], "2.00", "USD", "--reference", "TRF-2", "--live")
+    for more in ((), ("--despite-wait", "The owner called"), ("--has-left", " ")):
+        refused = await paydesk(*words, *more)
+        assert (refused.status, "is suspended" in refused.err) == (1, True)
+    known = "The file was dropped by mistake; statement of 3 May"
+    assert (await paydesk(*words, "--has-left", known)).status == 0
+    assert "recorded before" in (await paydesk(*words, "--has-left", known)).err
+    (listed,) = (await paydesk("payout", "list", account["id"], "--live", "--json")).result
+    assert (listed["reference"], listed["amount"]) == ("TRF-2", 2)
+    (entry,) = await database.fetch(
+        "select details from audit_entry where merchant_id = $1 and action = 'payout_changed'", account["id"]
+    )
+    assert json.loads(entry["details"])["despite_wait"] == known
+
+
 async def test_an_operator_reads_where_to_pay_to_and_the_log_keeps_it(
     paydesk: Any, account: dict[str, Any], database: Database, environment: dict[str, str]
 ) -> None:

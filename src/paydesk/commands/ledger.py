@@ -105,6 +105,13 @@ async def record(
     despite_wait: Annotated[
         str, typer.Option(help="Why it is recorded although a new bank account waits; the audit log keeps it.")
     ] = "",
+    has_left: Annotated[
+        str,
+        typer.Option(
+            help="How you know that the bank has sent it, like its statement: recorded whatever is available, and "
+            "though the merchant is suspended; the audit log keeps it."
+        ),
+    ] = "",
     live: Live = False,
     as_json: AsJson = False,
 ) -> None:
@@ -124,7 +131,8 @@ async def record(
             "command",
             wish,
             repeats=wish is not None,
-            despite_wait=despite_wait.strip()[:LONGEST_REASON],
+            despite_wait=(has_left.strip() or despite_wait.strip())[:LONGEST_REASON],
+            has_left=bool(has_left.strip()),
         )
         payout = await pay_out(here.database, COMMAND_LINE, shop, sent, now=utc_now())
     if payout.again:
