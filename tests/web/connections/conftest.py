@@ -49,6 +49,7 @@ class Service:
         self._told = 0
         self._stands_at = time.monotonic()
         self.port = 0
+        self.end: Callable[[], None] = lambda: None
         self.seen: list[Any] = []
         self.let_go = threading.Event()
         self.broke_off = threading.Event()
@@ -143,7 +144,7 @@ def serve() -> Iterator[Serve]:
     """Start a service within some limits, patient ones unless they are given."""
     running = []
 
-    def start(*, idle_seconds: int = 3600, **given: Any) -> Service:
+    def start(*, idle_seconds: int = 3600, grace: int = 1, **given: Any) -> Service:
         service = Service(replace(PATIENT, **given))
         config = uvicorn.Config(
             service,
@@ -153,13 +154,18 @@ def serve() -> Iterator[Serve]:
             log_config=None,
             access_log=False,
             timeout_keep_alive=idle_seconds,
-            timeout_graceful_shutdown=1,
+            timeout_graceful_shutdown=grace,
         )
         listener = listen("127.0.0.1", 0, "PORT")
         service.port = listener.getsockname()[1]
         server = EmbeddedUvicorn(config)
         thread = threading.Thread(target=lambda: uvloop.run(server.serve([listener])), daemon=True)
         thread.start()
+
+        def end() -> None:
+            server.should_exit = True
+
+        service.end = end
         running.append((service, server, thread))
         return service
 

@@ -37,6 +37,10 @@ PROXY_IDLE_SECONDS = 75
 """How long a proxy's connection is kept open for another request, at least: longer than proxies
 keep one, which would send a request onto one that just ends, and not know what became of it."""
 
+ENDING_SECONDS = 1.0
+"""For how long a service that ends still answers what comes on an idle connection: a proxy may have
+sent it before it saw the end."""
+
 REFUSED = Counter("paydesk_connections_refused_total", "Connections that were ended for what they did or were", ["why"])
 OPEN = Gauge("paydesk_connections_open", "Connections of clients that are open now", multiprocess_mode="livesum")
 

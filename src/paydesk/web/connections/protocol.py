@@ -36,6 +36,8 @@ class LimitedProtocol(HttpToolsProtocol):
         self._head_bytes = self._body_bytes = self._content_bytes = 0
         # Nothing that comes in counts any more: refused, or the last request is being answered.
         self._is_deaf = False
+        # The service ends: the next answer is the last one.
+        self._is_ending = False
         self._to_discard = limits.MOST_DISCARDED
 
     # What the transport tells.
@@ -109,6 +111,8 @@ class LimitedProtocol(HttpToolsProtocol):
         self._head_bytes = self._body_bytes = self._content_bytes = 0
         self._check_head()
         super().on_headers_complete()
+        if self._is_ending:
+            self.cycle.keep_alive = False
         self._in_body = True
 
     def on_body(self, body: bytes) -> None:
@@ -139,9 +143,24 @@ class LimitedProtocol(HttpToolsProtocol):
         self._settle()
 
     def shutdown(self) -> None:
-        """The service stops."""
-        super().shutdown()
+        """The service stops: an idle connection has a moment for what is on its way to it."""
+        if self._is_deaf or self._is_ending or self._has_request:
+            super().shutdown()
+        else:
+            self._is_ending = True
+            self.loop.call_later(limits.ENDING_SECONDS, self._end_if_idle)
         self._settle()
+
+    def _end_if_idle(self) -> None:
+        """Nothing has come in the last moment; whatever has ends the connection with its answer."""
+        if not self._has_request and not self.transport.is_closing():
+            self.transport.close()
+            self._settle()
+
+    @property
+    def _has_request(self) -> bool:
+        """Whether a request has come that is not answered."""
+        return self.cycle is not None and not self.cycle.response_complete
 
     def timeout_keep_alive_handler(self) -> None:
         """Nothing has come since the last answer."""
