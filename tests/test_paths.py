@@ -49,7 +49,7 @@ ACROSS = {
     "domain/subscriptions": (
         *("changing_plans_at_once", "changing_put_back", "of_the_version_before", "on_pages"),
         *("card_numbers", "charged_back", "life", "machine", "muting", "races", "set_aside", "unattended"),
-        "withdrawn_currency",
+        *("digits_of_charges", "withdrawn_currency"),
     ),
     "domain/test_clock": ("changes",),
     "paydesk_client": ("clients_in_the_field", "packaging", "readme"),
