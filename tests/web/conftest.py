@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import asyncio
 import html
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 
 import httpx
 import pytest
@@ -15,12 +15,22 @@ import pytest
 import paydesk.app
 import paydesk.equipment
 from paydesk.adapters.acquirers.simulator import Bank
+from paydesk.core.clock import utc_now
 from paydesk.domain.operations.history import History
 from paydesk.domain.payments.hold_gate import LATER, Standing
 from paydesk.settings import Settings
+from paydesk.web.checkout.services import CheckoutServices
 
 WHY = "the database was restored"
 _NAME = "test"
+
+
+def standing_still() -> Callable[[CheckoutServices], CheckoutServices]:
+    """Wire a service whose clock stands still: what is counted by the minute is of one, however
+    long a busy machine takes for it.
+    """
+    now = utc_now()
+    return lambda services: replace(services, now=lambda: now)
 
 
 @dataclass(slots=True)

@@ -8,6 +8,7 @@ from tests import breaking
 from tests.shopfront import open_page, order, press_pay
 from tests.web.cells.two_cells import CLIENT, HOME, SECOND, Cells, form_of, silent
 
+import paydesk.app
 from paydesk.adapters.vault import Vault, generate_key_setting, generate_secret
 from paydesk.core.clock import utc_now
 from paydesk.domain.cells import finding
@@ -381,6 +382,8 @@ class TestWhatIsNotKnownHere:
         self, cells: Cells, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(passing_on, "HOME_ADDRESS_A_MINUTE", 3)
+        minute = utc_now()
+        monkeypatch.setattr(paydesk.app, "utc_now", lambda: minute)
         web = await cells.open(SECOND)
         said = [(await web.get(PAYMENTS, headers={"X-ApiKey": f"{one:048}"})).status_code for one in range(5)]
         assert said == [401, 401, 401, 503, 503]

@@ -10,8 +10,9 @@ from typing import Any
 import httpx
 import pytest
 from tests import breaking
-from tests.conftest import CountRows
+from tests.conftest import CountRows, OpenWeb
 from tests.shopfront import DECLINED, offer_link, press_pay
+from tests.web.conftest import standing_still
 
 from paydesk.adapters.acquirers.simulator.purchase_state import Standing
 from paydesk.domain.merchants.customer_links import Link
@@ -173,10 +174,11 @@ async def test_in_the_sandbox_everything_stays_there(web: httpx.AsyncClient, off
 
 
 async def test_one_address_makes_only_so_many_checkouts_a_minute(
-    web: httpx.AsyncClient, offered: Any, monkeypatch: pytest.MonkeyPatch
+    open_web: OpenWeb, offered: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(buying, "_presses", MinuteBudget(everybody=100, each=2))
     path, _ = await offered()
+    web = await open_web(wire=standing_still())
     statuses = [(await press(web, path)).status_code for _ in range(3)]
     assert statuses == [303, 303, 429]
 

@@ -9,9 +9,11 @@ import httpx
 import pytest
 from tests import breaking, set_back
 from tests.changing import change
+from tests.conftest import OpenWeb
 from tests.domain.coupons.test_coupons import coupon
 from tests.shopfront import MONTHLY, press_pay
 from tests.till import Till
+from tests.web.conftest import standing_still
 
 from paydesk.domain.coupons.keeping import switch_coupon
 from paydesk.domain.merchants.shop import Shop
@@ -138,10 +140,11 @@ async def test_codes_are_not_found_by_guessing_whatever_process_answers(
 
 
 async def test_one_process_reads_so_many_presses(
-    web: httpx.AsyncClient, till: Till, monkeypatch: pytest.MonkeyPatch
+    open_web: OpenWeb, till: Till, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(coupons, "_presses", MinuteBudget(everybody=100, each=1))
     page = await page_of(till)
+    web = await open_web(wire=standing_still())
     assert [(await apply(web, page)).status_code for _ in range(2)] == [409, 429]
 
 

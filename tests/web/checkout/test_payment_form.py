@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 import httpx
 import pytest
 from pydantic import SecretStr
+from tests.web.conftest import standing_still
 
 from paydesk.adapters.vault import Vault, generate_key_setting
 from paydesk.core.clock import utc_now
@@ -312,14 +313,15 @@ async def test_other_methods_are_told_what_is_allowed(web: httpx.AsyncClient) ->
 async def test_the_limit_of_forms_counts_one_client_of_one_merchant(
     open_web: OpenWeb, signed_form: SignedForm, database: Database, vault: Vault, settings: Settings, merchant: Merchant
 ) -> None:
-    web = await open_web(forms_per_minute=3)
+    wire = standing_still()
+    web = await open_web(forms_per_minute=3, wire=wire)
     for _ in range(3):
         await accepted(web, signed_form())
     for accept in ("text/html", "application/json"):
         answer = await post(web, signed_form(), Accept=accept)
         assert answer.status_code == 429
         assert 1 <= int(answer.headers["retry-after"]) <= 60
-    elsewhere = await open_web(forms_per_minute=3, address="192.0.2.11")
+    elsewhere = await open_web(forms_per_minute=3, address="192.0.2.11", wire=wire)
     await accepted(elsewhere, signed_form())
     other = await create_merchant(database, vault, name="Other", email="o@shop.example", now=utc_now())
     form = Gateway(other.public_key, other.private_key).payment_form().build_parameters(signed_form())
@@ -333,10 +335,11 @@ async def test_a_forged_forwarding_header_does_not_help_and_a_trusted_proxys_cou
     async def ask(web: httpx.AsyncClient, forwarded: str) -> int:
         return (await post(web, signed_form(), **{"X-Forwarded-For": forwarded})).status_code
 
-    direct = await open_web(forms_per_minute=1, address="198.51.100.1")
+    wire, trusted = standing_still(), "198.51.100.0/24"
+    direct = await open_web(forms_per_minute=1, address="198.51.100.1", wire=wire)
     assert await ask(direct, "203.0.113.1") == 303
     assert await ask(direct, "203.0.113.2") == 429
-    behind = await open_web(forms_per_minute=1, address="198.51.100.2", trusted_proxies="198.51.100.0/24")
+    behind = await open_web(forms_per_minute=1, address="198.51.100.2", trusted_proxies=trusted, wire=wire)
     assert await ask(behind, "203.0.113.3") == 303
     assert await ask(behind, "203.0.113.4") == 303
     assert await ask(behind, "6.6.6.6, 203.0.113.4") == 429, "what a client wrote itself stands before the proxy's"
