@@ -23,6 +23,7 @@ from tests.web.checkout.test_hosting import page_in, press_continue
 from tests.web.checkout.test_live_hosting import VISA
 from tests.web.checkout.test_paying import leads_to
 
+import paydesk.app
 from paydesk.adapters.acquirers.simulator import Bank, Record, SimulatedAcquirer
 from paydesk.core.clock import utc_now
 from paydesk.domain.cells.directory import Entry, Kind, enter
@@ -266,6 +267,8 @@ class TestWhatIsNot:
 
     async def test_made_up_merchants_do_not_flood_home(self, told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(passing_on, "HOME_ADDRESS_A_MINUTE", 3)
+        minute = utc_now()
+        monkeypatch.setattr(paydesk.app, "utc_now", lambda: minute)
         told.web = await told.cells.open(SECOND)
         links = [f"http://pay1.test/checkout/l{one:x}-{'0' * 48}/result" for one in range(901, 906)]
         answers = [(await told.tell(told.body(success_url=link))).status_code for link in links]
