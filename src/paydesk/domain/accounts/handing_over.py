@@ -39,9 +39,10 @@ _PURPOSE = "handing over between cells"
 
 @dataclass(frozen=True, slots=True)
 class HandOver:
-    """What one cell says to another: who is logged in there, whether they have shown a second
-    factor and are an operator there, and to which page they go. `second` is when, in seconds of
-    1970.
+    """What one cell says to another: who is logged in there, and to which page they go.
+
+    And whether they have shown a second factor there, and are an operator there; `second` is when,
+    in seconds of 1970.
     """
 
     source: int

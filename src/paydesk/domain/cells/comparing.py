@@ -29,9 +29,10 @@ TRIES, BETWEEN = 40, 0.25
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """Something of a cell's own: its line of the directory, and what it is called there; `account`
-    is a person's line where another cell has their address, `proven` whether they have shown here
-    that it is theirs.
+    """Something of a cell's own: its line of the directory, and what it is called there.
+
+    `account` is a person's line where another cell has their address, `proven` whether they have
+    shown here that it is theirs.
     """
 
     entry: Entry
@@ -56,8 +57,10 @@ class Elsewhere:
 @dataclass(frozen=True, slots=True)
 class Compared:
     """What a cell has and the directory does not know (`missing`) or knows otherwise (`elsewhere`),
-    and entries of that cell for which it has nothing (`spare`); `accounts` are of people whom it
-    knows in another cell alone, and who have shown here that their address is theirs.
+    and entries of that cell for which it has nothing (`spare`).
+
+    `accounts` are of people whom it knows in another cell alone, and who have shown here that their
+    address is theirs.
     """
 
     own: int
