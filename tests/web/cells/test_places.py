@@ -239,9 +239,11 @@ class TestWhatIsTold:
     async def test_where_many_were_refused_all_may_come_once_it_answers(self, slow: Slow) -> None:
         await slow.ask([("198.51.100.1", link_of(one)) for one in slow.merchants])
         await slow.end()
+        arrived = len(slow.arrived)
         for one in slow.merchants:
-            answered = await slow.ask([("198.51.100.1", link_of(one))])
-            assert [each.status_code for each in answered] + await slow.end() == [404]
+            await slow.ask([("198.51.100.1", link_of(one))])
+            await slow.end()
+        assert len(slow.arrived) == arrived + MANY
 
 
 class TestWhoHasGone:
