@@ -64,10 +64,12 @@ async def test_how_often_it_was_tried_and_when_next_is_listed(books: Books) -> N
     now = utc_now()
     await books.hear(books.dispute("10.00", of_key="nobody's"), now=now)
     (first,) = await list_waiting(books.database, most=10)
+    assert first.next_at is not None
     assert first.first_at == first.last_at < first.next_at
     await read_disputes(books.desk, now=first.next_at)
     (second,) = await list_waiting(books.database, most=10)
     assert (first.tries, second.tries, second.first_at) == (1, 2, first.first_at)
+    assert second.next_at is not None
     assert second.next_at - second.last_at > first.next_at - first.last_at, "the longer it waits the rarer it is tried"
 
 
