@@ -305,17 +305,20 @@ async def try_all(
             return
 
 
-async def tell_untried(database: Database, kind: Kind[One], elsewhere: Any, *, now: datetime) -> None:
+async def tell_untried(
+    database: Database, kind: Kind[One], elsewhere: Any, *, reads: Sequence[str], now: datetime
+) -> None:
     """Tell an operator, once, of what nobody here has tried for long: its account is read no more.
-    What another cell has booked since is over, and so is what an operator was told of it.
+    What another cell has booked since is over, and so is what an operator was told of it. What was
+    told of an account that this process `reads` is tried by its readings.
     """
-    untried = await kind.untried(database, before=now - UNREAD, most=MOST)
+    untried = await kind.untried(database, before=now - UNREAD, reads=reads, most=MOST)
     if not untried:
         return
     asked, heard = {(one.acquirer, one.acquirer_reference) for one in untried}, await kind.heard_of(elsewhere, untried)
     async with database.acquire() as connection, connection.transaction():
         # Another worker may have told of some meanwhile.
-        still = await kind.untried(connection, before=now - UNREAD, most=MOST)
+        still = await kind.untried(connection, before=now - UNREAD, reads=reads, most=MOST)
         for account, those in _by_account([one for one in still if (one.acquirer, one.acquirer_reference) in asked]):
             later = Later(kind, account, now)
             for one in those:

@@ -82,7 +82,7 @@ async def read_disputes(desk: Desk, *, now: datetime, elsewhere: Elsewhere[Asked
         if claimed is not None:
             lease = Lease(desk.database, name, queries.hold, LEASE, claimed.leased_until)
             changed += await _Reading(desk, name, now, lease, elsewhere).whole(claimed.place)
-    await tell_untried(desk.database, DISPUTES, elsewhere, now=now)
+    await tell_untried(desk.database, DISPUTES, elsewhere, reads=list(desk.acquirers), now=now)
     await _end_subscriptions(desk.database, now=now)
     return changed
 

@@ -112,9 +112,9 @@ async def due(database: Connection, acquirer: str, *, now: datetime) -> list[Wai
     return await records_of(WaitingDispute, queries.due(database, acquirer=acquirer, now=now, most=MOST))
 
 
-async def untried(database: Connection, *, before: datetime, most: int) -> list[WaitingDispute]:
+async def untried(database: Connection, *, before: datetime, reads: Sequence[str], most: int) -> list[WaitingDispute]:
     """Those that nobody has tried since."""
-    return await records_of(WaitingDispute, queries.untried(database, before=before, most=most))
+    return await records_of(WaitingDispute, queries.untried(database, before=before, reads=list(reads), most=most))
 
 
 def _subject(acquirer: str, reference: str) -> str:

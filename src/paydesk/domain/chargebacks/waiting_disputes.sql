@@ -51,12 +51,13 @@ select acquirer, told, acquirer_reference, last_at, nowhere_since, elsewhere_sin
  order by tries, next_at
  limit :most;
 
--- name: untried(before, most)
--- Those that nobody has tried since: their account is read no more, of which an operator may have been told. What is about
--- an account that goes to another cell waits for that.
+-- name: untried(before, reads, most)
+-- Those that nobody has tried since: their account is read no more, of which an operator may have been told (not of one
+-- that the caller reads). What is about an account that goes to another cell waits for that.
 select acquirer, told, acquirer_reference, last_at, nowhere_since, elsewhere_since, tries, alarmed_at, stands
   from dispute_waiting
  where next_at < :before and stands is distinct from 'over'
+   and (alarmed_at is null or acquirer <> all (:reads::text[]))
    and acquirer <> all (array(select a.name
                                 from acquirer_account a
                                 join merchant_fence f on f.merchant_id = a.for_merchant_id))

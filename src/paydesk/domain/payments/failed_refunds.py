@@ -126,7 +126,7 @@ async def read_failed_refunds(desk: Desk, *, now: datetime, elsewhere: Elsewhere
         if claimed is not None:
             lease = Lease(desk.database, name, queries.hold, LEASE, claimed.leased_until)
             changed += await _Reading(desk, name, now, lease, elsewhere).whole(claimed.place)
-    await tell_untried(desk.database, REFUNDS, elsewhere, now=now)
+    await tell_untried(desk.database, REFUNDS, elsewhere, reads=list(desk.acquirers), now=now)
     return changed
 
 

@@ -72,9 +72,9 @@ async def heard_of(elsewhere: Elsewhere[AskedRefund], waiting: Sequence[WaitingR
     return await elsewhere(sorted(key for key in keys if may_be_ours(key)))
 
 
-async def untried(database: Connection, *, before: datetime, most: int) -> list[WaitingRefund]:
+async def untried(database: Connection, *, before: datetime, reads: Sequence[str], most: int) -> list[WaitingRefund]:
     """Those that nobody has tried since, and of which no operator was told."""
-    return await records_of(WaitingRefund, queries.untried(database, before=before, most=most))
+    return await records_of(WaitingRefund, queries.untried(database, before=before, reads=list(reads), most=most))
 
 
 REFUNDS: Final = Kind(
