@@ -8,14 +8,26 @@ from datetime import timedelta
 import httpx
 import pytest
 from pyotp import TOTP
-from tests import set_back
+from tests import breaking, set_back
 from tests.web.account.conftest import PASSWORD, Visitor, fields_of, keep_cookie, leads_to, text_of
-from tests.web.cells.people import ARRIVE, account, add_second_factor, come, gate_of, go, in_both, know, token_in
+from tests.web.cells.people import (
+    ARRIVE,
+    Known,
+    account,
+    add_second_factor,
+    come,
+    gate_of,
+    go,
+    in_both,
+    know,
+    token_in,
+)
 from tests.web.cells.two_cells import HOME, SECOND, Cells, silent
 
 from paydesk.core.clock import utc_now
 from paydesk.domain.accounts import lockout
 from paydesk.domain.accounts.handing_over import GOOD_FOR, hand_over
+from paydesk.domain.accounts.second_factor import PURPOSE
 from paydesk.domain.accounts.sessions import find_session
 
 GONE = "used already or has expired"
@@ -213,13 +225,36 @@ async def test_a_second_factor_that_was_shown_is_enough(cells: Cells) -> None:
     assert (await at(cells, "/operator/alarms")).status_code == 200
 
 
-async def test_a_second_factor_of_an_account_that_needs_none_opens_no_console(cells: Cells) -> None:
-    """Whoever knows its password alone may have added it."""
-    here, _ = await in_both(cells, operator=True, second_factor=True)
-    token, _ = await add_second_factor(gate_of(cells, HOME), cells.web[HOME].cookies["paydesk"], here.visitor.client)
+async def with_second_factor(cells: Cells, here: Known) -> str:
+    """Add a second factor to an account of the first cell, which is logged in there; the secret."""
+    token, secret = await add_second_factor(
+        gate_of(cells, HOME), cells.web[HOME].cookies["paydesk"], here.visitor.client
+    )
     keep_cookie(here.visitor, "paydesk", token)
-    await come(cells, SECOND, token_in(await go(here.visitor, SECOND, "/operator/alarms")))
-    assert leads_to(await at(cells, "/operator/alarms")).startswith("/account/second-factor")
+    return secret
+
+
+@pytest.mark.parametrize("operator", [False, True])
+async def test_a_second_factor_of_an_account_that_needs_none_is_not_enough(cells: Cells, operator: bool) -> None:
+    """Whoever knows its password alone may have added it."""
+    here, there = await in_both(cells, operator=operator, second_factor=True)
+    await with_second_factor(cells, here)
+    goal = "/operator/alarms" if operator else f"{there.shop}/overview"
+    await come(cells, SECOND, token_in(await go(here.visitor, SECOND, goal)))
+    assert leads_to(await at(cells, goal)).startswith("/account/second-factor")
+
+
+async def test_a_second_factor_that_is_the_same_there_is_enough(cells: Cells) -> None:
+    """As of who went along when their shop moved."""
+    here, there = await in_both(cells, second_factor=True)
+    secret = await with_second_factor(cells, here)
+    database = cells.databases[SECOND]
+    person = await database.fetchval("select id from person where email = $1", here.visitor.email)
+    same = cells.vault.seal(secret.encode(), purpose=PURPOSE, merchant_id=0, row_id=person)
+    await breaking.say(database, "person", {"id": person}, totp_sealed=same.blob, vault_key_id=same.key_id)
+    goal = f"{there.shop}/overview"
+    assert leads_to(await come(cells, SECOND, token_in(await go(here.visitor, SECOND, goal)))) == goal
+    assert (await at(cells, goal)).status_code == 200
 
 
 async def test_an_operator_here_is_nobodys_there(cells: Cells) -> None:

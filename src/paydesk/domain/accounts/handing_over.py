@@ -23,6 +23,7 @@ from paydesk.domain.accounts.access_needs import Client, Gate, NotLetIn
 from paydesk.domain.accounts.audit import Action, Actor, record
 from paydesk.domain.accounts.devices import guesser
 from paydesk.domain.accounts.people import AccountHolder, find_holder, findable
+from paydesk.domain.accounts.second_factor import mark_of
 from paydesk.domain.accounts.sessions import LoggedIn, Session, begin_session, find_session, require_open
 
 queries = load_statements(__package__ or "", "handing_over.sql")
@@ -41,8 +42,9 @@ _PURPOSE = "handing over between cells"
 class HandOver:
     """What one cell says to another: who is logged in there, and to which page they go.
 
-    And whether they have shown a second factor there, and are an operator there; `second` is when,
-    in seconds of 1970.
+    `second_factor` is whether they have shown one there, and `factor` which (`mark_of`); `operator`
+    is whether they are one there. A cell of an older release says neither of these two. `second` is
+    when, in seconds of 1970.
     """
 
     source: int
@@ -53,6 +55,7 @@ class HandOver:
     second: int
     nonce: str = field(repr=False)
     operator: bool = False
+    factor: str = field(default="", repr=False)
 
     @property
     def good_until(self) -> datetime:
@@ -80,6 +83,7 @@ async def hand_over(gate: Gate, session: Session, *, source: int, target: int, g
         second=int(now.timestamp()),
         nonce=secrets.token_urlsafe(24),
         operator=session.person.operator,
+        factor=await mark_of(gate, session.person.id),
     )
     async with gate.database.acquire() as connection, connection.transaction():
         await record(connection, session.actor, Action.handed_over, now=now, details={"to_cell": target})
@@ -115,8 +119,7 @@ async def arrive(gate: Gate, said: HandOver, client: Client, *, now: datetime) -
     if holder is None or not _may_be_opened(holder):
         raise NotLetIn(worded("you can't be let in here by where you come from; log in with your password"))
     await lockout.require_free(gate, lockout.ACCOUNT, await guesser(gate, holder.id, client), now=now)
-    # Who knows a password alone can add a factor of their own to an account that needs none.
-    shown = holder.second_factor and said.second_factor and (said.operator or not holder.operator)
+    shown = holder.second_factor and said.second_factor and await _is_enough(gate, said, holder)
     async with gate.database.acquire() as connection, connection.transaction():
         if await queries.use_hand_over(connection, nonce=said.nonce, good_until=said.good_until) is None:
             raise _gone()
@@ -146,6 +149,13 @@ def _may_be_opened(holder: AccountHolder) -> bool:
     """
     proven = bool(holder.password_hash) and holder.email_confirmed_at is not None
     return proven and (holder.second_factor or not holder.operator)
+
+
+async def _is_enough(gate: Gate, said: HandOver, holder: AccountHolder) -> bool:
+    """Whether the second factor that was shown there is as good as this cell's: the same, or an
+    operator's. To an account that needs none, who knows its password alone can add one of theirs.
+    """
+    return said.operator or said.factor == await mark_of(gate, holder.id)
 
 
 def _gone() -> Gone:

@@ -209,12 +209,22 @@ async def remove_second_factor(gate: Gate, session: Session, *, now: datetime) -
         await _tell(connection, session, Action.second_factor_removed, now)
 
 
+async def mark_of(gate: Gate, person_id: int) -> str:
+    """By what cells know a second factor that is the same in two, as of who went along with a
+    merchant; empty if none is set up.
+    """
+    stored = record_of(_Stored, await queries.second_factor_of(gate.database, person_id=person_id))
+    if stored.totp_confirmed_at is None:
+        return ""
+    return gate.vault.fingerprint(_secret(gate, person_id, stored), purpose="second factor of two cells").hex()
+
+
 async def _use_code(connection: Connection, gate: Gate, session: Session, typed: str, now: datetime) -> bool:
     """Use a code up, if it is right."""
     person_id, code = session.person.id, "".join(typed.split())
     if code.isascii() and code.isdigit():
         stored = record_of(_Stored, await queries.second_factor_of(connection, person_id=person_id))
-        step = _step(_secret(gate, session, stored), code, now) if stored.totp_confirmed_at else None
+        step = _step(_secret(gate, person_id, stored), code, now) if stored.totp_confirmed_at else None
         used = step is not None and await queries.use_step(
             connection, person_id=person_id, totp_sealed=stored.totp_sealed, step=step
         )
@@ -268,14 +278,14 @@ async def _begun(gate: Gate, session: Session) -> tuple[_Stored, str]:
         raise _is_set_up()
     if stored.totp_session != session.id:
         raise _not_begun()
-    return stored, _secret(gate, session, stored)
+    return stored, _secret(gate, session.person.id, stored)
 
 
-def _secret(gate: Gate, session: Session, stored: _Stored) -> str:
+def _secret(gate: Gate, person_id: int, stored: _Stored) -> str:
     if stored.totp_sealed is None:
         raise _not_begun()
     sealed = Sealed(stored.vault_key_id, stored.totp_sealed)
-    return gate.vault.open(sealed, purpose=PURPOSE, merchant_id=0, row_id=session.person.id).decode()
+    return gate.vault.open(sealed, purpose=PURPOSE, merchant_id=0, row_id=person_id).decode()
 
 
 def _step(secret: str, code: str, now: datetime) -> int | None:
