@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from tests.breaking import forget, say
+from tests.databases import until_waiting
 from tests.domain.moving.play import HERE, Cell, Killed, Play, back, enlist, going, killing
 from tests.set_back import member
 
@@ -162,6 +164,20 @@ async def test_who_opened_an_account_by_a_members_address_and_never_showed_it_ge
     assert now["recovery_codes"] == ([b"code"] if has_come else []), "they hold for one account"
     for left in ("account_session", "person_token"):
         assert await there.database.fetchval(f"select count(*) from {left} where person_id = $1", stranger) == 0
+
+
+async def test_who_takes_another_address_meanwhile_gets_into_no_team(joined: Play) -> None:
+    """By a link that they follow while the team is brought."""
+    here, there, email = joined.here, joined.there, "ben@team.example"
+    stranger = await enlist(there, 0, email)
+    ben = await enlist(here, joined.merchant.id, email)
+    await say(here.database, "person", {"id": ben}, email_confirmed_at=utc_now())
+    async with there.database.acquire() as connection, connection.transaction():
+        await say(connection, "person", {"id": stranger}, email="stranger@new.example", email_confirmed_at=utc_now())
+        moving = asyncio.create_task(move_merchant(going(joined)))
+        await until_waiting(there.database, moving)
+    await moving
+    assert await team(there, joined.merchant.id) == [(ben, email, "hash")]
 
 
 async def test_who_has_shown_the_address_there_keeps_their_account(joined: Play) -> None:

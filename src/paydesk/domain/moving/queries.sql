@@ -88,12 +88,14 @@ select public_key, private_key_lookup from merchant_key where merchant_id = :mer
 delete from membership where merchant_id = :merchant_id;
 
 -- name: known_person(id, email)$
--- Who is here by that address, else who came before and has another one here.
+-- Who is here by that address, else who came before and has another one here; whoever has the address keeps it until the
+-- transaction ends, or a link that is followed meanwhile would let them into the team with another one.
 select id
   from person
  where lower(email) = lower(:email) or id = :id
  order by lower(email) = lower(:email) desc
- limit 1;
+ limit 1
+   for no key update;
 
 -- name: address_of(id)$
 select email from person where id = :id;
