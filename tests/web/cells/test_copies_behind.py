@@ -67,3 +67,11 @@ async def test_a_directory_that_came_back_from_before_a_move_makes_nobody_unknow
             await web.get(path),
         ]
         assert [(one.status_code, one.headers["retry-after"]) for one in answers] == [(503, "3")] * 3
+
+
+async def test_what_is_wrong_at_a_merchant_who_is_here_is_said_though_the_copy_does_not_know_them(cells: Cells) -> None:
+    """As of who was just made, or while the copy is broken."""
+    await cells.know(HOME)
+    web, merchant = cells.web[SECOND], cells.merchants[SECOND]
+    answers = [await web.get(f"/brand/{merchant.id}/none.png"), await web.get(f"/picture/none/{merchant.id}/none.png")]
+    assert [one.status_code for one in answers] == [404, 404]

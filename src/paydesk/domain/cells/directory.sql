@@ -5,8 +5,10 @@ select c.number, c.address, c.inside
  where d.kind = :kind and d.name = :name;
 
 -- name: has_merchant_of(kind, name)$
--- By the merchant's row, not by the directory, of which this database may have a copy that is behind.
-select exists (select from directory d join merchant m on m.id = d.merchant_id where d.kind = :kind and d.name = :name);
+-- By the merchant's row, not by the directory, of which this database may have a copy that is behind; a merchant's own name
+-- is known without it.
+select exists (select from merchant where id = case when :kind::text = 'merchant' then :name::text::bigint end)
+    or exists (select from directory d join merchant m on m.id = d.merchant_id where d.kind = :kind and d.name = :name);
 
 -- name: cells_of_person(name)
 -- Each cell is looked up by the index: who is called so logs in there, or has an account there, too.

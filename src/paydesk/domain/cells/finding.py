@@ -121,7 +121,7 @@ class Finder:
             found = await self._ask_home(kind, name, may_ask)
         if found is None or found.number != self.standing.number:
             return found
-        if is_behind:
+        if is_behind and not await has_merchant_of(self._database, kind, name):
             log.warning("the directory leads here for what is not here; see: paydesk cell check", kind=kind)
             raise NotKnownYet
         return None
