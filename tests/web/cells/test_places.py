@@ -111,7 +111,12 @@ class Slow:
 @pytest.fixture
 async def slow(cells: Cells) -> AsyncIterator[Slow]:
     await cells.know(HOME, SECOND)
-    merchants = list(range(900, 900 + MANY))
+    there = cells.databases[SECOND]
+    made = [
+        await create_merchant(there, cells.vault, name=f"Shop {one}", email="many@shop.example", now=utc_now())
+        for one in range(MANY)
+    ]
+    merchants = [one.id for one in made]
     for each in cells.databases.values():
         named = [Entry(Kind.merchant, str(one), one) for one in merchants]
         await enter(each, named, SECOND, now=utc_now())
