@@ -26,6 +26,7 @@ FORKS = at_length(8, 4)
 """Processes of the worker."""
 
 WAITS = "a background loop keeps failing: "
+TRIES_AGAIN = "a background loop will try again"
 """What a loop may say of a database that was killed: how long that needs to recover depends on the
 machine. Of anything else than an outage it also says the place in the source."""
 
@@ -91,12 +92,21 @@ async def check(stage: Stage) -> str:
 def unforeseen(*processes: Kept, outages: Sequence[Outage] = ()) -> list[str]:
     """What the processes logged as errors: nobody foresaw it, so it is a mistake of ours.
 
-    That a loop waits for the database is foreseen while that was killed, and at no other time.
+    That a loop waits for the database is foreseen where it began while that was killed, and at no
+    other time: a busy machine may take long until its next turn.
     """
-    said = [
-        (f"{event['event']}: {event.get('exception', '')}", datetime.fromisoformat(event["timestamp"]))
-        for kept in processes
-        for event in kept.events
-        if event["level"] == "error"
-    ]
-    return [what for what, at in said if what != WAITS or not any(began <= at <= ended for began, ended in outages)]
+    said = []
+    for kept in processes:
+        since: dict[str, datetime] = {}
+        for event in kept.events:
+            if event["event"] == TRIES_AGAIN and event["failures"] == 1:
+                since[event["loop"]] = datetime.fromisoformat(event["timestamp"])
+            if event["level"] != "error":
+                continue
+            what = f"{event['event']}: {event.get('exception', '')}"
+            if what == WAITS:
+                if any(began <= since[event["loop"]] <= ended for began, ended in outages):
+                    continue
+                what = f"{what}{event['loop']}, {event['why']}, from {since[event['loop']]} to {event['timestamp']}"
+            said.append(what)
+    return said
