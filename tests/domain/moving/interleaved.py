@@ -280,13 +280,13 @@ class Playing:
 
     async def clear_up(self) -> None:
         """An operator ends what is half-way, by what commands say."""
-        for _ in range(ROUNDS):
-            todo = await self._next_step()
+        for turn in range(ROUNDS):
+            todo = await self._next_step(turn)
             if todo is None:
                 return
             await self.command(*todo)
             await self._as_told()
-        if await self._next_step() is not None:
+        if await self._next_step(0) is not None:
             self.wrong.append(f"not cleared up: {await self.stands()}")
 
     async def _as_told(self) -> None:
@@ -302,12 +302,15 @@ class Playing:
         if source != int(step[1]):
             await self.command(source, int(step[1]), how)
 
-    async def _next_step(self) -> tuple[int, int, str] | None:
-        """What ends one of the moves that are half-way: from where, to where, and how."""
+    async def _next_step(self, turn: int) -> tuple[int, int, str] | None:
+        """What ends one of the moves that are half-way: from where, to where, and how.
+
+        Of several that are decided each has its turn: one may have to wait for another's end.
+        """
         fences = {cell: fence for cell in CELLS if (fence := await self.fence(cell)) is not None}
-        for cell, fence in fences.items():
-            if fence.moved_at is not None:
-                return cell, fence.other_cell, "move"
+        decided = [(cell, fence.other_cell) for cell, fence in fences.items() if fence.moved_at is not None]
+        if decided:
+            return *decided[turn % len(decided)], "move"
         for cell, fence in fences.items():
             if not fence.arrives:
                 return cell, fence.other_cell, self.chance.choice(["move", "cancel"])

@@ -309,6 +309,7 @@ async def tell_untried(
     database: Database, kind: Kind[One], elsewhere: Any, *, reads: Sequence[str], now: datetime
 ) -> None:
     """Tell an operator, once, of what nobody here has tried for long: its account is read no more.
+
     What another cell has booked since is over, and so is what an operator was told of it. What was
     told of an account that this process `reads` is tried by its readings.
     """
