@@ -6,7 +6,7 @@ import typer
 
 from paydesk.commands.printing import shown
 from paydesk.core.money import written
-from paydesk.domain.billing.charging_differences import Difference
+from paydesk.domain.billing.differences import Difference
 from paydesk.domain.subscriptions.changes import NO_CARD, ChangeType
 from paydesk.domain.subscriptions.changing import Changed
 from paydesk.domain.subscriptions.items import Item

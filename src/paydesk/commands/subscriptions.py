@@ -21,7 +21,8 @@ from paydesk.core.money import written
 from paydesk.core.paging import read_moment
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.audit import COMMAND_LINE
-from paydesk.domain.billing.charging_differences import AtOnce, ChangedAtOnce, change_and_charge
+from paydesk.domain.billing.charging_differences import AtOnce, change_and_charge
+from paydesk.domain.billing.differences import ChangedAtOnce
 from paydesk.domain.merchants.merchant import find_merchant, shop_of
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.merchants.test_clock import shop_time

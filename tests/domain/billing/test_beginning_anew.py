@@ -24,8 +24,8 @@ from tests.till import Till
 from paydesk.adapters.acquirers.interface import OutcomeUnknown
 from paydesk.core.errors import Busy, Conflict
 from paydesk.core.periods import Period, parse_period
-from paydesk.domain.billing.charging_differences import ChangedAtOnce
 from paydesk.domain.billing.charging_saved import NotCharged
+from paydesk.domain.billing.differences import ChangedAtOnce
 from paydesk.domain.subscriptions.changing import cancel_later, pause, resume
 from paydesk.domain.subscriptions.changing_plans import Plan
 from paydesk.domain.subscriptions.ending import cancel

@@ -25,8 +25,9 @@ from paydesk.core.errors import Busy, Conflict
 from paydesk.core.periods import Period
 from paydesk.domain.billing import charging_differences
 from paydesk.domain.billing.charged_cards import ChargedCard, find_charged_card
-from paydesk.domain.billing.charging_differences import AtOnce, ChangedAtOnce, change_and_charge
+from paydesk.domain.billing.charging_differences import AtOnce, change_and_charge
 from paydesk.domain.billing.charging_saved import NotCharged
+from paydesk.domain.billing.differences import ChangedAtOnce
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.subscriptions.changing import cancel_later, pause
@@ -294,6 +295,34 @@ async def test_one_key_charges_once_and_is_of_one_subscription(subscriber: Till,
     with pytest.raises(Conflict, match="another request"):
         await charged(subscriber, other, request_key="key-1")
     assert amounts(charges) == [Decimal(10), Decimal(10), Decimal("13.33")]
+
+
+async def test_one_key_for_two_subscriptions_at_once_charges_one(
+    subscriber: Till, charges: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other hears what it would have heard a moment later, and nothing of it has changed."""
+    begun, other = [await subscriber.subscribe(THIRTY_DAYS, order=order) for order in ("club-1", "club-2")]
+    begin = charging_differences.queries.begin_difference
+    ready = asyncio.Barrier(2)
+
+    async def together(*asked: Any, **named: Any) -> Any:
+        await ready.wait()
+        return await begin(*asked, **named)
+
+    monkeypatch.setattr(charging_differences.queries, "begin_difference", together)
+    wishes = (charged(subscriber, one, request_key="key-1") for one in (begun, other))
+    answers = await asyncio.gather(*wishes, return_exceptions=True)
+    (refused,) = [one for one in answers if not isinstance(one, ChangedAtOnce)]
+    assert isinstance(refused, Conflict)
+    assert "came with another request before" in str(refused)
+    assert amounts(charges) == [Decimal(10), Decimal(10), Decimal("13.33")]
+    loser = other if isinstance(answers[0], ChangedAtOnce) else begun
+    kept = await subscriber.now(loser)
+    assert (kept.package.terms, kept.date_next, kept.revision) == (loser.package.terms, loser.date_next, loser.revision)
+    assert await subscriber.problems() == []
+    # Under a key of its own it is changed as any other.
+    monkeypatch.setattr(charging_differences.queries, "begin_difference", begin)
+    assert (await charged(subscriber, loser, request_key="key-2")).changed.moved
 
 
 async def test_a_wish_that_comes_again_as_it_is_begun_hears_of_the_same_charge(

@@ -10,11 +10,12 @@ takes what that period costs, less the credit; the renewal that then is due, at 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from functools import partial
 
+import asyncpg
 import msgspec
 import structlog
 
@@ -32,7 +33,7 @@ from paydesk.domain.alarms.raising import settle_alarms
 from paydesk.domain.billing.calling import Begun, begun_since, call_and_record
 from paydesk.domain.billing.charged_cards import find_charged_card
 from paydesk.domain.billing.charging import BillingRun, Side
-from paydesk.domain.billing.charging_saved import NotCharged
+from paydesk.domain.billing.differences import ChangedAtOnce, Difference, answer_of, answered, find_known, unchanged
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import FIRST_LOOK, KEY_LIFETIME, Desk
 from paydesk.domain.payments.marking import BegunAttempt, difference_mark
@@ -45,36 +46,13 @@ from paydesk.domain.subscriptions.changing_plans import (
     plan_at_once,
     put_at_once,
 )
-from paydesk.domain.subscriptions.ending import changes_all_the_time, find_row
+from paydesk.domain.subscriptions.ending import changes_all_the_time
 from paydesk.domain.subscriptions.lifecycle import Canceller, paid
-from paydesk.domain.subscriptions.prorating import Proration, least_charge
+from paydesk.domain.subscriptions.prorating import least_charge
 from paydesk.domain.subscriptions.rows import subscription_of
 
 queries = load_statements(__package__ or "", "charging_differences.sql")
 log = structlog.get_logger()
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """What was charged for a change at once, or (`is_open`) may have been: the bank has not told.
-
-    Of a preview it has no payment. `amount` is 0 if nobody was asked, `taken_up` what counts of a
-    charge that our database had forgotten; `again` if this wish was answered before.
-    """
-
-    amount: Decimal = Decimal(0)
-    payment_id: int | None = None
-    is_open: bool = False
-    taken_up: Decimal = Decimal(0)
-    again: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ChangedAtOnce:
-    """What came of the wish, and what of its charge."""
-
-    changed: Changed
-    difference: Difference = field(default_factory=Difference)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,32 +63,6 @@ class _Place:
     forgotten: Decimal | None
     payment_id: int | None
     attempt_id: int | None
-
-
-class _Known(msgspec.Struct, frozen=True):
-    """A difference that was begun, and what became of it."""
-
-    subscription_id: int
-    attempt_id: int
-    state: str
-    charged: Decimal
-    package_version_id: int
-    period_number: int
-    began_at: datetime
-    ends_at: datetime
-    at: datetime
-    old_price: Decimal
-    new_price: Decimal
-    given_back: Decimal
-    amount: Decimal
-    begins: bool
-    payment_id: int
-    decline_reason: str | None
-
-    @property
-    def proration(self) -> Proration:
-        """What it put into the balance, if it is paid."""
-        return msgspec.convert(self, Proration, from_attributes=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +112,10 @@ async def change_and_charge(desk: Desk, shop: Shop, wish: AtOnce) -> ChangedAtOn
             if wish.preview or (done := await _again(database, shop, wish)) is None:
                 raise
             return done
+        except asyncpg.UniqueViolationError:
+            # The key came for another subscription at once, and that was first.
+            if done := await _again(database, shop, wish):
+                return done
     raise changes_all_the_time()
 
 
@@ -169,7 +125,7 @@ async def _tried(desk: Desk, shop: Shop, wish: AtOnce) -> ChangedAtOnce | None:
     plan = partial(plan_at_once, by=wish.by, now=wish.now, credited=wish.credited, preview=wish.preview)
     planned = await plan(database, shop, of, wish.plan)
     if planned is None:
-        return ChangedAtOnce(await _unchanged(database, shop, of))
+        return ChangedAtOnce(await unchanged(database, shop, of))
     if wish.revision not in (None, planned.row.revision):
         raise Conflict(worded("subscription %(id)s has changed just now; try again", id=of))
     place = await _place(database, shop, of)
@@ -186,6 +142,11 @@ async def _tried(desk: Desk, shop: Shop, wish: AtOnce) -> ChangedAtOnce | None:
     if begun := await _begin(desk, shop, planned, place, wish):
         return await _charge(desk, shop, planned, begun, wish)
     return await _again(database, shop, wish)
+
+
+async def _again(database: Database, shop: Shop, wish: AtOnce) -> ChangedAtOnce | None:
+    """What became of this wish if its key was sent before. Raises: Conflict; NotCharged."""
+    return await answered(database, shop, wish.subscription_id, wish.request_key)
 
 
 def _changed(planned: PlanAtOnce) -> Changed:
@@ -208,7 +169,7 @@ async def _done(desk: Desk, shop: Shop, planned: PlanAtOnce, difference: Differe
     changed = _changed(planned)
     if planned.begins:
         await _renew(desk, shop, wish)
-        now = await _unchanged(desk.database, shop, wish.subscription_id)
+        now = await unchanged(desk.database, shop, wish.subscription_id)
         changed = replace(changed, subscription=now.subscription)
     return ChangedAtOnce(changed, difference)
 
@@ -225,10 +186,6 @@ async def _renew(desk: Desk, shop: Shop, wish: AtOnce) -> None:
 
 def _previewed(planned: PlanAtOnce, place: _Place) -> Difference:
     return Difference(planned.due) if place.forgotten is None else Difference(taken_up=place.forgotten)
-
-
-async def _unchanged(database: Database, shop: Shop, subscription_id: int) -> Changed:
-    return Changed(subscription_of(await find_row(database, shop, subscription_id)), moved=False)
 
 
 async def _place(database: Connection, shop: Shop, subscription_id: int) -> _Place:
@@ -323,66 +280,14 @@ async def _charge(desk: Desk, shop: Shop, planned: PlanAtOnce, begun: Begun, wis
     await call_and_record(desk, shop, begun, now=wish.now)
     before = subscription_of(planned.row)
     try:
-        known = await _known(desk.database, shop, attempt_id=begun.report.attempt_id)
+        known = await find_known(desk.database, shop, attempt_id=begun.report.attempt_id)
         if known is None:
             raise NotFound("the test side was started anew, and this charge is gone with it")
         if planned.begins and known.state == "paid":
             await _renew(desk, shop, wish)
-        done = await _same(desk.database, shop, known, wish)
+        done = await answer_of(desk.database, shop, known, wish.subscription_id)
     except AWAY:
         whole = Difference(begun.report.amount, begun.report.payment_id, is_open=True)
         return ChangedAtOnce(Changed(before, moved=False), whole)
     replaced = before.change if done.changed.moved else None
     return replace(done, changed=replace(done.changed, replaced=replaced))
-
-
-async def count_declined(database: Database, shop: Shop, subscription_id: int, *, since: datetime) -> int:
-    """How many differences of a subscription were declined since a moment, by the shop's time."""
-    named = {"merchant_id": shop.merchant_id, "live": shop.live, "subscription_id": subscription_id}
-    return int(await queries.count_declined(database, **named, since=since) or 0)
-
-
-async def became_of(database: Database, shop: Shop, subscription_id: int, request_key: str) -> str:
-    """The state of a subscription's difference by its caller's key; empty if there is none."""
-    known = await _known(database, shop, request_key=request_key)
-    return known.state if known is not None and known.subscription_id == subscription_id else ""
-
-
-async def _known(
-    database: Database, shop: Shop, *, request_key: str | None = None, attempt_id: int | None = None
-) -> _Known | None:
-    """The difference that was begun under a caller's key, or by an attempt."""
-    asked = {"merchant_id": shop.merchant_id, "live": shop.live, "request_key": request_key, "attempt_id": attempt_id}
-    return record_if_any(_Known, await queries.find_difference(database, **asked))
-
-
-async def _again(database: Database, shop: Shop, wish: AtOnce) -> ChangedAtOnce | None:
-    """What became of a wish whose key was sent before, None if none was. Raises: as `_same`."""
-    known = None if wish.request_key is None else await _known(database, shop, request_key=wish.request_key)
-    if known is None:
-        return None
-    done = await _same(database, shop, known, wish)
-    return replace(done, difference=replace(done.difference, again=True))
-
-
-async def _same(database: Database, shop: Shop, known: _Known, wish: AtOnce) -> ChangedAtOnce:
-    """What became of a difference that was begun before.
-
-    Raises: Conflict if the key named another subscription then; NotCharged if it took nothing.
-    """
-    if known.subscription_id != wish.subscription_id:
-        raise Conflict("this Idempotency-Key came with another request before; use a new key for each new request")
-    if known.state == "declined":
-        raise NotCharged(
-            worded(
-                "the charge was declined (%(decline_reason)s): nothing was taken, and subscription "
-                "%(subscription_id)s keeps its plan",
-                decline_reason=known.decline_reason,
-                subscription_id=wish.subscription_id,
-            )
-        )
-    unchanged = await _unchanged(database, shop, wish.subscription_id)
-    if known.state == "open":
-        return ChangedAtOnce(unchanged, Difference(known.charged, known.payment_id, is_open=True))
-    changed = replace(unchanged, moved=True, proration=known.proration)
-    return ChangedAtOnce(changed, Difference(known.charged, known.payment_id))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 
-from paydesk.domain.billing.charging_differences import ChangedAtOnce
+from paydesk.domain.billing.differences import ChangedAtOnce
 from paydesk.domain.subscriptions.prorating import charge_for
 
 HELD = timedelta(minutes=15)

@@ -16,7 +16,8 @@ from paydesk.domain.accounts.access_needs import ConfirmationNeeded
 from paydesk.domain.accounts.audit import Action, record
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.accounts.sessions import Session, is_recent, require
-from paydesk.domain.billing.charging_differences import AtOnce, ChangedAtOnce, change_and_charge
+from paydesk.domain.billing.charging_differences import AtOnce, change_and_charge
+from paydesk.domain.billing.differences import ChangedAtOnce
 from paydesk.domain.business.payments_for_team import find_payment_for_team
 from paydesk.domain.chargebacks.for_api import find_chargeback
 from paydesk.domain.chargebacks.giving_evidence import give_evidence

@@ -15,8 +15,9 @@ from starlette.responses import Response
 from paydesk.core.errors import Malformed
 from paydesk.core.wording import worded
 from paydesk.domain.accounts.roles import Permission
-from paydesk.domain.billing.charging_differences import AtOnce, ChangedAtOnce, change_and_charge
+from paydesk.domain.billing.charging_differences import AtOnce, change_and_charge
 from paydesk.domain.billing.charging_saved import NotCharged
+from paydesk.domain.billing.differences import ChangedAtOnce
 from paydesk.domain.billing.foreseeing import Foreseen, foreseen, shown
 from paydesk.domain.business import acting
 from paydesk.domain.business.subscriptions_for_team import (

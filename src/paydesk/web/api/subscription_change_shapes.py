@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from paydesk.core.money import plain_number
-from paydesk.domain.billing.charging_differences import ChangedAtOnce
+from paydesk.domain.billing.differences import ChangedAtOnce
 from paydesk.domain.billing.foreseeing import foreseen
 from paydesk.domain.subscriptions.for_api import SeenSubscription
 from paydesk.domain.subscriptions.subscription_object import change_object, price_text

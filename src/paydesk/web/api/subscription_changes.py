@@ -16,7 +16,8 @@ from starlette.responses import Response
 
 from paydesk.core.errors import Malformed
 from paydesk.core.paging import LARGEST_ID, read_moment
-from paydesk.domain.billing.charging_differences import AtOnce, ChangedAtOnce, Difference, change_and_charge
+from paydesk.domain.billing.charging_differences import AtOnce, change_and_charge
+from paydesk.domain.billing.differences import ChangedAtOnce, Difference
 from paydesk.domain.merchants.callers import Caller
 from paydesk.domain.subscriptions.balances import find_balance
 from paydesk.domain.subscriptions.changing import Changed, cancel_later, cancel_now, pause, resume, undo

@@ -16,8 +16,9 @@ from urllib.parse import quote
 from starlette.responses import Response
 
 from paydesk.core.errors import Conflict, Malformed
-from paydesk.domain.billing.charging_differences import AtOnce, ChangedAtOnce, change_and_charge, count_declined
+from paydesk.domain.billing.charging_differences import AtOnce, change_and_charge
 from paydesk.domain.billing.charging_saved import NotCharged
+from paydesk.domain.billing.differences import ChangedAtOnce, count_declined
 from paydesk.domain.billing.foreseeing import foreseen, shown
 from paydesk.domain.merchants.idempotent_calls import check_request_key
 from paydesk.domain.payments.receiving import read_form

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from paydesk.core.errors import NotFound
-from paydesk.domain.billing.charging_differences import became_of
+from paydesk.domain.billing.differences import became_of
 from paydesk.domain.billing.for_customer import find_receipt, past_payments
 from paydesk.domain.selling.payment_links import link_selling
 from paydesk.domain.subscriptions.items import ItemState, list_items
