@@ -5,6 +5,7 @@ with a sound one.
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from decimal import Decimal
 
 import pytest
@@ -21,8 +22,13 @@ from paydesk.database.pool import Database
 from paydesk.domain.ledger.checking import SUBSCRIPTION_RULES, RuleResult
 from paydesk.domain.merchants.merchant import create_merchant, shop_of
 from paydesk.domain.payments.desk import Desk
+from paydesk.domain.subscriptions.changing import carry_out_due
+from paydesk.domain.subscriptions.changing_plans import Plan, change_plan
 from paydesk.domain.subscriptions.ending import cancel
+from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.subscription_terms import Trial
+
+HOUR = timedelta(hours=1)
 
 
 @pytest.fixture
@@ -51,8 +57,8 @@ SUBSCRIPTION = "update subscription set {change} where merchant_id = $1 returnin
 CHANGE = (
     "with s as (select * from subscription where merchant_id = $1), c as (insert into subscription_change"
     " (merchant_id, live, subscription_id, type, state, due_at, asked_by, since, created_at, finished_at)"
-    " select merchant_id, live, id, '{type}', '{state}', now(), 'api', '2000-01-01', '2000-01-01', {end} from s"
-    " returning id) select {named} from s cross join c"
+    " select merchant_id, live, id, '{type}', '{state}', coalesce({end}, now()), 'api', '2000-01-01', '2000-01-01',"
+    " {end} from s returning id) select {named} from s cross join c"
 )
 PLAN = (
     "with s as (select * from subscription where merchant_id = $1), v as (insert into package_version"
@@ -196,6 +202,39 @@ async def test_a_cancellation_that_is_reported_as_a_stop_is_named(subscriber: Ti
         shop.merchant_id,
     )
     assert "subscription_stopped is reported" in (await details(subscriber))[0]
+
+
+async def test_a_clock_put_back_before_a_plan_is_changed_is_no_fault(subscriber: Till) -> None:
+    """The period before was charged by a clock that ran ahead, before the change by the right one."""
+    begun = await subscriber.subscribe(order="club-2")
+    assert begun.date_next is not None
+    await subscriber.charge(begun.date_next + 9 * HOUR)
+    named = (subscriber.database, subscriber.shop, begun.id)
+    await change_plan(*named, Plan(price="30.00"), by="api", now=begun.date_next + HOUR)
+    await carry_out_and_charge(subscriber, begun)
+    assert await details(subscriber) == []
+
+
+async def test_a_clock_put_back_once_a_plan_is_changed_is_no_fault(subscriber: Till) -> None:
+    """It is changed late by a clock that ran ahead, and charged a little late by the right one."""
+    begun = await subscriber.subscribe(order="club-2")
+    assert begun.date_next is not None
+    named = (subscriber.database, subscriber.shop, begun.id)
+    await change_plan(*named, Plan(price="30.00"), by="api", now=begun.date_start + HOUR)
+    await carry_out_and_charge(subscriber, begun, late=9 * HOUR)
+    assert await details(subscriber) == []
+
+
+async def carry_out_and_charge(till: Till, begun: Subscription, *, late: timedelta = HOUR) -> None:
+    """The plan is changed so late, and its first period charged one hour after it was due."""
+    current = await till.now(begun)
+    assert current.date_next is not None
+    at = current.date_next + late
+    changed = await carry_out_due(till.database, real_now=utc_now(), merchant_id=till.shop.merchant_id, at=at)
+    assert changed == 1
+    await till.charge(current.date_next + HOUR)
+    now = await till.now(begun)
+    assert (now.package.terms.price, now.counter) == (Decimal(30), current.counter + 1)
 
 
 async def test_subscriptions_of_every_kind_are_clean(subscriber: Till) -> None:

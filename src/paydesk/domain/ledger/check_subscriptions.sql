@@ -137,6 +137,8 @@ select 'subscription' as table_name, s.merchant_id, s.id,
 -- name: changes_agree(merchant_id)
 -- The open change of a subscription is the one that it waits for; a cancellation that was carried out has ended it, then.
 -- Nothing is charged while a change is open, nor after one has ended it, but for what the clocks of two machines differ.
+-- From when a change is due what it brings may be charged, and periods before the first one of another plan had been: so
+-- a clock that is put back meanwhile, by however much, is no fault.
 select 'subscription' as table_name, s.merchant_id, s.id,
        format('waits for change %s, but %s', s.change_id, coalesce('change ' || c.id || ' is open', 'none is open'))
            as detail
@@ -198,8 +200,9 @@ select 'subscription_change', c.merchant_id, c.id,
   join payment p on p.merchant_id = c.merchant_id and p.live = c.live and p.subscription_id = c.subscription_id
   join payment_attempt a on a.merchant_id = p.merchant_id and a.live = p.live and a.payment_id = p.id
  where (:merchant_id::bigint is null or c.merchant_id = :merchant_id) and p.renewal
-   and a.created_at > c.since + interval '5 minutes'
-   and (a.created_at < coalesce(c.finished_at, 'infinity') - interval '5 minutes'
+   and a.created_at > c.since + interval '5 minutes' and coalesce(p.period_number >= c.period_number, true)
+   and (a.created_at < case when c.state = 'done' then least(c.finished_at, c.due_at)
+                            else coalesce(c.finished_at, 'infinity') end - interval '5 minutes'
         or c.type = 'cancel' and c.state = 'done');
 
 -- name: balances_add_up(merchant_id)
