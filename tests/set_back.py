@@ -241,11 +241,11 @@ async def card_replaced(desk: Desk, subscription: Subscription) -> None:
     card_id = await desk.database.fetchval("select nextval('card_id_seq')")
     sealed = desk.vault.seal(b"4242424242424242", purpose="card number", merchant_id=merchant_id, row_id=card_id)
     await desk.database.execute(
-        "with held as (select card_id from subscription"
+        "with held as (select card_id, live from subscription"
         " where merchant_id = $1 and id = $2 and (date_next is not null or change_id is not null) for update)"
         ", fresh as (insert into card (merchant_id, live, id, number_sealed, vault_key_id, fingerprint,"
         " bin, last4, brand, exp_month, exp_year, holder, created_at)"
-        " select $1, false, $3, $4, $5, '', '424242', '4242', 'visa', 12, 2041, 'Ada', now() from held"
+        " select $1, live, $3, $4, $5, '', '424242', '4242', 'visa', 12, 2041, 'Ada', now() from held"
         " returning id), old as (update card c set number_sealed = null from held"
         " where c.merchant_id = $1 and c.id = held.card_id)"
         " update subscription set card_id = fresh.id from fresh where merchant_id = $1 and subscription.id = $2",

@@ -205,7 +205,7 @@ async def test_a_cancellation_that_is_reported_as_a_stop_is_named(subscriber: Ti
 
 
 async def test_a_clock_put_back_before_a_plan_is_changed_is_no_fault(subscriber: Till) -> None:
-    """The period before was charged by a clock that ran ahead, before the change by the right one."""
+    """The period before was charged by a clock that ran ahead, and the change is by a right one."""
     begun = await subscriber.subscribe(order="club-2")
     assert begun.date_next is not None
     await subscriber.charge(begun.date_next + 9 * HOUR)

@@ -88,14 +88,14 @@ with timed as (
       join package_version v
         on v.merchant_id = due.merchant_id and v.live = due.live and v.id = due.package_version_id
      cross join lateral (
-         select case when due.balance = 0 then v.price
-                     else next_charge(v.price, due.balance, v.currency, due.charge_digits, due.least_charge) end as charge
+         select renewal_charge(v.price, due.balance, v.currency, due.charge_digits, due.least_charge, due.live) as charge
      ) c
         on conflict (merchant_id, live, subscription_id, period_number) where subscription_id is not null
         do update set state = 'processing', rare_state = null, funds_look_at = excluded.funds_look_at,
                       attempt_id = excluded.attempt_id, card_id = excluded.card_id,
-                      amount = chargeable(p.amount, p.into_balance, p.currency),
-                      into_balance = p.into_balance + p.amount - chargeable(p.amount, p.into_balance, p.currency)
+                      amount = chargeable(p.amount, p.into_balance, p.currency, p.live),
+                      into_balance = p.into_balance + p.amount
+                                     - chargeable(p.amount, p.into_balance, p.currency, p.live)
      where p.state = 'declined'
  returning p.merchant_id, p.live, p.id, p.attempt_id, p.merchant_order_id, p.amount, p.currency, p.subscription_id,
            p.period_number, p.renewal, p.xmax = 0 as is_first

@@ -69,6 +69,6 @@ def foreseen(done: ChangedAtOnce, balance: Decimal, *, preview: bool) -> Foresee
         prorated=prorated,
         balance=balance,
         next_at=at,
-        next_amount=charge_for(terms.price, balance, terms.currency) if at else Decimal(0),
+        next_amount=charge_for(terms.price, balance, terms.currency, live=version.live) if at else Decimal(0),
         begins=begins,
     )

@@ -233,7 +233,7 @@ def charges_ahead(
     then, number = subscription.as_charged_next, subscription.next_period
     price = then.package.terms.price
     currency = then.package.terms.currency
-    first, *later = charges_with([price] * most, balance, currency)
+    first, *later = charges_with([price] * most, balance, currency, live=subscription.live)
     ahead = [ChargeAhead(number, subscription.date_next, first, retry=subscription.failures > 0)]
     for charge in later:
         if (due := then.schedule.due(number := number + 1)) is None:

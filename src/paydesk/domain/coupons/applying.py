@@ -8,6 +8,7 @@ Moves no money.
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from datetime import datetime
 
 from paydesk.core.errors import Malformed
@@ -16,6 +17,7 @@ from paydesk.database.statements import load_statements
 from paydesk.domain.coupons.coupons import CouponRefused, discounted, read_code
 from paydesk.domain.coupons.keeping import find_by_code
 from paydesk.domain.merchants.customer_links import Link, LinkTo
+from paydesk.domain.merchants.live_amounts import taken
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.checkouts import Checkout, find_checkout
 from paydesk.domain.payments.requests import COUPON
@@ -40,6 +42,7 @@ async def apply_coupon(database: Database, checkout: Checkout, code: str) -> Lin
     if coupon is None:
         raise CouponRefused("unknown", f"there is no coupon {code[:40]}")
     reduced = discounted(terms.undiscounted, coupon)
+    reduced = replace(reduced, price=taken(reduced.price, reduced.currency, live=shop.live))
     side = {"merchant_id": shop.merchant_id, "live": shop.live}
     base = checkout.coupon.without if checkout.coupon is not None else checkout.link
     digest = hashlib.sha256(f"coupon {coupon.id} of {base.seed}".encode()).digest()

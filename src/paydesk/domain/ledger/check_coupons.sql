@@ -43,10 +43,14 @@ select 'payment' as table_name, p.merchant_id, p.id,
   from begun b
   join payment p
     on p.merchant_id = b.merchant_id and p.live = b.live and p.subscription_id = b.id and p.period_number > 0
+ cross join lateral (
+     select case when p.period_number <= coalesce(b.discount_periods, p.period_number) then b.price
+                 else b.list_price end as price
+ ) c
  where p.period_number < coalesce(b.changed_from, p.period_number + 1)
    and (p.amount + coalesce(p.into_balance, 0), p.currency)
-       is distinct from (case when p.period_number <= coalesce(b.discount_periods, p.period_number) then b.price
-                              else b.list_price end, b.currency);
+       is distinct from (case when p.into_balance is null then taken(c.price, b.currency, b.live) else c.price end,
+                         b.currency);
 
 -- name: quantities_kept(merchant_id)
 -- A version for several of a thing costs that many times what one costs, and a coupon changes neither. Its subscriptions are

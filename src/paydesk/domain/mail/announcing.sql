@@ -84,8 +84,7 @@ with side as (
            case when s.live or :keep_test then u.email else due.merchant_email end, u.language,
            jsonb_build_object(
                'package', t.package_name, 'currency', t.currency, 'date_next', due.charge_at,
-               'amount', case when s.balance = 0 then t.price
-                              else next_charge(t.price, s.balance, t.currency, s.charge_digits, s.least_charge) end,
+               'amount', renewal_charge(t.price, s.balance, t.currency, s.charge_digits, s.least_charge, s.live),
                'brand', d.brand, 'last4', d.last4, 'merchant_order_id', s.init_merchant_order_id,
                'portal_token', case when s.portal_seed is null then s.portal_token end,
                'portal', jsonb_build_object('id', s.id, 'seed', s.portal_seed),

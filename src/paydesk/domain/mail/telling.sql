@@ -265,9 +265,8 @@ with failing as materialized (
     select f.merchant_id, f.live, 'renewal_failed',
            case when f.live or :keep_test then u.email else f.merchant_email end, u.language,
            jsonb_build_object(
-               'package', t.name, 'amount', trim_scale(case when f.balance = 0 then t.price
-                                                                else next_charge(t.price, f.balance, t.currency,
-                                                                                 f.charge_digits, f.least_charge) end)::text,
+               'package', t.name, 'amount', trim_scale(renewal_charge(t.price, f.balance, t.currency, f.charge_digits,
+                                                                          f.least_charge, f.live))::text,
                'currency', t.currency,
                'date_next', f.date_next, 'end', f.dunning ->> 'end', 'brand', d.brand, 'last4', d.last4,
                'portal_token', case when f.portal_seed is null then f.portal_token end,

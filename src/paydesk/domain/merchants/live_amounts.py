@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from decimal import ROUND_UP, Decimal
+from decimal import ROUND_DOWN, ROUND_UP, Decimal
 
 from paydesk.core.currencies import charge_digits
 from paydesk.core.errors import Conflict
 from paydesk.core.money import written
 from paydesk.core.wording import worded
 from paydesk.domain.merchants.shop import Shop
+
+
+def taken(amount: Decimal, currency: str, *, live: bool) -> Decimal:
+    """What acquirers take of an amount that rests from before it would have been refused, rounded
+    down; test amounts are taken as they are. `taken` of the schema is the same.
+    """
+    digits = charge_digits(currency)
+    if not live or amount == round(amount, digits):
+        return amount
+    return amount.quantize(Decimal(1).scaleb(-digits), ROUND_DOWN)
 
 
 def require_taken(shop: Shop, currency: str, *amounts: Decimal) -> None:

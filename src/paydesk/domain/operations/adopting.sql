@@ -25,7 +25,8 @@ select a.key, c.id as checkout_id, t.package_version_id is not null as has_packa
      select c.*
        from checkout c
       where c.merchant_id = a.merchant_id and c.live = a.live and c.merchant_order_id = a.merchant_order_id
-        and coalesce(c.first_amount, c.amount) = a.amount and c.currency = a.currency
+        and a.amount in (coalesce(c.first_amount, c.amount),
+                         taken(coalesce(c.first_amount, c.amount), c.currency, c.live)) and c.currency = a.currency
       order by c.id desc
       limit 20
  ) c
@@ -39,8 +40,7 @@ select a.key, m.id as merchant_id, side_clock(a.live, m.test_clock) as clock,
        derived_key(:pads::bytea, 'renewal ' || f.idempotency_key || ' ' || a.period || ' ' || a.number)
            = a.key as is_ours,
        s.id as subscription_id, s.next_period, s.charging_attempt_id, v.currency, p.state,
-       case when s.balance = 0 then v.price
-            else next_charge(v.price, s.balance, v.currency, s.charge_digits, s.least_charge) end as price
+       renewal_charge(v.price, s.balance, v.currency, s.charge_digits, s.least_charge, s.live) as price
   from unnest(:keys::text[], :tags::text[], :lives::boolean[], :orders::text[], :periods::integer[],
               :numbers::integer[])
     as a (key, tag, live, merchant_order_id, period, number)
@@ -149,7 +149,8 @@ with due as materialized (
       join package_version v
         on v.merchant_id = due.merchant_id and v.live = due.live and v.id = due.package_version_id
         on conflict (merchant_id, live, subscription_id, period_number) where subscription_id is not null
-        do update set state = 'processing', rare_state = null, attempt_id = excluded.attempt_id, card_id = excluded.card_id
+        do update set state = 'processing', rare_state = null, attempt_id = excluded.attempt_id,
+                      card_id = excluded.card_id, amount = excluded.amount, into_balance = excluded.into_balance
      where p.state = 'declined'
  returning p.*
 ), marked as (

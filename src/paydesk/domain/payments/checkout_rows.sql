@@ -4,7 +4,7 @@
 -- join of its statement, so what few checkouts have is not asked of all. Who stands behind a shop, and its imprint, are as
 -- merchant_confirmed and shop_imprint say, which would be called each time.)
 select c.merchant_id, c.live, c.id, encode(c.request_digest, 'hex') as seed, c.merchant_order_id,
-       coalesce(c.first_amount, c.amount) as amount, c.currency, c.description, c.success_url, c.line_items,
+       taken(coalesce(c.first_amount, c.amount), c.currency, c.live) as amount, c.currency, c.description, c.success_url, c.line_items,
        c.email, c.first_name, c.last_name, c.country, c.created_at, c.expires_at, m.name as merchant_name,
        m.app_schemes, (select count(*) = 0 or bool_or(o.email_confirmed_at is not null)
                          from membership s

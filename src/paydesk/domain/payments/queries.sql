@@ -61,7 +61,8 @@ select (select shipped_goods from merchant where id = :merchant_id) as shipped_g
 with who as (
     select nextval('customer_id_seq') as customer_id
 ), chosen as (
-    select c.merchant_id, c.live, c.id, c.merchant_order_id, coalesce(c.first_amount, c.amount) as amount, c.currency,
+    select c.merchant_id, c.live, c.id, c.merchant_order_id,
+           taken(coalesce(c.first_amount, c.amount), c.currency, c.live) as amount, c.currency,
            c.sign_version, c.key_id, c.pingback_url, c.terms_agreed, c.package_version_id, m.key_tag, m.test_generation,
            m.settlement_days
       from checkout c

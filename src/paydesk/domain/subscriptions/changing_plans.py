@@ -134,7 +134,7 @@ class PlanAtOnce:
         """What there is to charge now, the balance included."""
         terms = self.step.version.package.terms
         price = terms.price if self.begins else Decimal(0)
-        return charge_for(price, self.paid.balance + self.proration.amount, terms.currency)
+        return charge_for(price, self.paid.balance + self.proration.amount, terms.currency, live=self.row.live)
 
 
 async def plan_at_once(

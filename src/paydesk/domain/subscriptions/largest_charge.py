@@ -20,7 +20,7 @@ from paydesk.domain.subscriptions.subscription_terms import Terms
 def charged_next(subscription: Subscription, balance: Decimal) -> Decimal:
     """What its next charge takes with such a balance."""
     terms = _terms(subscription)
-    return charge_for(terms.price, balance, terms.currency)
+    return charge_for(terms.price, balance, terms.currency, live=subscription.live)
 
 
 def require_payable(amount: Decimal, currency: str) -> None:

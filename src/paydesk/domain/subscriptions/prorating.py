@@ -14,6 +14,7 @@ from fractions import Fraction
 
 from paydesk.core.currencies import charge_digits
 from paydesk.core.money import LEDGER_DIGITS
+from paydesk.domain.merchants.live_amounts import taken
 
 LEAST_CHARGES: Mapping[str, Decimal] = {
     **dict.fromkeys(("AUD", "BRL", "CAD", "CHF", "EUR", "INR", "NZD", "SGD", "USD"), Decimal("0.50")),
@@ -76,12 +77,12 @@ def _rounded(exact: Fraction) -> Decimal:
     return Decimal(round(exact / Fraction(LEDGER_DIGITS))) * LEDGER_DIGITS
 
 
-def charge_for(price: Decimal, balance: Decimal, currency: str) -> Decimal:
+def charge_for(price: Decimal, balance: Decimal, currency: str, *, live: bool) -> Decimal:
     """What a renewal charges, its subscription's balance included: nothing if that covers it, or
-    leaves less than acquirers charge. `next_charge` of the schema is the same.
+    leaves less than acquirers charge. `renewal_charge` of the schema is the same.
     """
     if balance == 0:
-        return price
+        return taken(price, currency, live=live)
     charge = (price + balance).quantize(Decimal(1).scaleb(-charge_digits(currency)), ROUND_HALF_EVEN)
     return charge if charge > 0 and charge >= least_charge(currency) else Decimal(0)
 
@@ -91,11 +92,11 @@ def least_charge(currency: str) -> Decimal:
     return LEAST_CHARGES.get(currency, Decimal(0))
 
 
-def charges_with(prices: Sequence[Decimal], balance: Decimal, currency: str) -> list[Decimal]:
+def charges_with(prices: Sequence[Decimal], balance: Decimal, currency: str, *, live: bool) -> list[Decimal]:
     """What the next renewals charge at these prices, each with what the one before has left."""
     charges: list[Decimal] = []
     for price in prices:
-        charges.append(charge_for(price, balance, currency))
+        charges.append(charge_for(price, balance, currency, live=live))
         balance += price - charges[-1]
     return charges
 

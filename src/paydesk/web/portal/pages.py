@@ -129,8 +129,9 @@ class PortalView:
     @property
     def price(self) -> str:
         """What the next charge takes."""
-        terms = self.holding.subscription.as_charged_next.package.terms
-        charge = charge_for(terms.price, self.holding.balance, terms.currency)
+        subscription = self.holding.subscription
+        terms = subscription.as_charged_next.package.terms
+        charge = charge_for(terms.price, self.holding.balance, terms.currency, live=subscription.live)
         return self.texts.money(charge, terms.currency)
 
     @property
