@@ -49,7 +49,7 @@ AT_A_TURN = (1, 1, 2, 5, 20, 60)
 """By how many points a command goes on at a turn: commands are to come far, too."""
 ROUNDS = 8
 """How many commands an operator gives, at most, to end what is half-way."""
-NEXT_STEP = re.compile(r"paydesk merchant move \d+ --to (\d+)( --remove-copy| --cancel)?")
+NEXT_STEP = re.compile(r"(?:in cell (\d+), by: )?paydesk merchant move \d+ --to (\d+)( --remove-copy| --cancel)?")
 IN_THERE = re.compile(r"in cell (\d+)")
 
 
@@ -280,13 +280,13 @@ class Playing:
 
     async def clear_up(self) -> None:
         """An operator ends what is half-way, by what commands say."""
-        for turn in range(ROUNDS):
-            todo = await self._next_step(turn)
+        for _ in range(ROUNDS):
+            todo = await self._next_step()
             if todo is None:
                 return
             await self.command(*todo)
             await self._as_told()
-        if await self._next_step(0) is not None:
+        if await self._next_step() is not None:
             self.wrong.append(f"not cleared up: {await self.stands()}")
 
     async def _as_told(self) -> None:
@@ -295,22 +295,19 @@ class Playing:
         step = NEXT_STEP.search(said)
         if step is None:
             return
-        how = {None: "move", " --cancel": "cancel", " --remove-copy": "remove"}[step[2]]
-        source = int(said.split()[1].split(">")[0])
+        how = {None: "move", " --cancel": "cancel", " --remove-copy": "remove"}[step[3]]
+        source = int(step[1] or said.split()[1].split(">")[0])
         if how == "cancel" and (where := IN_THERE.search(said)):
             source = int(where[1])
-        if source != int(step[1]):
-            await self.command(source, int(step[1]), how)
+        if source != int(step[2]):
+            await self.command(source, int(step[2]), how)
 
-    async def _next_step(self, turn: int) -> tuple[int, int, str] | None:
-        """What ends one of the moves that are half-way: from where, to where, and how.
-
-        Of several that are decided each has its turn: one may have to wait for another's end.
-        """
+    async def _next_step(self) -> tuple[int, int, str] | None:
+        """What ends one of the moves that are half-way: from where, to where, and how."""
         fences = {cell: fence for cell in CELLS if (fence := await self.fence(cell)) is not None}
         decided = [(cell, fence.other_cell) for cell, fence in fences.items() if fence.moved_at is not None]
         if decided:
-            return *decided[turn % len(decided)], "move"
+            return *decided[0], "move"
         for cell, fence in fences.items():
             if not fence.arrives:
                 return cell, fence.other_cell, self.chance.choice(["move", "cancel"])

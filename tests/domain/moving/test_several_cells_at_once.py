@@ -21,6 +21,7 @@ from paydesk.core.errors import Conflict, NotFound
 from paydesk.domain.cells.directory import cells_of_person, enter
 from paydesk.domain.cells.entering import account_to_enter, email_to_enter
 from paydesk.domain.cells.fencing import find_fence
+from paydesk.domain.cells.half_moved import every_half
 from paydesk.domain.moving import accounts, cancelling, moving
 from paydesk.domain.moving.cancelling import cancel_move
 from paydesk.domain.moving.moving import WAS_THERE, Moved, move_merchant
@@ -232,6 +233,47 @@ async def test_a_call_that_comes_to_its_end_late_does_nothing_to_who_has_come_ba
     assert await stands(past) == (([], HERE, [HERE, THERE]) if comes_again else ([HERE], HERE, []))
     await move_merchant(past.going)
     assert await stands(past) == ([THERE], THERE, [])
+
+
+@pytest.mark.parametrize("second", [Step.closed, Step.moved, Step.switched])
+async def test_of_two_moves_the_later_one_is_named_that_has_to_be_ended_first(past: Past, second: Step) -> None:
+    """By the commands of the cell that was left first, and by `paydesk cell check`."""
+    await past.until(Step.opened)
+    on = replace(past.going_home, same_simulator=True)
+    with pytest.raises(Killed):
+        await move_merchant(on, passed=killing(second))
+    named = f"paydesk merchant move {past.play.merchant.id} --to {HOME}"
+    refused = [past.going, elsewhere(past)] if second is Step.switched else [past.going]
+    for move in refused:
+        with pytest.raises(Conflict, match=f"first, in cell {THERE}, by: {named}"):
+            await move_merchant(move)
+    words = f"run in cell {THERE}: {named}"
+    mayhap = ", or that with --cancel" if second is Step.closed else ""
+    to_do = {one.removeprefix("unless it is moved just now, ") for one in await checked(past)}
+    assert to_do == {words + mayhap}
+    await move_merchant(on)
+    with pytest.raises(Conflict, match=f"left here goes by: {named}"):
+        await move_merchant(past.going)
+    assert await checked(past) == [f"unless it is moved just now, run in cell {HERE}: {named}"]
+    await move_merchant(elsewhere(past))
+    assert (await stands(past), await checked(past)) == (([HOME], HOME, []), [])
+
+
+async def test_a_check_names_the_cancel_that_empties_what_is_left_over(past: Past) -> None:
+    with pytest.raises(Killed):
+        await move_merchant(past.going, passed=killing(Step.copied))
+    await move_merchant(elsewhere(past))
+    named = f"paydesk merchant move {past.play.merchant.id} --to {THERE} --cancel"
+    assert await checked(past) == [f"unless it is moved just now, run in cell {HOME}: {named}"]
+    await cancel_move(on_from_there(past))
+    assert await checked(past) == []
+
+
+async def checked(past: Past) -> list[str]:
+    """What a check says is to be done of moves that were left half-way."""
+    cells = {HERE: past.play.here.database, THERE: past.play.there.database, HOME: past.home.database}
+    halves = await every_half(past.home.database, cells, now=utc_now() + timedelta(hours=1))
+    return [to_do for cell in cells for _, to_do in halves.said_of(cell)]
 
 
 async def test_who_logs_in_in_a_third_cell_goes_on_doing_so(past: Past) -> None:

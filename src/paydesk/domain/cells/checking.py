@@ -21,7 +21,7 @@ from paydesk.domain.cells.comparing import (
     take_out,
 )
 from paydesk.domain.cells.directory import this_cell
-from paydesk.domain.cells.fencing import Fence, left_half_way
+from paydesk.domain.cells.half_moved import Halves, every_half
 from paydesk.domain.cells.in_both import InBoth, in_both
 from paydesk.domain.cells.joining import MOST_NAMED, named
 from paydesk.domain.cells.listing import list_cells
@@ -48,7 +48,6 @@ _IN_BOTH = (
     "merchant suspend {merchant}), look what only its copy knows (paydesk merchant move {merchant} --to CELL "
     "--remove-copy --dry-run) and remove it (the same without --dry-run), in cell {led_to} with --home-came-back"
 )
-_END = "unless it is moved just now, run the same `paydesk merchant move` again, or with --cancel"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,22 +68,29 @@ async def check_cells(
     number = (await this_cell(home)).number
     kept = await slots(home)
     cells = {**others, number: home}
+    halves = await every_half(home, cells, now=now)
     found = []
     for cell in await list_cells(home):
         if cell.number == number:
             found += await _of_own(number, await compare(home, home, vault, number, now=now), cells)
             found += await _of_ids(home, home, number, now)
-            found += await _of_fences(home, number, now)
+            found += _of_halves(halves, number)
         elif cell.number in away:
             words = "its database can't be reached: it was not compared"
             found.append(Finding(cell.number, words, "see there, or check its address in PAYDESK_CELL_DATABASES"))
         else:
-            found += await _check_other(home, cells, vault, cell.number, kept, now)
+            found += await _check_other(home, cells, vault, cell.number, kept, halves, now)
     return found
 
 
 async def _check_other(
-    home: Database, cells: Mapping[int, Database], vault: Vault, number: int, kept: Mapping[str, Slot], now: datetime
+    home: Database,
+    cells: Mapping[int, Database],
+    vault: Vault,
+    number: int,
+    kept: Mapping[str, Slot],
+    halves: Halves,
+    now: datetime,
 ) -> list[Finding]:
     slot, other = kept.get(name_for(number)), cells.get(number)
     if other is None:
@@ -92,7 +98,7 @@ async def _check_other(
         return [*_of_slot(number, slot), unseen]
     found = await _of_own(number, await compare(home, other, vault, number, now=now), cells)
     found += await _of_ids(home, other, number, now)
-    found += await _of_fences(other, number, now)
+    found += _of_halves(halves, number)
     known = await subscription(other, number)
     if known is None or not known.enabled:
         words = "its subscription is gone" if known is None else "its subscription is switched off"
@@ -114,20 +120,9 @@ async def _of_ids(home: Database, cell: Database, number: int, now: datetime) ->
     return [Finding(number, words, MEND)]
 
 
-async def _of_fences(cell: Database, number: int, now: datetime) -> list[Finding]:
+def _of_halves(halves: Halves, number: int) -> list[Finding]:
     """Whose move was left half-way: nobody sells there until it is ended."""
-    return [
-        Finding(number, f"merchant {one.merchant_id} {_half_way(one)} since {one.since:%Y-%m-%d %H:%M} UTC", _END)
-        for one in await left_half_way(cell, now=now)
-    ]
-
-
-def _half_way(one: Fence) -> str:
-    if one.arrives:
-        return f"is on the way here from cell {one.other_cell}"
-    if one.moved_at is not None:
-        return f"has moved to cell {one.other_cell} and is not deleted here"
-    return f"is closed, on the way to cell {one.other_cell},"
+    return [Finding(number, what, to_do) for what, to_do in halves.said_of(number)]
 
 
 def _of_slot(number: int, slot: Slot | None) -> list[Finding]:

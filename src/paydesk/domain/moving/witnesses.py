@@ -194,10 +194,40 @@ def already_there(merchant_id: int, cell: int) -> Conflict:
 
 def _refuse_other_moves(seen: Witnesses) -> None:
     here, merchant = seen.here, f"merchant {seen.merchant_id}"
-    if here is not None and here.arrives:
-        raise Conflict(f"{merchant} is coming here from cell {here.other_cell}: end that move first, from there")
-    if here is not None and here.other_cell != seen.cells.there and not _has_gone_on(seen):
-        raise Conflict(f"{merchant} is on the way to cell {here.other_cell}, or there already")
+    if here is None:
+        return
+    if here.arrives:
+        first = _by(seen, here.other_cell, seen.cells.here)
+        raise Conflict(f"{merchant} is coming here from cell {here.other_cell}: end that move first, {first}")
+    if here.other_cell != seen.cells.there and not _has_gone_on(seen):
+        if seen.has_moved and (first := _other_move(seen)):
+            raise Conflict(
+                f"{merchant} has gone to cell {here.other_cell}, and on from there: end the move that is under way "
+                f"first, {first}; then the same command"
+            )
+        given_up = "" if seen.has_moved else ", or is given up with --cancel"
+        raise Conflict(
+            f"{merchant} is on the way to cell {here.other_cell}, or there already: that move goes on by: "
+            f"{_move(seen, here.other_cell)}{given_up}"
+        )
+
+
+def _other_move(seen: Witnesses) -> str:
+    """By what the move is ended that the other cell is in with a third one; empty if in none."""
+    there = seen.there
+    if there is None or seen.arrives:
+        return ""
+    ways = (there.other_cell, seen.cells.there)
+    return _by(seen, *(ways if there.arrives else reversed(ways)))
+
+
+def _by(seen: Witnesses, source: int, target: int) -> str:
+    """In which cell which command goes on with another move."""
+    return f"in cell {source}, by: {_move(seen, target)}"
+
+
+def _move(seen: Witnesses, target: int | None) -> str:
+    return f"paydesk merchant move {seen.merchant_id} --to {target}"
 
 
 def _has_gone_on(seen: Witnesses) -> bool:
@@ -223,7 +253,9 @@ def _refuse_third_cell(seen: Witnesses) -> None:
                 f"there is no {merchant} here: the directory leads to it in cell {seen.led_to}"
                 f"{left if seen.arrives else ''}"
             )
-        end = f"what is left here goes by: paydesk merchant move {seen.merchant_id} --to {seen.led_to}"
+        end = f"what is left here goes by: {_move(seen, seen.led_to)}"
+        if first := _other_move(seen):
+            end = f"end the move that is under way first, {first}; then the same command says what is left to do"
         came_back = (
             "what is here came back from before it went there, and goes by: paydesk merchant move "
             f"{seen.merchant_id} --to {seen.led_to} --remove-copy; if that cell does not have it, run {MEND}"
@@ -237,12 +269,12 @@ def _refuse_third_cell(seen: Witnesses) -> None:
         )
         raise Conflict(
             f"{merchant} is coming to cell {seen.cells.there} from cell {there.other_cell}: end that move first, "
-            f"from there{left_over if seen.is_left_over_there else ''}"
+            f"{_other_move(seen)}{left_over if seen.is_left_over_there else ''}"
         )
     if there is not None and not there.arrives:
         raise Conflict(
             f"{merchant} can't move: the other cell has handed it over to cell {there.other_cell}, or is about to: end "
-            "that move first, from there"
+            f"that move first, {_other_move(seen)}"
         )
 
 
