@@ -176,6 +176,7 @@ async def test_an_address_that_was_never_confirmed_leads_nowhere(cells: Cells) -
     stranger = await account(cells, HOME, email, confirmed=False)
     await account(cells, SECOND, email)
     await know(cells, email)
+    assert "Tea in 2" not in text_of(await stranger.visitor.see("/account/cells"))
     refused = await go(stranger.visitor, SECOND)
     assert (refused.status_code, "confirm your own e-mail address first" in text_of(refused).lower()) == (403, True)
 
@@ -239,6 +240,7 @@ async def test_a_second_factor_of_an_account_that_needs_none_is_not_enough(cells
     """Whoever knows its password alone may have added it."""
     here, there = await in_both(cells, operator=operator, second_factor=True)
     await with_second_factor(cells, here)
+    assert "Tea in 2" not in text_of(await here.visitor.see("/account/cells"))
     goal = "/operator/alarms" if operator else f"{there.shop}/overview"
     await come(cells, SECOND, token_in(await go(here.visitor, SECOND, goal)))
     assert leads_to(await at(cells, goal)).startswith("/account/second-factor")
@@ -252,6 +254,7 @@ async def test_a_second_factor_that_is_the_same_there_is_enough(cells: Cells) ->
     person = await database.fetchval("select id from person where email = $1", here.visitor.email)
     same = cells.vault.seal(secret.encode(), purpose=PURPOSE, merchant_id=0, row_id=person)
     await breaking.say(database, "person", {"id": person}, totp_sealed=same.blob, vault_key_id=same.key_id)
+    assert "Tea in 2" in text_of(await here.visitor.see("/account/cells"))
     goal = f"{there.shop}/overview"
     assert leads_to(await come(cells, SECOND, token_in(await go(here.visitor, SECOND, goal)))) == goal
     assert (await at(cells, goal)).status_code == 200

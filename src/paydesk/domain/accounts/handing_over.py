@@ -116,10 +116,14 @@ async def arrive(gate: Gate, said: HandOver, client: Client, *, now: datetime) -
         TooMany while it is locked out, as at a log-in.
     """
     holder = await find_holder(gate.database, findable(said.email))
-    if holder is None or not _may_be_opened(holder):
+    if holder is None or not may_be_opened(holder):
         raise NotLetIn(worded("you can't be let in here by where you come from; log in with your password"))
     await lockout.require_free(gate, lockout.ACCOUNT, await guesser(gate, holder.id, client), now=now)
-    shown = holder.second_factor and said.second_factor and await _is_enough(gate, said, holder)
+    shown = (
+        holder.second_factor
+        and said.second_factor
+        and await is_enough(gate, holder, factor=said.factor, is_operator=said.operator)
+    )
     async with gate.database.acquire() as connection, connection.transaction():
         if await queries.use_hand_over(connection, nonce=said.nonce, good_until=said.good_until) is None:
             raise _gone()
@@ -143,19 +147,22 @@ async def forget_hand_overs(database: Connection, *, before: datetime) -> None:
     await queries.forget_hand_overs(database, before=before)
 
 
-def _may_be_opened(holder: AccountHolder) -> bool:
-    """Whether it surely is the same person's: of an operator, who reaches everybody's money, only
-    with a second factor of this cell's own, which is asked for unless one was shown there.
+def may_be_opened(holder: AccountHolder) -> bool:
+    """Whether it may be opened from another cell, as it surely is the same person's.
+
+    Of an operator, who reaches everybody's money, only with a second factor of this cell's own,
+    which is asked for unless one was shown there.
     """
     proven = bool(holder.password_hash) and holder.email_confirmed_at is not None
     return proven and (holder.second_factor or not holder.operator)
 
 
-async def _is_enough(gate: Gate, said: HandOver, holder: AccountHolder) -> bool:
-    """Whether the second factor that was shown there is as good as this cell's: the same, or an
-    operator's. To an account that needs none, who knows its password alone can add one of theirs.
+async def is_enough(gate: Gate, holder: AccountHolder, *, factor: str, is_operator: bool) -> bool:
+    """Whether the second factor that was shown in another cell is as good as this one's: the same
+    (`factor`), or an operator's. To an account that needs none, who knows its password alone can
+    add one of theirs.
     """
-    return said.operator or said.factor == await mark_of(gate, holder.id)
+    return is_operator or factor == await mark_of(gate, holder.id)
 
 
 def _gone() -> Gone:

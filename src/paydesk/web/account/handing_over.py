@@ -33,7 +33,9 @@ _LONGEST = 8192
 async def show_shops(visit: Visit) -> Response:
     """The shops that the person has in other cells, as these say."""
     between = _between(visit)
-    found = await shops_elsewhere(between.watch.asking, visit.elsewhere, visit.person, own=between.own, now=visit.now)
+    found = await shops_elsewhere(
+        between.watch.asking, visit.gate, visit.elsewhere, visit.person, own=between.own, now=visit.now
+    )
     hosts = {one.cell.number: urlsplit(one.cell.address).netloc for one in found}
     return visit.page("elsewhere.html", elsewhere=found, hosts=hosts)
 
