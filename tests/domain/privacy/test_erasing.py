@@ -307,6 +307,65 @@ async def test_an_address_with_signs_of_a_search_finds_only_itself(scene: Till) 
     assert [row["email"] for row in found] == ["underxscore@feather.example", "erased"]
 
 
+NEIGHBOURS = (
+    ("fr.lee@feather.example", "Freya Leeward"), ("a-lee@feather.example", "Anna Lee"),
+    ("b+lee@feather.example", "Bo Lee"), ("lee@feather.example.org", "Lee Organ"),
+    ("xlee@feather.example", "Xavier Li"),
+)  # fmt: skip
+"""People whose addresses hold that of lee@feather.example, and whose names hold theirs, Al Li."""
+
+
+async def test_who_has_a_longer_address_keeps_what_is_theirs_and_is_handed_out_to_nobody(scene: Till) -> None:
+    """Their checkouts stay open, and a call of the shop's API is answered again as before."""
+    await buy(scene, "lee", "lee@feather.example", "Al Li")
+    waiting = {order: await open_order(scene, order, order, name) for order, name in NEIGHBOURS}
+    for order, name in (*NEIGHBOURS, ("owner@shop.example", "Val Lindt")):
+        said = {"text": f"a form of {name}, {order}", "link": f"https://shop.example/?who={order.replace('@', '%40')}"}
+        await log_rejected_form(scene.database, scene.shop, Malformed(f"{name} is odd"), said, utc_now())
+        await scene.database.execute(
+            "insert into api_call (merchant_id, live, request_key, request_digest, status, answer, created_at)"
+            " values ($1, false, $2, '', 200, $3, now())",
+            scene.shop.merchant_id, order, json.dumps(said),
+        )  # fmt: skip
+        await scene.database.execute(
+            "insert into mail (merchant_id, live, kind, recipient, language, facts, once, due_at, created_at)"
+            " values ($1, false, 'chargeback_alert', 'owner@shop.example', 'en', $2, $3, now(), now())",
+            scene.shop.merchant_id, json.dumps(said), order,
+        )  # fmt: skip
+    await acknowledge(scene)
+    subject = Subject(scene.shop.merchant_id, email="lee@feather.example")
+    text = json.dumps(await export(scene.database, subject, now=utc_now())).lower()
+    assert [one for both in NEIGHBOURS for one in both if one.lower() in text] == []
+    asked = (
+        "select * from rejected_form where merchant_id = $1 and fields ? 'text' order by id",
+        "select * from api_call where merchant_id = $1 order by request_key",
+        "select * from mail where merchant_id = $1 and facts ? 'text' order by id",
+        "select * from checkout where merchant_id = $1 and merchant_order_id like '%@%' order by id",
+    )
+    before = [await scene.database.fetch(one, scene.shop.merchant_id) for one in asked]
+    done = await erase(scene.database, subject, now=utc_now())
+    assert (done.rows["checkouts"], done.rows["api_calls"], done.rows["refused_forms"]) == (1, 0, 0)
+    assert [await scene.database.fetch(one, scene.shop.merchant_id) for one in asked] == before
+    for order, link in waiting.items():
+        assert await shopfront.pay(scene.desk, link, VISA, email=order) == Paid()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["lee@feather.example", "<LEE@feather.example>", "from lee@feather.example.", "?m=lee%40feather.example&x",
+     "%3Dlee%40feather.example", "so:\nlee@feather.example", "Al Li", "Hi, AL LI!", "n=Al+Li&x", "%3DAl%20Li"],
+)  # fmt: skip
+async def test_an_address_or_name_is_found_wherever_it_stands_in_a_text(scene: Till, text: str) -> None:
+    await buy(scene, "lee", "lee@feather.example", "Al Li")
+    await log_rejected_form(scene.database, scene.shop, Malformed("odd"), {"text": text}, utc_now())
+    await acknowledge(scene)
+    await erase(scene.database, Subject(scene.shop.merchant_id, email="lee@feather.example"), now=utc_now())
+    left = await scene.database.fetchval(
+        "select fields ->> 'text' from rejected_form where merchant_id = $1 and fields ? 'text'", scene.shop.merchant_id
+    )
+    assert left == "erased"
+
+
 async def test_an_export_holds_everything_and_no_secret(scene: Till) -> None:
     rows = await export(scene.database, subject_of(scene), now=utc_now())
     text = json.dumps(rows).lower()

@@ -4,6 +4,7 @@ by e-mail address or by an order.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from urllib.parse import quote, quote_plus
@@ -89,11 +90,16 @@ class Ids:
 
 @dataclass(frozen=True, slots=True)
 class Found(Ids):
-    """One person's rows on one side, and `patterns` by which `like` finds them in texts."""
+    """One person's rows on one side, and `patterns` by which `like` finds them in texts of these.
+
+    In rows that may be another's they are found by `wholes`, regular expressions: another's address
+    may end as theirs does.
+    """
 
     shop: Shop
     emails: tuple[str, ...]
     patterns: tuple[str, ...]
+    wholes: tuple[str, ...]
 
     @property
     def side(self) -> dict[str, object]:
@@ -120,13 +126,20 @@ async def find_person(connection: Connection, subject: Subject) -> list[Found]:
 
 async def _on_side(connection: Connection, shop: Shop, subject: Subject, emails: tuple[str, ...]) -> Found:
     asked = {"emails": list(emails), "order_reference": subject.order or None}
-    ids = record_of(Ids, await queries.rows_of(connection, **_side(shop), **asked, patterns=list(patterns(emails))))
+    found = {"patterns": list(patterns(emails)), "wholes": list(_wholes(emails, *_ADDRESS))}
+    ids = record_of(Ids, await queries.rows_of(connection, **_side(shop), **asked, **found))
     names = queries.names_of(
         connection, **_side(shop), customers=ids.customers, cards=ids.cards, checkouts=ids.checkouts
     )
     known = {one.name for one in await records_of(_Name, names)}
     longer = tuple(sorted(name for name in known if len(name) >= _SHORTEST_NAME and " " in name))
-    return Found(**asdict(ids), shop=shop, emails=emails, patterns=(*patterns(emails), *patterns(longer)))
+    return Found(
+        **asdict(ids),
+        shop=shop,
+        emails=emails,
+        patterns=(*patterns(emails), *patterns(longer)),
+        wholes=(*_wholes(emails, *_ADDRESS), *_wholes(longer, *_NAME)),
+    )
 
 
 async def orders_of(connection: Connection, found: Found) -> list[str]:
@@ -139,11 +152,26 @@ def patterns(values: Sequence[str]) -> tuple[str, ...]:
     """How `like` finds values in texts in lower case:
     as they are, and as they stand in addresses of pages.
     """
-    ways = {
-        way.lower() for value in values for way in (value, quote(value), quote_plus(value), quote(value, safe="@+"))
-    }
-    escaped = (way.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") for way in sorted(ways))
+    escaped = (way.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") for way in _ways(values))
     return tuple(f"%{way}%" for way in escaped)
+
+
+_ESCAPE = r"(?<=%[0-9a-f]{2})(?<!%2b)|(?<=\\[bfnrt])"
+"""A sign as it stands in an address of a page or in JSON, which ends with a letter or a digit."""
+_ADDRESS = (rf"((?<![[:alnum:]._+-])|{_ESCAPE})", r"(?![[:alnum:]]|\.[[:alnum:]])")
+_NAME = (rf"((?<![[:alnum:]])|{_ESCAPE})", r"(?![[:alnum:]])")
+"""What stands before and after a whole e-mail address or name, for PostgreSQL's `~`."""
+
+
+def _wholes(values: Sequence[str], before: str, after: str) -> tuple[str, ...]:
+    """How `~` finds values in texts in lower case where they are no part of a longer one."""
+    return tuple(f"{before}{re.escape(way)}{after}" for way in _ways(values))
+
+
+def _ways(values: Sequence[str]) -> list[str]:
+    return sorted(
+        {way.lower() for value in values for way in (value, quote(value), quote_plus(value), quote(value, safe="@+"))}
+    )
 
 
 def _side(shop: Shop) -> dict[str, object]:

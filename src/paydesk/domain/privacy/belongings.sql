@@ -11,9 +11,10 @@ select lower(c.email)
  where c.merchant_id = :merchant_id and c.live = :live and c.merchant_order_id = :order_reference
    and c.email not in ('', 'erased');
 
--- name: rows_of(merchant_id, live, emails, order_reference, patterns)^
+-- name: rows_of(merchant_id, live, emails, order_reference, patterns, wholes)^
 -- The ids of all rows of one side that are about whoever has these addresses (lower case), or about an order: payments
--- with what began them, and what followed from them. `patterns` are the addresses as `like` finds them in texts.
+-- with what began them, and what followed from them. `patterns` are the addresses as `like` finds them in texts, soon;
+-- `wholes` tell them from the ends of others' addresses.
 with customers as (
     select id
       from customer
@@ -59,8 +60,9 @@ with customers as (
     select c.id
       from checkout c
      where c.merchant_id = :merchant_id and c.live = :live
-       and (lower(c.email) = any(:emails::text[]) or lower(c.parameters::text) like any(:patterns::text[])
-            or lower(c.line_items::text) like any(:patterns::text[]))
+       and (lower(c.email) = any(:emails::text[])
+            or lower(c.parameters::text) like any(:patterns::text[]) and lower(c.parameters::text) ~ any(:wholes::text[])
+            or lower(c.line_items::text) like any(:patterns::text[]) and lower(c.line_items::text) ~ any(:wholes::text[]))
 ), shoppers as (
     select id
       from shopper
