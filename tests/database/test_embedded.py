@@ -48,6 +48,10 @@ async def ask(url: str, statement: str) -> object:
         await connection.close()
 
 
+def everything_below(place: Path) -> list[Path]:
+    return sorted(place.rglob("*"))
+
+
 async def keep(url: str) -> None:
     await ask(url, "create table kept as select 7 as number")
 
@@ -331,6 +335,23 @@ async def test_a_read_only_data_directory_is_one_clear_error(tmp_path: Path, mon
     monkeypatch.setattr(os, "open", refuse)
     with pytest.raises(EmbeddedServerError, match="read-only file system; set PAYDESK_DATA_DIR"):
         await EmbeddedServer(tmp_path / "data").start()
+
+
+async def test_a_full_disk_is_told_as_that_and_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another directory would be another database, without the payments of this one."""
+    async with server_for(tmp_path / "data"):
+        pass
+    before = everything_below(tmp_path)
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fchown", full)
+    with pytest.raises(EmbeddedServerError, match=r"data: no space left on device; make room$"):
+        await EmbeddedServer(tmp_path / "data").start()
+    assert everything_below(tmp_path) == before
 
 
 async def test_somebody_elses_data_directory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ Everything is below the data directory, whose parents are never touched::
     postgres.socket   where the socket is, if the data directory's path is too long for one
 """
 
+import errno
 import os
 import pwd
 import shutil
@@ -110,9 +111,10 @@ def prepare_data_dir(data_dir: Path) -> Layout:
 def unusable(path: Path, error: OSError) -> EmbeddedServerError:
     """Return the error for a path that the system doesn't let us use."""
     reason = (error.strerror or str(error)).lower()
-    return EmbeddedServerError(
-        f"cannot use data directory {path}: {reason}; set PAYDESK_DATA_DIR to a directory that you can write to"
-    )
+    # In another directory would be another database, which knows nothing of this one's payments.
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    step = "make room" if full else "set PAYDESK_DATA_DIR to a directory that you can write to"
+    return EmbeddedServerError(f"cannot use data directory {path}: {reason}; {step}")
 
 
 def user_name(uid: int) -> str:
@@ -215,11 +217,16 @@ def replace_file(path: Path, text: str, owner: ServerUser | None = None) -> None
     in its place.
     """
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f"{path.name}.")
-    with os.fdopen(handle, "w") as file:
-        file.write(text)
-        if owner:
-            os.fchown(file.fileno(), owner.uid, owner.gid)
-    Path(name).replace(path)
+    try:
+        with os.fdopen(handle, "w") as file:
+            file.write(text)
+            if owner:
+                os.fchown(file.fileno(), owner.uid, owner.gid)
+        Path(name).replace(path)
+    except OSError:
+        # On a full disk this is tried every second.
+        Path(name).unlink(missing_ok=True)
+        raise
 
 
 def read_plainly(path: Path) -> str:

@@ -5,6 +5,7 @@ not the ledger, not another customer.
 from __future__ import annotations
 
 import json
+import resource
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import replace
@@ -483,6 +484,30 @@ async def test_a_list_says_nothing_without_the_deployments_key(tmp_path: Path, v
     path.write_text("nonsense\n")
     with pytest.raises(SetupError, match="no list of erasures"):
         ErasureList(path, vault).read()
+
+
+@pytest.mark.parametrize("kept", [1, 40, -1])
+async def test_a_line_of_the_list_that_a_crash_cut_off_hides_no_other(tmp_path: Path, vault: Vault, kept: int) -> None:
+    erasures = ErasureList(tmp_path / "erasures.jsonl", vault)
+    erasures.remember(Subject(1, email=EMAIL), now=utc_now())
+    line = erasures.path.read_bytes()
+    erasures.path.write_bytes(line + line[:-1][:kept])
+    erasures.remember(Subject(2, order="7"), now=utc_now())
+    assert [line.merchant_id for line in erasures.read()] == [1, 2]
+
+
+async def test_a_full_disk_leaves_no_half_of_a_line_in_the_list(tmp_path: Path, vault: Vault) -> None:
+    erasures = ErasureList(tmp_path / "erasures.jsonl", vault)
+    erasures.remember(Subject(1, email=EMAIL), now=utc_now())
+    before = erasures.path.read_bytes()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 20, limits[1]))
+    try:
+        with pytest.raises(SetupError, match="nothing was erased"):
+            erasures.remember(Subject(2, order="7"), now=utc_now())
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert erasures.path.read_bytes() == before
 
 
 async def test_nothing_is_erased_that_cannot_be_noted(scene: Till, vault: Vault, tmp_path: Path) -> None:

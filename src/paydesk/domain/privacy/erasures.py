@@ -7,10 +7,12 @@ given address is in it, and nothing else.
 
 from __future__ import annotations
 
+import fcntl
 import os
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from io import FileIO
 from pathlib import Path
 
 import msgspec
@@ -25,6 +27,8 @@ from paydesk.domain.privacy.belongings import Address, OneOrder, Subject
 queries = load_statements(__package__ or "", "belongings.sql")
 
 PURPOSE = "erased customer"
+_TRUNCATED = "Input data was truncated"
+"""What msgspec says of the beginning of something."""
 
 
 class ErasureLine(msgspec.Struct, frozen=True):
@@ -52,11 +56,9 @@ class ErasureList:
         """
         line = msgspec.json.encode(ErasureLine(now, subject.merchant_id, self.fingerprint(subject))) + b"\n"
         try:
-            descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-            with os.fdopen(descriptor, "ab") as file:
-                file.write(line)
-                file.flush()
-                os.fsync(file.fileno())
+            with FileIO(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600), "r+b") as file:
+                fcntl.flock(file, fcntl.LOCK_EX)
+                _add(file, line)
         except OSError as error:
             raise SetupError(
                 f"nothing was erased: {self.path} can't be written ({error.strerror}); see PAYDESK_ERASURE_LIST"
@@ -70,17 +72,42 @@ class ErasureList:
     def read(self) -> list[ErasureLine]:
         """All erasures, oldest first.
 
-        Raises: SetupError if the file is not there, or holds something else; a last line that was
-            cut off is left out.
+        Raises: SetupError if the file is not there, or holds something else; a line that a crash
+            cut off is left out, since nothing was erased by it.
         """
         try:
             lines = self.path.read_bytes().split(b"\n")
         except OSError as error:
             raise SetupError(f"cannot read {self.path}: {error.strerror}") from error
         try:
-            return [msgspec.json.decode(line, type=ErasureLine) for line in lines[:-1] if line]
+            read = [_read(line) for line in lines[:-1] if line]
         except msgspec.DecodeError as error:
             raise SetupError(f"{self.path} is no list of erasures: {error}") from error
+        return [line for line in read if line is not None]
+
+
+def _add(file: FileIO, line: bytes) -> None:
+    """Add a line and wait until the disk has it, whole or not at all. Raises: OSError."""
+    size = file.seek(0, os.SEEK_END)
+    # What a crash cut off must not swallow this one, too.
+    rest = line if not size or os.pread(file.fileno(), 1, size - 1) == b"\n" else b"\n" + line
+    try:
+        while rest:
+            rest = rest[file.write(rest) :]
+        os.fsync(file.fileno())
+    except OSError:
+        file.truncate(size)
+        raise
+
+
+def _read(line: bytes) -> ErasureLine | None:
+    """A line of the list; None if it was cut off. Raises: msgspec.DecodeError."""
+    try:
+        return msgspec.json.decode(line, type=ErasureLine)
+    except msgspec.DecodeError as error:
+        if str(error) != _TRUNCATED:
+            raise
+        return None
 
 
 async def still_there(
