@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import errno
+import os
 import shlex
 from decimal import Decimal
 from typing import Any
@@ -9,6 +11,7 @@ import pytest
 from tests.standings import standings
 
 from paydesk.adapters.acquirers.simulator import Bank, Record
+from paydesk.commands import printing
 from paydesk.database import surely
 from paydesk.database.pool import Database
 from paydesk.domain.payments import movements
@@ -29,6 +32,10 @@ def kept(environment: dict[str, str]) -> Decimal:
         return sum((one.net for one in standings(bank.record.operations()).values()), Decimal(0))
     finally:
         bank.record.close()
+
+
+def no_room(*_: object, **__: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 async def test_a_part_then_the_rest(paydesk: Any, payment: int, environment: dict[str, str]) -> None:
@@ -102,6 +109,28 @@ async def test_who_can_t_be_told_whether_it_was_done_is_told_how_to_ask_again(
     assert (await paydesk(*again)).status == 0
     begun = "select count(*) from movement where payment_id = $1"
     assert await database.fetchval(begun, payment) == 1
+
+
+async def test_on_a_full_disk_a_refund_that_was_made_is_not_told_as_one_that_was_not(
+    paydesk: Any, payment: int, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as full:
+        full.setattr(printing.typer, "echo", no_room)
+        said = await paydesk("refund", payment, "--amount", "4.00")
+    assert said.err.startswith("paydesk: what was done can't be written, the disk is full: make room; it is safe")
+    assert kept(environment) == 6
+    again = await paydesk(*shlex.split(said.err.rsplit("run: paydesk ", 1)[1]))
+    assert (again.status, "reversal_refunded_partially" in again.out) == (0, True)
+    assert kept(environment) == 6
+
+
+async def test_on_a_full_disk_no_command_blames_the_database(
+    paydesk: Any, account: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(printing.typer, "echo", no_room)
+    said = await paydesk("merchant", "show", account["id"])
+    assert (said.status, said.err.count("\n"), "DATABASE_URL" in said.err) == (1, 1, False)
+    assert "No space left on device; make room" in said.err
 
 
 async def test_an_unknown_payment_is_one_line(paydesk: Any) -> None:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import select
 import shlex
 import signal
@@ -187,15 +188,19 @@ def one_line_errors() -> Iterator[None]:
 
 @contextmanager
 def again_under(key: str, call: str) -> Iterator[None]:
-    """Where the block can't tell whether it moved money, or loses the database over it:
-    say how to ask again safely.
+    """Where the block can't tell whether it moved money, loses the database over it, or can't write
+    what it did: say how to ask again safely.
 
     Raises: Unsure, with the command that takes up this very wish by its key.
     """
     try:
         yield
     except (Unsure, *AWAY) as error:
-        why = error.message if isinstance(error, Unsure) else f"the database went away ({type(error).__name__})"
+        why = f"the database went away ({type(error).__name__})"
+        if isinstance(error, Unsure):
+            why = error.message
+        elif _is_full(error):
+            why = "what was done can't be written, the disk is full: make room"
         raise Unsure(f"{why}; it is safe to run: {call} --key {shlex.quote(key)}") from error
 
 
@@ -207,6 +212,13 @@ def _nobody_reads() -> bool:
     except (OSError, ValueError):
         return False
     return any(seen & select.POLLERR for _, seen in watched.poll(0))
+
+
+def _is_full(error: BaseException) -> bool:
+    """Whether a file found no room, stdout for one; what the database's disk is said of is another
+    error.
+    """
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def _message(error: BaseException) -> str | None:
@@ -223,6 +235,8 @@ def _message(error: BaseException) -> str | None:
         return f"the role may not do that in its database: {error}; docs/operate.md says what to grant"
     if isinstance(error, asyncpg.ObjectNotInPrerequisiteStateError | Fenced):
         return str(error)
+    if _is_full(error):
+        return f"can't write: {error}; make room, and look what was done before you ask for it again"
     if isinstance(error, AWAY):
         return f"the database can't be reached: {str(error) or type(error).__name__}; check PAYDESK_DATABASE_URL"
     return None

@@ -52,7 +52,7 @@ async def refund(
                 given = await give_back(
                     desk, shop, payment_id, part, requested_by="operator", request_key=f"command {wish}", now=now
                 )
-    _show(given, as_json=as_json)
+                _show(given, as_json=as_json)
 
 
 async def _shop(database: Database, payment_id: int, merchant: int | None, live: bool | None) -> Shop:
