@@ -8,10 +8,10 @@ from typing import Any
 
 import asyncpg
 import pytest
+import typer
 from tests.standings import standings
 
 from paydesk.adapters.acquirers.simulator import Bank, Record
-from paydesk.commands import printing
 from paydesk.database import surely
 from paydesk.database.pool import Database
 from paydesk.domain.payments import movements
@@ -115,7 +115,7 @@ async def test_on_a_full_disk_a_refund_that_was_made_is_not_told_as_one_that_was
     paydesk: Any, payment: int, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as full:
-        full.setattr(printing.typer, "echo", no_room)
+        full.setattr(typer, "echo", no_room)
         said = await paydesk("refund", payment, "--amount", "4.00")
     assert said.err.startswith("paydesk: what was done can't be written, the disk is full: make room; it is safe")
     assert kept(environment) == 6
@@ -127,7 +127,7 @@ async def test_on_a_full_disk_a_refund_that_was_made_is_not_told_as_one_that_was
 async def test_on_a_full_disk_no_command_blames_the_database(
     paydesk: Any, account: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(printing.typer, "echo", no_room)
+    monkeypatch.setattr(typer, "echo", no_room)
     said = await paydesk("merchant", "show", account["id"])
     assert (said.status, said.err.count("\n"), "DATABASE_URL" in said.err) == (1, 1, False)
     assert "No space left on device; make room" in said.err

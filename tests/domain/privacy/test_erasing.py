@@ -13,6 +13,7 @@ from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote_plus
 
 import pytest
 from tests import breaking, set_back, shopfront
@@ -365,6 +366,24 @@ async def test_an_address_or_name_is_found_wherever_it_stands_in_a_text(scene: T
         "select fields ->> 'text' from rejected_form where merchant_id = $1 and fields ? 'text'", scene.shop.merchant_id
     )
     assert left == "erased"
+
+
+async def test_a_name_is_found_in_whatever_case_and_script(scene: Till, database_url: str) -> None:
+    """`İ` becomes other letters in Python than in PostgreSQL, and addresses of pages hold capital
+    letters as other numbers than small ones.
+    """
+    name, email = "İrem Özdemiroğlu", "irem@plume.example"
+    await buy(scene, "irem", email, name)
+    link = f"https://shop.example/thanks?who={quote_plus(name)}"
+    await log_rejected_form(scene.database, scene.shop, Malformed("odd"), {"success_url": link}, utc_now())
+    await scene.database.execute(
+        "insert into mail (merchant_id, live, kind, recipient, language, facts, once, due_at, created_at)"
+        " values ($1, false, 'chargeback_alert', 'owner@shop.example', 'en', $2, 'irem', now(), now())",
+        scene.shop.merchant_id, json.dumps({"reason": f"{name} and {name.upper()} say no", "amount": "10"}),
+    )  # fmt: skip
+    await acknowledge(scene)
+    await erase(scene.database, Subject(scene.shop.merchant_id, email=email), now=utc_now())
+    assert await found_in(database_url, ("plume.example", "zdemiroğlu", "zdemiro%c4%9flu")) == []
 
 
 async def test_an_export_holds_everything_and_no_secret(scene: Till) -> None:

@@ -108,7 +108,8 @@ class Found(Ids):
 
     def names_a_person(self, text: str) -> bool:
         """Whether a text holds one of the person's values."""
-        return any(pattern[1:-1].replace("\\", "") in text.lower() for pattern in self.patterns)
+        folded = _folded(text)
+        return any(_folded(pattern[1:-1].replace("\\", "")) in folded for pattern in self.patterns)
 
 
 async def find_person(connection: Connection, subject: Subject) -> list[Found]:
@@ -166,6 +167,11 @@ _NAME = (rf"((?<![[:alnum:]])|{_ESCAPE})", r"(?![[:alnum:]])")
 def _wholes(values: Sequence[str], before: str, after: str) -> tuple[str, ...]:
     """How `~` finds values in texts in lower case where they are no part of a longer one."""
     return tuple(f"{before}{re.escape(way)}{after}" for way in _ways(values))
+
+
+def _folded(text: str) -> str:
+    """A text in small letters, whatever made them small: Python writes `İ` as two letters."""
+    return text.casefold().replace("\u0307", "")
 
 
 def _ways(values: Sequence[str]) -> list[str]:

@@ -115,18 +115,23 @@ select array(select id from paying order by id) as customers,
        array(select id from instruments order by id) as instruments;
 
 -- name: names_of(merchant_id, live, customers, cards, checkouts)
--- The names that a person went by.
-select lower(concat_ws(' ', nullif(first_name, ''), nullif(last_name, ''))) as name
-  from customer
- where merchant_id = :merchant_id and live = :live and id = any(:customers::bigint[]) and erased_at is null
- union
-select lower(holder)
-  from card
- where merchant_id = :merchant_id and live = :live and id = any(:cards::bigint[]) and holder <> 'erased'
- union
-select lower(concat_ws(' ', nullif(first_name, ''), nullif(last_name, '')))
-  from checkout
- where merchant_id = :merchant_id and live = :live and id = any(:checkouts::bigint[]) and first_name <> 'erased';
+-- The names that a person went by, as they were typed, and in small letters: addresses of pages write `Ö` and `ö` as
+-- different numbers.
+select distinct written.name
+  from (
+      select concat_ws(' ', nullif(first_name, ''), nullif(last_name, '')) as name
+        from customer
+       where merchant_id = :merchant_id and live = :live and id = any(:customers::bigint[]) and erased_at is null
+       union
+      select holder
+        from card
+       where merchant_id = :merchant_id and live = :live and id = any(:cards::bigint[]) and holder <> 'erased'
+       union
+      select concat_ws(' ', nullif(first_name, ''), nullif(last_name, ''))
+        from checkout
+       where merchant_id = :merchant_id and live = :live and id = any(:checkouts::bigint[]) and first_name <> 'erased'
+  ) typed
+ cross join lateral (values (typed.name), (lower(typed.name))) as written (name);
 
 -- name: orders_of(merchant_id, live, payments, checkouts)
 select merchant_order_id from payment
