@@ -214,6 +214,7 @@ async def confirm_email(
     Raises: Gone; Conflict if another account has the address, in whichever cell; Unavailable if
         other cells can't be asked.
     """
+    proven = False
     try:
         async with gate.database.acquire() as connection, connection.transaction():
             used = await use_token(connection, gate, token, Purpose.email, now=now)
@@ -241,6 +242,13 @@ async def confirm_email(
                     now=now,
                 )
     except (asyncpg.UniqueViolationError, TakenElsewhere) as error:
+        if isinstance(error, TakenElsewhere) and not proven:
+            raise Conflict(
+                worded(
+                    "another account has this address; if both are yours, log in here and open the link of the mail "
+                    "again, or choose another address"
+                )
+            ) from error
         raise Conflict(worded("another account has this address; log in there, or choose another address")) from error
     return used.email
 
