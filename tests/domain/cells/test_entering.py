@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
 import pytest
+from pyotp import TOTP
 from tests import set_back
 from tests.conftest import migrated_database
 from tests.domain.accounts.someone import PASSWORD, CountingHasher, new_client
@@ -17,23 +18,26 @@ from paydesk.adapters.vault import Vault, generate_key_setting
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Unavailable
 from paydesk.database.pool import Database, connected
-from paydesk.domain.accounts.access_needs import Gate
+from paydesk.domain.accounts.access_needs import Gate, NotLetIn
 from paydesk.domain.accounts.changing import ask_for_email_change, confirm_email
+from paydesk.domain.accounts.housekeeping import forget_past_entries
 from paydesk.domain.accounts.joining import sign_up_invited
 from paydesk.domain.accounts.operators import create_operator
 from paydesk.domain.accounts.passwords import Passwords
 from paydesk.domain.accounts.roles import Role
-from paydesk.domain.accounts.sessions import LoggedIn
+from paydesk.domain.accounts.second_factor import PURPOSE, begin_enrolment, confirm_enrolment, pass_second_factor
+from paydesk.domain.accounts.sessions import LoggedIn, Session
 from paydesk.domain.accounts.signing_in import log_in, sign_up
 from paydesk.domain.accounts.team import invite_first
 from paydesk.domain.business.key_pairs import public_keys, rotate_keys
 from paydesk.domain.cells.adding import add_cell, database_id, follow
 from paydesk.domain.cells.checking import MEND, check_cells, enter_missing
 from paydesk.domain.cells.comparing import compare, take_out
-from paydesk.domain.cells.directory import Cell, Kind, cells_of_person, enter, find_cell, name_of
-from paydesk.domain.cells.entering import ALONE, Entering, account_to_enter
+from paydesk.domain.cells.directory import Cell, Entry, Kind, cells_of_person, enter, find_cell, name_of
+from paydesk.domain.cells.entering import ALONE, Entering, account_to_enter, email_to_enter
 from paydesk.domain.mail.queueing import open_facts
 from paydesk.domain.merchants.merchant import create_merchant, list_merchants, open_account
+from paydesk.domain.moving.copying import queries as team_queries
 
 HOME = Cell(0, "https://pay.example", "http://10.0.0.1:8000")
 OTHER = Cell(2, "https://two.pay.example", "http://10.0.0.2:8000")
@@ -223,11 +227,98 @@ async def test_who_has_accounts_in_two_cells_changes_their_address_in_both(
     await ask_for_email_change(either.gate, ann.session, email="ann@new.example", now=utc_now())
     token = await _link(either, "ann@new.example")
     for session in (None, ben.session):
-        with pytest.raises(Conflict, match="another account has this address"):
+        with pytest.raises(Conflict, match="has this address; if both are yours, log in here and open the link"):
             await confirm_email(either.gate, token, client=new_client(), now=utc_now(), logged_in=session)
     await confirm_email(either.gate, token, client=new_client(), now=utc_now(), logged_in=ann.session)
     assert await cells_of_person(home.database, home.gate.vault, "ann@new.example") == [HOME, OTHER]
     assert await agrees(changed, home)
+
+
+@dataclass(frozen=True, slots=True)
+class TwoFactors:
+    """Somebody who has gone along to the other cell: one second factor, and its recovery codes."""
+
+    email: str
+    secret: str
+    codes: tuple[str, ...]
+
+    async def asked(self, side: Side) -> Session:
+        """Logged in by password in a cell, which asks for a code."""
+        given = {"email": self.email, "password": PASSWORD, "client": new_client(), "now": LATER}
+        return (await log_in(side.gate, **given)).session  # type: ignore[arg-type]
+
+    async def gets_in(self, side: Side, code: str, *, now: datetime | None = None) -> bool:
+        """Whether a code opens a session of theirs in a cell."""
+        try:
+            await pass_second_factor(side.gate, await self.asked(side), code, now=now or LATER)
+        except NotLetIn:
+            return False
+        return True
+
+
+LATER = utc_now() + timedelta(minutes=2)
+"""When those log in who have set up their second factor now."""
+
+
+@pytest.fixture
+async def ann(home: Side, other: Side) -> TwoFactors:
+    now, email = utc_now(), "ann@shop.example"
+    session = (await signed_up(home, email)).session
+    secret = (await begin_enrolment(home.gate, session, now=now)).secret
+    enrolled = await confirm_enrolment(home.gate, session, TOTP(secret).at(now), now=now)
+    row = await home.database.fetchval("select to_jsonb(p)::text from person p where id = $1", session.person.id)
+    own = other.gate.vault.seal(secret.encode(), purpose=PURPOSE, merchant_id=0, row_id=session.person.id)
+    await team_queries.add_person(other.database, person=row, totp_sealed=own.blob, vault_key_id=own.key_id)
+    for number, cell in enumerate((HOME, OTHER)):
+        await add_cell(other.database, cell, database_id=str(number), now=now)
+    for side in (home, other):
+        await enter(side.database, [email_to_enter(home.gate.vault, email)], HOME.number, now=now)
+        await enter(side.database, [account_to_enter(home.gate.vault, email, 2)], OTHER.number, now=now)
+    return TwoFactors(email, secret, enrolled.codes)
+
+
+async def test_a_recovery_code_that_was_used_in_one_cell_opens_nothing_in_the_other(
+    home: Side, other: Side, either: Side, ann: TwoFactors
+) -> None:
+    second = other if either is home else home
+    assert await ann.gets_in(either, ann.codes[0])
+    assert not await ann.gets_in(second, ann.codes[0])
+    assert await ann.gets_in(second, ann.codes[1])
+    assert not await ann.gets_in(either, ann.codes[1])
+    assert not await ann.gets_in(either, ann.codes[0])
+
+
+async def test_a_code_of_the_app_that_was_used_in_one_cell_opens_nothing_in_the_other(
+    home: Side, other: Side, either: Side, ann: TwoFactors
+) -> None:
+    second = other if either is home else home
+    code, following = TOTP(ann.secret).at(LATER), LATER + timedelta(seconds=30)
+    assert await ann.gets_in(either, code)
+    assert not await ann.gets_in(second, code)
+    assert await ann.gets_in(second, TOTP(ann.secret).at(following), now=following)
+
+
+async def test_nobody_is_kept_out_by_homes_absence(home: Side, other: Side, ann: TwoFactors) -> None:
+    """What the other cell's copy knows is refused all the same."""
+    alone = replace(other, gate=replace(other.gate, entering=Entering(asks=True)))
+    assert await ann.gets_in(alone, ann.codes[0])
+    assert await ann.gets_in(home, ann.codes[1])
+    for line in await home.database.fetch("select name from directory where kind = 'recovery_code'"):
+        await enter(other.database, [Entry(Kind.recovery_code, line["name"])], HOME.number, now=LATER)
+    assert not await ann.gets_in(alone, ann.codes[1])
+
+
+async def test_codes_that_were_used_are_no_difference_and_those_of_apps_are_forgotten(
+    home: Side, other: Side, ann: TwoFactors
+) -> None:
+    assert await ann.gets_in(other, ann.codes[0])
+    assert await ann.gets_in(other, TOTP(ann.secret).at(LATER))
+    found = await compare(home.database, other.database, other.gate.vault, 2, now=LATER + timedelta(days=1))
+    assert found.spare == ()
+    kept = "select kind from directory where kind in ('recovery_code', 'totp_step') order by 1"
+    for later, kinds in ((9, ["recovery_code", "totp_step"]), (11, ["recovery_code"])):
+        await forget_past_entries(home.database, now=LATER + timedelta(minutes=later))
+        assert [row["kind"] for row in await home.database.fetch(kept)] == kinds
 
 
 async def _link(side: Side, address: str) -> str:

@@ -10,6 +10,7 @@ from paydesk.domain.accounts.handing_over import forget_hand_overs
 from paydesk.domain.accounts.lockout import forget_tries
 from paydesk.domain.accounts.sessions import forget_sessions
 from paydesk.domain.accounts.tokens import forget_tokens
+from paydesk.domain.accounts.used_codes import forget_used_steps
 from paydesk.domain.payments.refunding import forget_refund_days
 
 REFUND_DAYS_KEPT = timedelta(days=2)
@@ -29,6 +30,7 @@ async def forget_past_entries(database: Database, *, now: datetime) -> None:
     await forget_sessions(database, now=now)
     await forget_tokens(database, before=now - LINKS_KEPT)
     await forget_hand_overs(database, before=now - HAND_OVERS_KEPT)
+    await forget_used_steps(database, now=now)
     await forget_devices(database, before=now - DEVICES_KEPT)
     await forget_tries(database, before=now - TRIES_KEPT)
     await forget_refund_days(database, before=now - REFUND_DAYS_KEPT)

@@ -26,6 +26,8 @@ from paydesk.domain.accounts.notices import send_notice
 from paydesk.domain.accounts.people import queries
 from paydesk.domain.accounts.sessions import LIFETIME, Session, Stage, renew_token, require_recent
 from paydesk.domain.accounts.sessions import queries as session_queries
+from paydesk.domain.accounts.used_codes import is_used_elsewhere
+from paydesk.domain.cells.directory import Kind
 
 ISSUER = "Paydesk"
 PURPOSE = "second factor"
@@ -216,25 +218,43 @@ async def mark_of(gate: Gate, person_id: int) -> str:
     stored = record_of(_Stored, await queries.second_factor_of(gate.database, person_id=person_id))
     if stored.totp_confirmed_at is None:
         return ""
-    return gate.vault.fingerprint(_secret(gate, person_id, stored), purpose="second factor of two cells").hex()
+    return _mark(gate, _secret(gate, person_id, stored))
+
+
+def _mark(gate: Gate, secret: str) -> str:
+    return gate.vault.fingerprint(secret, purpose="second factor of two cells").hex()
 
 
 async def _use_code(connection: Connection, gate: Gate, session: Session, typed: str, now: datetime) -> bool:
-    """Use a code up, if it is right."""
-    person_id, code = session.person.id, "".join(typed.split())
+    """Use a code up, if it is right, and was not used in another cell."""
+    code = "".join(typed.split())
     if code.isascii() and code.isdigit():
-        stored = record_of(_Stored, await queries.second_factor_of(connection, person_id=person_id))
-        step = _step(_secret(gate, person_id, stored), code, now) if stored.totp_confirmed_at else None
-        used = step is not None and await queries.use_step(
-            connection, person_id=person_id, totp_sealed=stored.totp_sealed, step=step
-        )
-        return bool(used)
-    hashed = _code_hash(gate, person_id, code)
-    left = await queries.use_recovery_code(connection, person_id=person_id, code=hashed)
-    if left is None:
+        return await _use_step(connection, gate, session, code, now)
+    person = session.person
+    hashed = _code_hash(gate, person.id, code)
+    left = await queries.use_recovery_code(connection, person_id=person.id, code=hashed)
+    if left is None or await is_used_elsewhere(
+        connection, gate, Kind.recovery_code, hashed.hex(), email=person.email, now=now
+    ):
         return False
     await _tell(connection, session, Action.recovery_code_used, now, left=left)
     return True
+
+
+async def _use_step(connection: Connection, gate: Gate, session: Session, code: str, now: datetime) -> bool:
+    """Use a code of the app up."""
+    person = session.person
+    stored = record_of(_Stored, await queries.second_factor_of(connection, person_id=person.id))
+    if stored.totp_confirmed_at is None:
+        return False
+    secret = _secret(gate, person.id, stored)
+    step = _step(secret, code, now)
+    if step is None or not await queries.use_step(
+        connection, person_id=person.id, totp_sealed=stored.totp_sealed, step=step
+    ):
+        return False
+    used = f"{_mark(gate, secret)} {step}"
+    return not await is_used_elsewhere(connection, gate, Kind.totp_step, used, email=person.email, now=now)
 
 
 async def _passed(connection: Connection, session: Session, now: datetime) -> None:

@@ -11,7 +11,7 @@ from paydesk.adapters.vault import Vault
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
-from paydesk.domain.cells.directory import Entry, Kind, TakenElsewhere, enter
+from paydesk.domain.cells.directory import OF_ROWS, Entry, Kind, TakenElsewhere, enter
 from paydesk.domain.cells.entering import account_to_enter, email_to_enter, keys_to_enter, merchant_to_enter
 from paydesk.domain.cells.ranges import range_given
 
@@ -185,14 +185,16 @@ def _has_account(own: Own, lines: Mapping[tuple[str, str], _Line]) -> bool:
 
 
 async def _lines_in(home: Database, number: int, *, before: datetime) -> AsyncIterator[Entry]:
-    """What was entered of a cell, but for ids: those that it went on from stay its own."""
+    """What was entered of a cell, but for ids, since those that it went on from stay its own, and
+    codes that were used.
+    """
     after = ("", "")
     while lines := await records_of(
         _LineHere,
         queries.lines_in(home, cell=number, before=before, after_kind=after[0], after_name=after[1], most=BATCH),
     ):
         for line in lines:
-            if line.kind in set(Kind) - {Kind.ids}:
+            if line.kind in OF_ROWS:
                 yield Entry(Kind(line.kind), line.name, line.merchant_id)
         after = (lines[-1].kind, lines[-1].name)
 

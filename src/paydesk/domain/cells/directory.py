@@ -41,6 +41,14 @@ class Kind(StrEnum):
     """
     ids = "ids"
     """A range of ids that a cell was given besides its own (see `ranges`)."""
+    totp_step = "totp_step"
+    """A code of a person's app that was used there, for as long as it is good."""
+    recovery_code = "recovery_code"
+    """A recovery code of a person's that was used there."""
+
+
+OF_ROWS = frozenset(Kind) - {Kind.ids, Kind.totp_step, Kind.recovery_code}
+"""What a cell has a row of, for as long as it stands in the directory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +125,7 @@ def account_name(email_name: str, cell: int) -> str:
     return f"{email_name} {cell}"
 
 
-async def cells_of_person(database: Database, vault: Vault, email: str) -> list[Cell]:
+async def cells_of_person(database: Database | Connection, vault: Vault, email: str) -> list[Cell]:
     """The cells that somebody has an account in, as far as this cell's copy knows, by number."""
     return await records_of(Cell, queries.cells_of_person(database, name=name_of(vault, Kind.email, email)))
 
@@ -132,7 +140,7 @@ async def all_other_cells(database: Database) -> list[Cell]:
     return await records_of(Cell, queries.other_cells(database))
 
 
-async def find_cell(database: Database, kind: Kind, name: str) -> Cell | None:
+async def find_cell(database: Database | Connection, kind: Kind, name: str) -> Cell | None:
     """The cell of what is called so (`name_of`), as far as this cell's copy knows."""
     return record_if_any(Cell, await queries.find_cell(database, kind=kind, name=name))
 
@@ -187,3 +195,8 @@ async def switch_people(home: Database | Connection, names: Sequence[str], *, le
     if that was where they have `left`; how many entries that changed.
     """
     return int(await queries.switch_people(home, names=sorted(names), left=left, cell=to, now=now))
+
+
+async def forget_lines(home: Database | Connection, kind: Kind, *, before: datetime) -> None:
+    """Drop all of a kind that was entered before a time. `home` is the home cell's database."""
+    await queries.forget_lines(home, kind=kind, before=before)

@@ -53,9 +53,11 @@ class Entering:
             own = (await this_cell(connection)).number
             await self.enter(connection, [account_to_enter(vault, email, own)], now=now)
 
-    async def enter(self, connection: Connection, entries: Sequence[Entry], *, now: datetime) -> None:
+    async def enter(
+        self, connection: Connection, entries: Sequence[Entry], *, now: datetime, patience: float = PATIENCE
+    ) -> None:
         """Enter what the connection's transaction has just made, as its last step. `now` is
-        real time, UTC.
+        real time, UTC; `patience` is for how many seconds home is waited for.
 
         Raises: TakenElsewhere; Unavailable if home can't be asked: both end the transaction.
         """
@@ -72,7 +74,7 @@ class Entering:
             log.error("nothing new can be made in this cell: PAYDESK_HOME_DATABASE_URL is not set")
             raise _not_now()
         try:
-            await answered_within(PATIENCE, enter(self.home, entries, standing.number, now=now))
+            await answered_within(patience, enter(self.home, entries, standing.number, now=now))
         except AWAY as error:
             log.warning("the home cell's database can't be reached", why=type(error).__name__)
             raise _not_now() from error
