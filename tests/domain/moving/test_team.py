@@ -166,6 +166,25 @@ async def test_who_opened_an_account_by_a_members_address_and_never_showed_it_ge
         assert await there.database.fetchval(f"select count(*) from {left} where person_id = $1", stranger) == 0
 
 
+async def test_of_two_who_never_showed_one_address_the_other_gets_into_no_team(joined: Play) -> None:
+    """Nor into the other's shop: where the directory has lost the line that keeps one out."""
+    here, there, email = joined.here, joined.there, "ben@team.example"
+    ben = await enlist(here, joined.merchant.id, email)
+    stranger = await enlist(there, 0, email)
+    bait = await create_merchant(there.database, there.vault, name="Bait", email=email, now=utc_now())
+    await member(there.database, bait.id, stranger)
+    await say(there.database, "person", {"id": stranger}, password_hash="a stranger's")
+    with pytest.raises(Conflict, match=r"ben@team\.example has an account in each cell, and nobody has shown"):
+        await move_merchant(going(joined))
+    assert (await joined.is_open(here), await joined.is_open(there)) == (True, False)
+    await forget(there.database, bait.id, "membership", person_id=stranger)
+    await log_in(there, stranger)
+    await move_merchant(going(joined))
+    assert await team(there, joined.merchant.id) == [(stranger, email, "hash")], "the member's password"
+    assert await there.database.fetchval("select count(*) from account_session where person_id = $1", stranger) == 0
+    assert ben != stranger
+
+
 async def test_who_takes_another_address_meanwhile_gets_into_no_team(joined: Play) -> None:
     """By a link that they follow while the team is brought."""
     here, there, email = joined.here, joined.there, "ben@team.example"

@@ -73,7 +73,7 @@ select count(*) from payout_file_line where merchant_id = :merchant_id and open;
 
 -- name: team(merchant_id)
 -- Who belongs to the merchant, and their place in its team; nobody is an operator elsewhere, and sessions stay.
-select p.id, p.email, m.role, m.created_at, p.totp_sealed, p.vault_key_id,
+select p.id, p.email, m.role, m.created_at, p.totp_sealed, p.vault_key_id, p.email_confirmed_at is not null as proven,
        (to_jsonb(p) || jsonb_build_object('operator', false, 'totp_session', null))::text as person
   from membership m
   join person p on p.id = m.person_id
@@ -96,6 +96,10 @@ select id
  order by lower(email) = lower(:email) desc
  limit 1
    for no key update;
+
+-- name: unproven_other(id, email)$
+-- Whose account another one's address leads to, who has never shown that it is theirs.
+select id from person where lower(email) = lower(:email) and id <> :id and email_confirmed_at is null;
 
 -- name: address_of(id)$
 select email from person where id = :id;
@@ -143,8 +147,8 @@ delete from person_token where person_id in (select id from renewed);
 
 -- name: take_over_unproven(id, person, totp_sealed, vault_key_id)!
 -- Who has opened an account here by an address that was never shown to be theirs gets into no team by it: who has shown
--- that it is theirs, elsewhere, has the account from now on, as after a link to choose a password. Codes to recover by hold
--- for one account alone.
+-- that it is theirs, elsewhere, has the account from now on, as after a link to choose a password; so has a member who has
+-- not, if it is an account of nothing else. Codes to recover by hold for one account alone.
 with taken as (
     update person p
        set name = n.name, password_hash = n.password_hash, email_confirmed_at = n.email_confirmed_at,
@@ -152,7 +156,9 @@ with taken as (
            totp_step = n.totp_step, recovery_codes = case when n.id = p.id then n.recovery_codes else '{}' end,
            language = n.language, language_chosen = n.language_chosen, time_zone = n.time_zone, totp_session = null
       from jsonb_populate_record(null::person, :person::jsonb) n
-     where p.id = :id and p.email_confirmed_at is null and n.email_confirmed_at is not null and not p.operator
+     where p.id = :id and p.email_confirmed_at is null and not p.operator
+       and (n.email_confirmed_at is not null
+            or (p.id <> n.id and not exists (select from membership m where m.person_id = p.id)))
  returning p.id
 ), sessions as (
     delete from account_session where person_id in (select id from taken)

@@ -13,7 +13,7 @@ from paydesk.database.records import record_of, records_of
 from paydesk.domain.cells.fencing import find_fence
 from paydesk.domain.moving.accounts import own_accounts, reasons_of_accounts
 from paydesk.domain.moving.copying import Side, queries, without_triggers
-from paydesk.domain.moving.team import addresses_in_use
+from paydesk.domain.moving.team import addresses_in_use, unproven_addresses
 
 PROBE = "the cells of one deployment"
 
@@ -93,6 +93,11 @@ async def require_movable(
         *[
             f"the other cell has {email} as the address of somebody else, who is to take their present one there first"
             for email in await addresses_in_use(source.database, target.database, merchant_id)
+        ],
+        *[
+            f"{email} has an account in each cell, and nobody has shown in either that the address is theirs: whose it "
+            "is confirms it in one of them first, by its link or by choosing a new password"
+            for email in await unproven_addresses(source.database, target.database, merchant_id)
         ],
         *await _of_what_is_open(source, merchant_id, same_simulator=same_simulator),
     ]

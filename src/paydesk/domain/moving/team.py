@@ -22,6 +22,7 @@ class _Member:
     created_at: datetime
     totp_sealed: bytes | None
     vault_key_id: str | None
+    proven: bool
     person: str
 
 
@@ -32,7 +33,8 @@ async def bring_team(opens: Vault, seals: Vault, pair: Pair) -> list[int]:
     Who is known there by their address, and belongs to somebody else or has an account of their
     own, stays as they are; whose account came with the merchant, or was left when it went, is what
     it is here by now. An address leads to nobody there who has another one here by now, or who has
-    never shown that it is theirs: that account is the member's, who has shown it here.
+    never shown that it is theirs: that account is the member's, who has shown it here, or if they
+    have not either, if it is nobody's else.
 
     Raises: Conflict if who has it there uses their account.
     """
@@ -72,6 +74,21 @@ async def addresses_in_use(here: Database | Connection, there: Database | Connec
     return used
 
 
+async def unproven_addresses(here: Database | Connection, there: Database | Connection, merchant_id: int) -> list[str]:
+    """Addresses of the team that somebody uses an account by there, too, and nobody has shown to be
+    theirs in either cell: each may be a stranger to the other's shop.
+    """
+    members = await records_of(_Member, queries.team(here, merchant_id=merchant_id))
+    return [member.email for member in members if await _may_be_strangers(there, member, merchant_id)]
+
+
+async def _may_be_strangers(there: Database | Connection, member: _Member, merchant_id: int) -> bool:
+    if member.proven:
+        return False
+    other = await queries.unproven_other(there, id=member.id, email=member.email)
+    return other is not None and bool(await queries.is_used(there, id=other, merchant_id=merchant_id))
+
+
 @dataclass(frozen=True, slots=True)
 class _Other:
     """Somebody else, and their address where the merchant comes from."""
@@ -98,6 +115,8 @@ async def _known_there(pair: Pair, member: _Member) -> int | None:
         if await queries.is_used(pair.there, id=other.id, merchant_id=pair.merchant_id):
             raise Conflict(f"the address {member.email} is another person's in the other cell")
         await queries.readdress(pair.there, id=other.id, email=other.email)
+    if await _may_be_strangers(pair.there, member, pair.merchant_id):
+        raise Conflict(f"nobody has shown in either cell that the address {member.email} is theirs")
     known: int | None = await queries.known_person(pair.there, id=member.id, email=member.email)
     return known
 
