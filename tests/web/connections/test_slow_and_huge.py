@@ -124,6 +124,30 @@ async def test_what_fits_is_served(serve: Serve) -> None:
     assert answer.endswith(b"/last\r\n0\r\n\r\n")
 
 
+@pytest.mark.parametrize(("marked", "expected"), [(True, 200), (False, 431)])
+async def test_what_a_cell_has_taken_and_marked_fits(serve: Serve, marked: bool, expected: int) -> None:
+    """Its client has sent as many fields as are taken, and as large ones."""
+    service = serve()
+    name = sizes.MARK if marked else b"x-other-header-field"
+    many = b"".join(b"h%d: 1\r\n" % number for number in range(sizes.MOST_HEADERS))
+    large = b"h: " + b"a" * (sizes.LARGEST_HEAD - 100) + b"\r\n"
+    for fields in (many, large):
+        head = b"GET / HTTP/1.1\r\nConnection: close\r\n" + name + b": " + b"m" * 500 + b"\r\n" + fields + b"\r\n"
+        assert status(await service.ask(head)) == expected
+
+
+async def test_a_mark_makes_room_for_its_own_request_alone(serve: Serve) -> None:
+    service = serve()
+    fields = b"".join(b"h%d: 1\r\n" % number for number in range(sizes.MOST_HEADERS))
+    marked = b"GET / HTTP/1.1\r\nHost: a\r\n" + sizes.MARK + b": x\r\n%b\r\n"
+    plain = b"GET / HTTP/1.1\r\nHost: a\r\n%b\r\n"
+    answer = await service.ask(marked % fields + plain % fields)
+    assert answer.count(b"200 OK") == 1, "the next one has no answer"
+    assert status(await service.ask(plain % fields)) == 431
+    many = fields + b"a: 1\r\nb: 1\r\nc: 1\r\n"
+    assert status(await service.ask(marked % many)) == 431
+
+
 async def test_the_next_request_is_no_part_of_a_body(serve: Serve) -> None:
     service = serve()
     body = b"b" * sizes.LARGEST_BODY

@@ -15,8 +15,9 @@ from urllib.parse import quote, unquote
 
 from paydesk.adapters.vault import Vault
 from paydesk.core.errors import IN_A_MOMENT, Unavailable
+from paydesk.web.connections.limits import MARK
 
-HEADER: Final = "x-paydesk-passed-on"
+HEADER: Final = MARK.decode()
 
 LASTS: Final = 300
 """Seconds in which a mark is good: clocks differ, and nobody has a use for one that is older."""

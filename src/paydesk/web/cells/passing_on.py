@@ -214,8 +214,9 @@ class PassingOn:
         client = client_address(scope, self._trusted)
         passed = Passed(client, scope.get(SANDBOX))
         asker = asker_of(scope, named, client, is_verified=own.is_good)
-        headers = [*_texts(_without(scope["headers"], _NOT_SENT)), ("content-length", str(len(whole)))]
-        headers.append((HEADER, mark(self._vault, method, target, passed, now=self._now())))
+        # The mark comes first: it makes room for itself in the head that the other cell reads.
+        marked = (HEADER, mark(self._vault, method, target, passed, now=self._now()))
+        headers = [marked, *_texts(_without(scope["headers"], _NOT_SENT)), ("content-length", str(len(whole)))]
         try:
             async with others.asked(cell, method, target, headers, whole, asker=asker) as answer:
                 if NOT_HERE in answer.head.headers:

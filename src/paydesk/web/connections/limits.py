@@ -19,6 +19,14 @@ LARGEST_HEAD = 32 * 1024
 
 MOST_HEADERS = 100
 
+MARK = b"x-paydesk-passed-on"
+"""The header field with which a cell begins what it passes on (`web/cells/marks.py`)."""
+
+MORE_MARKED_HEADERS, MORE_MARKED_BYTES = 4, 1024
+"""By how much the head may be larger of what comes with that: the cell that it has come from took
+it, and has added the mark and how long the body is. Whoever only says so gains no more than that.
+"""
+
 LARGEST_BODY = 8 * 1024 * 1024
 """Bytes of any body, which only files of an answer to a dispute may need; each other page has a
 limit of its own far below, and says so in its own words."""

@@ -32,7 +32,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._connections = connections
         self._answering: RequestResponseCycle | None = None
         self._problem: ConnectionRefusal | None = None
-        self._in_head = self._in_body = False
+        self._in_head = self._in_body = self._is_marked = False
         self._head_bytes = self._body_bytes = self._content_bytes = 0
         # Nothing that comes in counts any more: refused, or the last request is being answered.
         self._is_deaf = False
@@ -87,6 +87,7 @@ class LimitedProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """A head begins."""
         self._in_head = True
+        self._is_marked = False
         super().on_message_begin()
 
     def on_url(self, url: bytes) -> None:
@@ -101,7 +102,8 @@ class LimitedProtocol(HttpToolsProtocol):
         """
         if not self._in_head:
             return
-        if len(self.headers) >= limits.MOST_HEADERS:
+        self._is_marked = self._is_marked or name.lower() == limits.MARK
+        if len(self.headers) >= limits.MOST_HEADERS + (limits.MORE_MARKED_HEADERS if self._is_marked else 0):
             self._stop_at(limits.LARGE_HEAD)
         super().on_header(name, value)
 
@@ -228,7 +230,11 @@ class LimitedProtocol(HttpToolsProtocol):
         """
         if self._in_body and self._body_bytes > limits.LARGEST_BODY:
             return limits.LARGE_BODY
-        return limits.LARGE_HEAD if self._head_bytes > limits.LARGEST_HEAD else None
+        return limits.LARGE_HEAD if self._head_bytes > self._largest_head else None
+
+    @property
+    def _largest_head(self) -> int:
+        return limits.LARGEST_HEAD + (limits.MORE_MARKED_BYTES if self._is_marked else 0)
 
     def _feed(self, data: bytes) -> None:
         try:
@@ -246,7 +252,7 @@ class LimitedProtocol(HttpToolsProtocol):
             size += len(name) + len(value) + 4
             if name == b"content-length" and int(value) > limits.LARGEST_BODY:
                 self._stop_at(limits.LARGE_BODY)
-        if size > limits.LARGEST_HEAD:
+        if size > self._largest_head:
             self._stop_at(limits.LARGE_HEAD)
         if len(self.pipeline) >= limits.MOST_PIPELINED:
             self._stop_at(limits.PIPELINED)
