@@ -23,9 +23,11 @@ from tests.domain.moving.play import HERE, THERE, Killed
 from tests.domain.moving.putting_back import HOME, Past
 from tests.processes import PATIENCE
 
+from paydesk.core.clock import utc_now
 from paydesk.core.errors import PaydeskError
 from paydesk.database import statements
 from paydesk.database.pool import Database
+from paydesk.domain.accounts.audit import COMMAND_LINE
 from paydesk.domain.cells import adding, directory, fencing, living, ranges
 from paydesk.domain.cells.directory import Kind, find_cell
 from paydesk.domain.cells.fencing import Fence, Fenced, find_fence
@@ -35,15 +37,16 @@ from paydesk.domain.moving.copying import Side
 from paydesk.domain.moving.moving import Moved, move_merchant
 from paydesk.domain.moving.removing import remove_copy
 from paydesk.domain.moving.steps import Move
+from paydesk.domain.operations.merchants import resume_merchant, suspend_merchant
 
 STATEMENTS = (accounts, adding, copying, directory, fencing, living, ranges)
 CELLS = (HERE, THERE, HOME)
 AT_ONCE = 3
 QUIET = 0.03
 """Seconds after which who goes on and comes by no point is taken to wait for somebody else."""
-BEGINS, DIES, WRITES = 0.05, 0.015, 0.2
-"""How likely it is at each turn that one more command is given, the one whose turn it is dies, and
-somebody writes something of the merchant's.
+BEGINS, DIES, WRITES, SUSPENDS = 0.05, 0.015, 0.2, 0.05
+"""How likely it is at each turn that one more command is given, the one whose turn it is dies,
+somebody writes something of the merchant's, and the merchant is suspended, or may sell again.
 """
 AT_A_TURN = (1, 1, 2, 5, 20, 60)
 """By how many points a command goes on at a turn: commands are to come far, too."""
@@ -143,6 +146,8 @@ class Playing:
     number: int = 0
     actors: list[Actor] = field(default_factory=list)
     written: list[str] = field(default_factory=list)
+    suspensions: int = 0
+    suspending: asyncio.Task[None] | None = None
     wrong: list[str] = field(default_factory=list)
     told: list[str] = field(default_factory=list)
 
@@ -229,6 +234,27 @@ class Playing:
             await shopfront.order(self.database(cell), self.past.play.shop, name)
             self.written.append(name)
 
+    async def suspend(self) -> None:
+        """An operator suspends the merchant, or lets it sell again, in a cell that has it; who
+        waits for a command that stands still does so until that goes on.
+        """
+        cell = self.chance.choice(CELLS)
+        if self.suspending is None and await self.has(cell):
+            self.suspending = asyncio.create_task(self._suspend(cell))
+            await asyncio.wait([self.suspending], timeout=QUIET)
+        elif self.suspending is not None and self.suspending.done():
+            self.suspending = None
+
+    async def _suspend(self, cell: int) -> None:
+        given = {"database": self.database(cell), "actor": COMMAND_LINE, "merchant_id": self.whose, "now": utc_now()}
+        with suppress(Fenced, PaydeskError):
+            if self.suspensions % 2:
+                await resume_merchant(**given)  # type: ignore[arg-type]
+            else:
+                await suspend_merchant(**given, reason="asked for papers")  # type: ignore[arg-type]
+            self.suspensions += 1
+            self.told.append(f"suspension {self.suspensions} in {cell}")
+
     async def look(self) -> None:
         """It is open in one cell at most: those that it is in at three looks."""
         found = set(await self.writable())
@@ -252,7 +278,11 @@ class Playing:
                 await self._turn(self.chance.choice(standing))
             if self.chance.random() < WRITES:
                 await self.write()
+            if self.chance.random() < SUSPENDS:
+                await self.suspend()
             await self.look()
+        if self.suspending is not None:
+            await asyncio.wait_for(self.suspending, PATIENCE)
         for one in self.actors:
             self.wrong.append(f"{one.name} stands still at {one.point}")
             assert one.task
@@ -326,6 +356,13 @@ class Playing:
         if where != [await self.led_to()] or [cell for cell in CELLS if await self.fence(cell)]:
             self.wrong.append(f"stands: {await self.stands()}")
             return
+        asked = (
+            "select suspended_at is not null, (select count(*) from audit_entry where merchant_id = m.id"
+            " and action in ('merchant_suspended', 'merchant_resumed')) from merchant m where id = $1"
+        )
+        found = tuple(await self.database(where[0]).fetchrow(asked, self.whose))
+        if found != (bool(self.suspensions % 2), self.suspensions):
+            self.wrong.append(f"suspended, how often: {found}, not {self.suspensions}")
         for cell in CELLS:
             asked = "select merchant_order_id from checkout where merchant_id = $1 order by id"
             found = [row["merchant_order_id"] for row in await self.database(cell).fetch(asked, self.whose)]
