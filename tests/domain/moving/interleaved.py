@@ -249,9 +249,9 @@ class Playing:
         given = {"database": self.database(cell), "actor": COMMAND_LINE, "merchant_id": self.whose, "now": utc_now()}
         with suppress(Fenced, PaydeskError):
             if self.suspensions % 2:
-                await resume_merchant(**given)  # type: ignore[arg-type]
+                await resume_merchant(**given)
             else:
-                await suspend_merchant(**given, reason="asked for papers")  # type: ignore[arg-type]
+                await suspend_merchant(**given, reason="asked for papers")
             self.suspensions += 1
             self.told.append(f"suspension {self.suspensions} in {cell}")
 
@@ -360,9 +360,9 @@ class Playing:
             "select suspended_at is not null, (select count(*) from audit_entry where merchant_id = m.id"
             " and action in ('merchant_suspended', 'merchant_resumed')) from merchant m where id = $1"
         )
-        found = tuple(await self.database(where[0]).fetchrow(asked, self.whose))
-        if found != (bool(self.suspensions % 2), self.suspensions):
-            self.wrong.append(f"suspended, how often: {found}, not {self.suspensions}")
+        suspended, times = await self.database(where[0]).fetchrow(asked, self.whose)
+        if (suspended, times) != (bool(self.suspensions % 2), self.suspensions):
+            self.wrong.append(f"suspended: {suspended}, {times} times, not {self.suspensions}")
         for cell in CELLS:
             asked = "select merchant_order_id from checkout where merchant_id = $1 order by id"
             found = [row["merchant_order_id"] for row in await self.database(cell).fetch(asked, self.whose)]

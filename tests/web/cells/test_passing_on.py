@@ -19,6 +19,7 @@ from paydesk.domain.moving.copying import empty
 from paydesk.domain.payments.hurrying import Notified, notify_url
 from paydesk.web.cells import calling, passing_on, places
 from paydesk.web.cells.marks import HEADER, Passed, mark
+from paydesk.web.connections import limits
 from paydesk_client import Gateway
 
 PAYMENTS = "/api/v1/payments"
@@ -59,6 +60,20 @@ class TestWhatIsPassedOn:
             here = await cells.web[HOME].get(asked, headers=key_of(cells, SECOND))
             assert (here.status_code, here.content, own(here)) == (there.status_code, there.content, own(there))
             assert len(here.headers.get_list("x-request-id")) == 1
+
+    async def test_what_the_way_adds_to_a_head_is_what_the_other_cell_leaves_room_for(self, cells: Cells) -> None:
+        await cells.know(HOME, SECOND)
+        fields = {f"h{number}": "1" for number in range(limits.MOST_HEADERS - 10)}
+        asked = cells.web[HOME].build_request("GET", PAYMENTS, headers={**key_of(cells, SECOND), **fields})
+        assert (await cells.web[HOME].send(asked)).status_code == 200
+        (arrived,) = cells.served[SECOND].arrived
+        names = [name for name, _ in arrived.headers]
+        assert len(names) <= len(asked.headers) + limits.MORE_MARKED_HEADERS
+        assert names.index(HEADER) < names.index("h0"), "it makes room before it is needed"
+        before, after = [
+            sum(len(f"{name}: {value}\r\n") for name, value in one) for one in (asked.headers.items(), arrived.headers)
+        ]
+        assert after <= before + limits.MORE_MARKED_BYTES
 
     async def test_a_body_that_was_not_read_here_arrives_whole(self, cells: Cells) -> None:
         await cells.know(HOME, SECOND)

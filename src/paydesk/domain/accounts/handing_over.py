@@ -158,9 +158,10 @@ def may_be_opened(holder: AccountHolder) -> bool:
 
 
 async def is_enough(gate: Gate, holder: AccountHolder, *, factor: str, is_operator: bool) -> bool:
-    """Whether the second factor that was shown in another cell is as good as this one's: the same
-    (`factor`), or an operator's. To an account that needs none, who knows its password alone can
-    add one of theirs.
+    """Whether a second factor that was shown in another cell is as good as this one's.
+
+    The same is (`factor`), or an operator's. To an account that needs none, who knows its password
+    alone can add one of theirs.
     """
     return is_operator or factor == await mark_of(gate, holder.id)
 
