@@ -104,6 +104,24 @@ async def acknowledge(scene: Till) -> None:
     await set_back.acknowledged(scene.database, {"merchant_id": scene.shop.merchant_id, "state": "due"})
 
 
+async def answer_once(scene: Till, key: str, said: dict[str, Any]) -> None:
+    """A call of the shop's server was answered so, under its key."""
+    await scene.database.execute(
+        "insert into api_call (merchant_id, live, request_key, request_digest, status, answer, created_at)"
+        " values ($1, false, $2, '', 200, $3, now())",
+        scene.shop.merchant_id, key, json.dumps(said),
+    )  # fmt: skip
+
+
+async def mail_team(scene: Till, once: str, facts: dict[str, Any]) -> None:
+    """The shop's team is mailed about a customer."""
+    await scene.database.execute(
+        "insert into mail (merchant_id, live, kind, recipient, language, facts, once, due_at, created_at)"
+        " values ($1, false, 'chargeback_alert', 'owner@shop.example', 'en', $3, $2, now(), now())",
+        scene.shop.merchant_id, once, json.dumps(facts),
+    )  # fmt: skip
+
+
 async def erase_subject(scene: Till, **how: Any) -> Erasure:
     return await erase(scene.database, subject_of(scene), now=utc_now(), **how)
 
@@ -131,18 +149,10 @@ async def scene(desk: Desk, shop: Shop, database: Database) -> AsyncIterator[Til
         await log_rejected_form(
             database, shop, Malformed(f'email "{email}" is odd', "email"), {"email": email, "amount": "1"}, utc_now()
         )
-        await database.execute(
-            "insert into api_call (merchant_id, live, request_key, request_digest, status, answer, created_at)"
-            " values ($1, false, $2, '', 200, $3, now())",
-            shop.merchant_id, mark, json.dumps({"user": {"email": email}}),
-        )  # fmt: skip
+        await answer_once(scene, mark, {"user": {"email": email}})
     await breaking.say(database, "merchant", {"id": shop.merchant_id}, test_mails=True)
     await tell_events(database, real_now=utc_now(), keep_test=True)
-    await database.execute(
-        "insert into mail (merchant_id, live, kind, recipient, language, facts, once, due_at, created_at)"
-        " values ($1, false, 'chargeback_alert', 'owner@shop.example', 'en', $2, 'alert', now(), now())",
-        shop.merchant_id, json.dumps({"reason": f"{NAME.upper()} says no", "amount": "10"}),
-    )  # fmt: skip
+    await mail_team(scene, "alert", {"reason": f"{NAME.upper()} says no", "amount": "10"})
     await acknowledge(scene)
     yield scene
     # The next test looks through the whole database.
@@ -324,16 +334,8 @@ async def test_who_has_a_longer_address_keeps_what_is_theirs_and_is_handed_out_t
     for order, name in (*NEIGHBOURS, ("owner@shop.example", "Val Lindt")):
         said = {"text": f"a form of {name}, {order}", "link": f"https://shop.example/?who={order.replace('@', '%40')}"}
         await log_rejected_form(scene.database, scene.shop, Malformed(f"{name} is odd"), said, utc_now())
-        await scene.database.execute(
-            "insert into api_call (merchant_id, live, request_key, request_digest, status, answer, created_at)"
-            " values ($1, false, $2, '', 200, $3, now())",
-            scene.shop.merchant_id, order, json.dumps(said),
-        )  # fmt: skip
-        await scene.database.execute(
-            "insert into mail (merchant_id, live, kind, recipient, language, facts, once, due_at, created_at)"
-            " values ($1, false, 'chargeback_alert', 'owner@shop.example', 'en', $2, $3, now(), now())",
-            scene.shop.merchant_id, json.dumps(said), order,
-        )  # fmt: skip
+        await answer_once(scene, order, said)
+        await mail_team(scene, order, said)
     await acknowledge(scene)
     subject = Subject(scene.shop.merchant_id, email="lee@feather.example")
     text = json.dumps(await export(scene.database, subject, now=utc_now())).lower()
@@ -376,11 +378,7 @@ async def test_a_name_is_found_in_whatever_case_and_script(scene: Till, database
     await buy(scene, "irem", email, name)
     link = f"https://shop.example/thanks?who={quote_plus(name)}"
     await log_rejected_form(scene.database, scene.shop, Malformed("odd"), {"success_url": link}, utc_now())
-    await scene.database.execute(
-        "insert into mail (merchant_id, live, kind, recipient, language, facts, once, due_at, created_at)"
-        " values ($1, false, 'chargeback_alert', 'owner@shop.example', 'en', $2, 'irem', now(), now())",
-        scene.shop.merchant_id, json.dumps({"reason": f"{name} and {name.upper()} say no", "amount": "10"}),
-    )  # fmt: skip
+    await mail_team(scene, "irem", {"reason": f"{name} and {name.upper()} say no", "amount": "10"})
     await acknowledge(scene)
     await erase(scene.database, Subject(scene.shop.merchant_id, email=email), now=utc_now())
     assert await found_in(database_url, ("plume.example", "zdemiroğlu", "zdemiro%c4%9flu")) == []
