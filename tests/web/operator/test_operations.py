@@ -225,6 +225,48 @@ async def test_a_reason_pays_no_suspended_merchant_out(operator: Visitor, seller
     assert await payouts_of(seller) == []
 
 
+SEEN = "It is on the bank's statement of 17 January"
+
+
+async def test_what_the_bank_has_sent_is_recorded_whatever_is_available_and_though_the_merchant_is_suspended(
+    operator: Visitor, owner: Visitor, seller: Seller, database: Database
+) -> None:
+    page = await payable(seller, live=True)
+    await accepted_account(seller, payouts_from=utc_now() + timedelta(days=1))
+    await suspend_merchant(database, COMMAND_LINE, seller.shop.merchant_id, reason="Fraud", now=utc_now())
+    merchant = await operator.see(f"/operator/merchants/{seller.shop.merchant_id}")
+    assert f'href="{page.partition("?")[0]}"' in merchant.text
+    answer = await post(operator, page, amount="150.00", reference="T-1", has_left="  ")
+    assert (answer.status_code, "is suspended" in text_of(answer)) == (409, True)
+    for reference, left in (("T-1", "-50.00"), ("T-2", "-200.00")):
+        done = await post(operator, page, amount="150.00", reference=reference, has_left=SEEN)
+        assert leads_to(done) == "/operator/payouts/past"
+        assert left in text_of(await operator.see(page)).replace("\u2212", "-")
+    assert await payouts_of(seller) == [("150.00", "T-1"), ("150.00", "T-2")]
+    assert SEEN in text_of(await owner.see(f"{owner.merchant_path}/settings/audit"))
+
+
+async def test_how_it_is_known_stays_in_the_form_that_is_refused(operator: Visitor, payout_page: str) -> None:
+    answer = await post(operator, payout_page, amount="-5", reference="T", has_left=SEEN)
+    assert answer.status_code == 400
+    assert "statement of 17 January</textarea>" in answer.text
+
+
+async def test_what_the_bank_has_sent_needs_the_password_again(
+    operator: Visitor, seller: Seller, payout_page: str, database: Database
+) -> None:
+    await set_back.password_long_ago(database)
+    answer = await post(operator, payout_page, amount="1.00", reference="T", has_left=SEEN)
+    assert answer.status_code == 403
+    assert await payouts_of(seller) == []
+
+
+async def test_there_is_no_form_for_a_merchant_or_currency_that_is_none(operator: Visitor, seller: Seller) -> None:
+    for asked, status in ((f"{seller.shop.merchant_id}", 404), ("99999999?currency=USD", 404)):
+        assert (await operator.see(f"/operator/payouts/{asked}")).status_code == status
+    assert (await operator.see(f"/operator/payouts/{seller.shop.merchant_id}?currency=QQQ")).status_code == 400
+
+
 @pytest.mark.parametrize(
     ("fields", "status", "said"),
     [

@@ -10,11 +10,11 @@ from datetime import datetime
 from decimal import Decimal
 
 from paydesk.adapters.vault import Vault
-from paydesk.core.errors import Conflict
+from paydesk.core.errors import Conflict, NotFound
 from paydesk.core.paging import EARLIEST, LARGEST_ID, LATEST, Page, Place
 from paydesk.core.wording import worded
 from paydesk.database.pool import Database
-from paydesk.database.records import records_of
+from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.accounts.audit import Action, Actor, record
 from paydesk.domain.business.profiles import bank_account_of
@@ -31,7 +31,7 @@ _BATCH = 1000
 
 @dataclass(frozen=True, slots=True)
 class Payable:
-    """How much of a currency a merchant has available, in main units; always more than nothing."""
+    """How much of a currency a merchant has available, in main units."""
 
     merchant_id: int
     merchant_name: str
@@ -104,6 +104,20 @@ async def payable(
         now=now,
     )
     return await records_of(Payable, rows)
+
+
+async def payee_of(database: Database, shop: Shop, currency: str | None, *, now: datetime) -> Payable:
+    """What a merchant has available of a currency, be it nothing, and what keeps it where it is.
+
+    Without a currency it is the first that it has any of, or its newest payout's. `now` is real
+    time (UTC).
+    Raises: NotFound if there is no such merchant, or no such currency.
+    """
+    side = {"merchant_id": shop.merchant_id, "live": shop.live}
+    found = record_if_any(Payable, await queries.payee_of(database, **side, currency=currency, now=now))
+    if found is None:
+        raise NotFound(f"merchant {shop.merchant_id} has nothing available to be paid out")
+    return found
 
 
 async def pay_out(

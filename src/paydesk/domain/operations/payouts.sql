@@ -18,6 +18,31 @@ select m.id as merchant_id, m.name as merchant_name, b.currency, b.available,
  order by m.id, b.currency
  limit :most;
 
+-- name: payee_of(live, merchant_id, currency, now)^
+-- One merchant, with what it has available of a currency, be that nothing or less; of the first that it has any of, or of
+-- its newest payout's, if none is asked for.
+with part as materialized (
+    select currency, -sum(amount) as available
+      from balance_parts(:merchant_id, :live)
+     where account = 'available'
+     group by currency
+)
+select m.id as merchant_id, m.name as merchant_name, c.currency,
+       coalesce((select available from part where part.currency = c.currency), 0) as available,
+       :live and m.suspended_at is not null as suspended, :live and coalesce(p.status <> 'accepted', false) as unaccepted,
+       case when :live and p.payouts_from > :now then p.payouts_from end as payouts_from
+  from merchant m
+  left join business_profile p on p.merchant_id = m.id
+ cross join lateral (
+     select coalesce(:currency::text, (select min(currency) from part where available > 0),
+                     (select currency
+                        from payout
+                       where merchant_id = m.id and live = :live
+                       order by at desc, id desc
+                       limit 1)) as currency
+ ) c
+ where m.id = :merchant_id and c.currency is not null;
+
 -- name: payouts_of_all(live, before_at, before_id, since, until, most)
 -- The payouts to all merchants, newest first.
 select p.id, p.currency, p.amount, p.reference, p.recorded_by, p.at, p.merchant_id, m.name as merchant_name

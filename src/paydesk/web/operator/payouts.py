@@ -24,6 +24,7 @@ from paydesk.domain.operations.payouts import (
     list_all_payouts,
     pay_out,
     payable,
+    payee_of,
     read_bank_account,
 )
 from paydesk.web.console.exports import begin_export, csv_file
@@ -38,7 +39,6 @@ section = Section(FACE)
 _PAYOUTS = "/operator/payouts"
 _ONE = f"{_PAYOUTS}/{{merchant_id}}"
 _COLUMNS = ("id", "at", "merchant_id", "merchant", "currency", "amount", "reference", "recorded_by")
-_MOST_CURRENCIES = 200
 _RECORDED = mark("Recorded: %(amount)s, %(reference)s.")
 _KNOWN = mark("This was recorded before: %(amount)s, %(reference)s.")
 
@@ -114,22 +114,17 @@ async def show_form(visit: Visit) -> Response:
     available = await _available(visit)
     # The ledger has finer parts than money that can be sent.
     whole = available.available.quantize(Decimal(1).scaleb(-minor_digits(available.currency)), ROUND_DOWN)
-    return _form(visit, available, f"{whole:f}", secrets.token_hex(16))
+    return _form(visit, available, f"{whole:f}" if whole > 0 else "", secrets.token_hex(16))
 
 
 async def _available(visit: Visit) -> Payable:
-    """What the merchant has of the currency asked for, else of the first.
+    """What the merchant has of the currency asked for, be it nothing, else of the first.
 
-    Raises: NotFound if nothing is available.
+    Raises: NotFound if there is no such merchant or currency; Malformed.
     """
-    merchant_id, currency = visit.number("merchant_id"), visit.form.text("currency", 3)
-    found = await payable(
-        visit.database, live=is_live(visit), most=_MOST_CURRENCIES, now=visit.now, merchant_id=merchant_id
-    )
-    wanted = [one for one in found if not currency or one.currency == currency]
-    if not wanted:
-        raise NotFound(f"merchant {merchant_id} has nothing available to be paid out")
-    return wanted[0]
+    asked = visit.form.text("currency", 3)
+    currency = parse_known_currency(asked) if asked else None
+    return await payee_of(visit.database, Shop(visit.number("merchant_id"), is_live(visit)), currency, now=visit.now)
 
 
 def _form(
@@ -147,6 +142,7 @@ def _form(
         amount=amount,
         reference=visit.form.text("reference", 200),
         despite_wait=visit.form.text("despite_wait", 2000),
+        has_left=visit.form.text("has_left", 2000),
         longest_reason=LONGEST_REASON,
         request_key=request_key,
         side="" if is_live(visit) else "test",
@@ -180,7 +176,8 @@ async def record_one(visit: Visit) -> Response:
     request_key, amount = visit.form.text("request", 64), visit.form.text("amount", 40)
     shop = Shop(visit.number("merchant_id"), is_live(visit))
     try:
-        visit.form.require_only("request", "currency", "side", "amount", "reference", "despite_wait")
+        visit.form.require_only("request", "currency", "side", "amount", "reference", "despite_wait", "has_left")
+        has_left = visit.form.text("has_left", 2000).strip()
         if not request_key:
             raise Malformed(worded("the form is incomplete; open its page again"))
         currency = parse_known_currency(visit.form.text("currency", 3))
@@ -190,7 +187,8 @@ async def record_one(visit: Visit) -> Response:
             visit.form.text("reference", 200),
             f"person {visit.session.person.id}",
             f"console {request_key}",
-            despite_wait=visit.form.text("despite_wait", 2000).strip()[:LONGEST_REASON],
+            despite_wait=(has_left or visit.form.text("despite_wait", 2000).strip())[:LONGEST_REASON],
+            has_left=bool(has_left),
         )
         payout = await pay_out(visit.database, visit.session.operator, shop, sent, now=visit.now)
     except (NotFound, Unsure):
@@ -202,7 +200,7 @@ async def record_one(visit: Visit) -> Response:
             available,
             amount,
             request_key,
-            field_errors(visit, error, "amount", "reference", "despite_wait"),
+            field_errors(visit, error, "amount", "reference", "despite_wait", "has_left"),
             error.status,
         )
     words = visit.texts.get(_KNOWN if payout.again else _RECORDED) % {
