@@ -346,6 +346,27 @@ async def test_a_wish_that_comes_again_as_it_is_begun_hears_of_the_same_charge(
     assert again == replace(done, difference=replace(done.difference, again=True))
 
 
+@pytest.mark.parametrize("of_revision", [False, True])
+async def test_a_wish_that_comes_twice_at_once_hears_of_its_charge_though_that_is_done_by_now(
+    subscriber: Till, charges: Any, monkeypatch: pytest.MonkeyPatch, *, of_revision: bool
+) -> None:
+    begun = await subscriber.subscribe(THIRTY_DAYS)
+    wish = {"request_key": "key-1", "revision": begun.revision if of_revision else None}
+    look, looks = charging_differences._again, list[None]()
+
+    async def too_early(*asked: Any) -> Any:
+        looks.append(None)
+        return None if len(looks) == 1 else await look(*asked)
+
+    done = await charged(subscriber, begun, **wish)
+    monkeypatch.setattr(charging_differences, "_again", too_early)
+    again = await charged(subscriber, begun, **wish)
+    assert again == replace(done, difference=replace(done.difference, again=True))
+    assert amounts(charges) == [Decimal(10), Decimal("13.33")]
+    # Another wish is not taken for it.
+    assert not (await charged(subscriber, begun, request_key="key-2")).changed.moved
+
+
 async def test_what_can_not_be_charged_now_is_refused(subscriber: Till, charges: Any) -> None:
     begun = await subscriber.subscribe(THIRTY_DAYS)
     with pytest.raises(Conflict, match="not paid yet"):

@@ -124,9 +124,12 @@ async def _tried(desk: Desk, shop: Shop, wish: AtOnce) -> ChangedAtOnce | None:
     database, of = desk.database, wish.subscription_id
     plan = partial(plan_at_once, by=wish.by, now=wish.now, credited=wish.credited, preview=wish.preview)
     planned = await plan(database, shop, of, wish.plan)
-    if planned is None:
-        return ChangedAtOnce(await unchanged(database, shop, of))
-    if wish.revision not in (None, planned.row.revision):
+    if planned is None or wish.revision not in (None, planned.row.revision):
+        # What has changed it may be this very wish, which came twice at once.
+        if not wish.preview and (done := await _again(database, shop, wish)):
+            return done
+        if planned is None:
+            return ChangedAtOnce(await unchanged(database, shop, of))
         raise Conflict(worded("subscription %(id)s has changed just now; try again", id=of))
     place = await _place(database, shop, of)
     if wish.preview:
