@@ -241,23 +241,21 @@ class TwoFactors:
     email: str
     secret: str
     codes: tuple[str, ...]
+    at: datetime
+    """When they log in: some steps after the code by which they have set it up."""
 
     async def asked(self, side: Side) -> Session:
         """Logged in by password in a cell, which asks for a code."""
-        given = {"email": self.email, "password": PASSWORD, "client": new_client(), "now": LATER}
+        given = {"email": self.email, "password": PASSWORD, "client": new_client(), "now": self.at}
         return (await log_in(side.gate, **given)).session  # type: ignore[arg-type]
 
     async def gets_in(self, side: Side, code: str, *, now: datetime | None = None) -> bool:
         """Whether a code opens a session of theirs in a cell."""
         try:
-            await pass_second_factor(side.gate, await self.asked(side), code, now=now or LATER)
+            await pass_second_factor(side.gate, await self.asked(side), code, now=now or self.at)
         except NotLetIn:
             return False
         return True
-
-
-LATER = utc_now() + timedelta(minutes=2)
-"""When those log in who have set up their second factor now."""
 
 
 @pytest.fixture
@@ -274,7 +272,7 @@ async def ann(home: Side, other: Side) -> TwoFactors:
     for side in (home, other):
         await enter(side.database, [email_to_enter(home.gate.vault, email)], HOME.number, now=now)
         await enter(side.database, [account_to_enter(home.gate.vault, email, 2)], OTHER.number, now=now)
-    return TwoFactors(email, secret, enrolled.codes)
+    return TwoFactors(email, secret, enrolled.codes, now + timedelta(minutes=2))
 
 
 async def test_a_recovery_code_that_was_used_in_one_cell_opens_nothing_in_the_other(
@@ -292,7 +290,7 @@ async def test_a_code_of_the_app_that_was_used_in_one_cell_opens_nothing_in_the_
     home: Side, other: Side, either: Side, ann: TwoFactors
 ) -> None:
     second = other if either is home else home
-    code, following = TOTP(ann.secret).at(LATER), LATER + timedelta(seconds=30)
+    code, following = TOTP(ann.secret).at(ann.at), ann.at + timedelta(seconds=30)
     assert await ann.gets_in(either, code)
     assert not await ann.gets_in(second, code)
     assert await ann.gets_in(second, TOTP(ann.secret).at(following), now=following)
@@ -304,7 +302,7 @@ async def test_nobody_is_kept_out_by_homes_absence(home: Side, other: Side, ann:
     assert await ann.gets_in(alone, ann.codes[0])
     assert await ann.gets_in(home, ann.codes[1])
     for line in await home.database.fetch("select name from directory where kind = 'recovery_code'"):
-        await enter(other.database, [Entry(Kind.recovery_code, line["name"])], HOME.number, now=LATER)
+        await enter(other.database, [Entry(Kind.recovery_code, line["name"])], HOME.number, now=ann.at)
     assert not await ann.gets_in(alone, ann.codes[1])
 
 
@@ -312,12 +310,12 @@ async def test_codes_that_were_used_are_no_difference_and_those_of_apps_are_forg
     home: Side, other: Side, ann: TwoFactors
 ) -> None:
     assert await ann.gets_in(other, ann.codes[0])
-    assert await ann.gets_in(other, TOTP(ann.secret).at(LATER))
-    found = await compare(home.database, other.database, other.gate.vault, 2, now=LATER + timedelta(days=1))
+    assert await ann.gets_in(other, TOTP(ann.secret).at(ann.at))
+    found = await compare(home.database, other.database, other.gate.vault, 2, now=ann.at + timedelta(days=1))
     assert found.spare == ()
     kept = "select kind from directory where kind in ('recovery_code', 'totp_step') order by 1"
     for later, kinds in ((9, ["recovery_code", "totp_step"]), (11, ["recovery_code"])):
-        await forget_past_entries(home.database, now=LATER + timedelta(minutes=later))
+        await forget_past_entries(home.database, now=ann.at + timedelta(minutes=later))
         assert [row["kind"] for row in await home.database.fetch(kept)] == kinds
 
 

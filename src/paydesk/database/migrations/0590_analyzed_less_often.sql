@@ -1,4 +1,5 @@
 -- oldest code: 150
+-- locks: ledger_posting, payment, payment_attempt, pingback, subscription
 -- A renewal writes five rows in these tables, four of them twice, so that in a billing day each table is analyzed over and
 -- over for a tenth more: all five for what 4,000 renewals cost, and each time every session plans its statements anew. What
 -- they are planned by (how many rows a merchant has, what is rare) is the same then, so it is looked at once as many rows
