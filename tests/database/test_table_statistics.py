@@ -97,14 +97,6 @@ async def test_a_table_is_looked_at_again_once_it_is_several_times_as_large(youn
         assert await young.fetchval("select reltuples from pg_class where relname = 'customer'") == known_rows
 
 
-@pytest.mark.parametrize("table", ["payment", "payment_attempt", "ledger_posting", "pingback", "subscription"])
-async def test_what_each_renewal_writes_is_not_analyzed_for_a_tenth_more(young: Database, table: str) -> None:
-    factor = """
-        select option_value::float from pg_class cross join pg_options_to_table(reloptions)
-         where oid = $1::text::regclass and option_name = 'autovacuum_analyze_scale_factor'"""
-    assert await young.fetchval(factor, table) == 1
-
-
 async def known(database: Database, table: str) -> bool:
     """Whether the planner knows anything of a table's values."""
     return bool(await database.fetchval("select exists (select from pg_stats where tablename = $1)", table))
