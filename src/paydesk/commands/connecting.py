@@ -196,6 +196,8 @@ def again_under(key: str, call: str) -> Iterator[None]:
     try:
         yield
     except (Unsure, *AWAY) as error:
+        if isinstance(error, BrokenPipeError) and _nobody_reads():
+            raise
         why = f"the database went away ({type(error).__name__})"
         if isinstance(error, Unsure):
             why = error.message

@@ -261,9 +261,17 @@ async def test_what_the_bank_has_sent_needs_the_password_again(
     assert await payouts_of(seller) == []
 
 
+async def test_the_form_opens_without_a_currency_though_all_that_there_is_waits(
+    operator: Visitor, seller: Seller
+) -> None:
+    await seller.sell()
+    form = await operator.see(f"/operator/payouts/{seller.shop.merchant_id}?side=test")
+    assert (form.status_code, "Available 0.00 USD" in text_of(form)) == (200, True)
+
+
 async def test_there_is_no_form_for_a_merchant_or_currency_that_is_none(operator: Visitor, seller: Seller) -> None:
-    for asked, status in ((f"{seller.shop.merchant_id}", 404), ("99999999?currency=USD", 404)):
-        assert (await operator.see(f"/operator/payouts/{asked}")).status_code == status
+    for asked in (seller.shop.merchant_id, "99999999?currency=USD"):
+        assert (await operator.see(f"/operator/payouts/{asked}")).status_code == 404
     assert (await operator.see(f"/operator/payouts/{seller.shop.merchant_id}?currency=QQQ")).status_code == 400
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import csv
+import html
+import re
 from collections.abc import Awaitable
 from contextlib import suppress
 from decimal import Decimal
@@ -203,6 +205,11 @@ async def test_what_was_not_sent_to_who_is_suspended_since_is_dropped_and_in_no_
     again = await operator.web.post(FILES, data={**hidden, "request": "another", "currency": "CHF"})
     assert again.status_code == 409
     assert await payouts_of(seller) == []
+    # If the bank has it after all, the form says which transfer it is: so none counts twice.
+    [form] = re.findall(rf'href="(/operator/payouts/{merchant_id}\?[^"]+)"', (await operator.see(page)).text)
+    filled = (await operator.see(html.unescape(form))).text
+    assert 'value="100.00"' in filled
+    assert f'value="PAYOUT-{page.rpartition("/")[2]}-{merchant_id}"' in filled
 
 
 async def test_what_the_bank_has_sent_is_recorded_though_less_is_available_by_now(

@@ -3,8 +3,12 @@
 -- charged without these decimals, and of a renewal the rest stays in the balance.
 create function taken(amount numeric, currency text, live boolean) returns numeric
     language sql immutable
-    as $$ select case when live then trunc(amount, charge_digits(currency, 4)) else amount end $$;
-comment on function taken is 'what acquirers take of an amount, rounded down; test amounts are taken as they are';
+    as $$
+    select case when live and trunc(amount, charge_digits(currency, 4)) > 0 then trunc(amount, charge_digits(currency, 4))
+                else amount end
+    $$;
+comment on function taken is
+    'what acquirers take of an amount, rounded down, never to nothing; test amounts are taken as they are';
 
 create function renewal_charge(price numeric, balance numeric, currency text, digits integer, at_least numeric, live boolean)
     returns numeric

@@ -112,10 +112,6 @@ async def change_and_charge(desk: Desk, shop: Shop, wish: AtOnce) -> ChangedAtOn
             if wish.preview or (done := await _again(database, shop, wish)) is None:
                 raise
             return done
-        except asyncpg.UniqueViolationError:
-            # The key came for another subscription at once, and that was first.
-            if done := await _again(database, shop, wish):
-                return done
     raise changes_all_the_time()
 
 
@@ -140,7 +136,7 @@ async def _tried(desk: Desk, shop: Shop, wish: AtOnce) -> ChangedAtOnce | None:
         return await _done(desk, shop, planned, Difference(), wish)
     if place.forgotten is not None:
         if not await _take_up(database, shop, planned, place, wish):
-            return None
+            return await _again(database, shop, wish)
         return await _done(desk, shop, planned, Difference(taken_up=place.forgotten), wish)
     if begun := await _begin(desk, shop, planned, place, wish):
         return await _charge(desk, shop, planned, begun, wish)
@@ -218,10 +214,15 @@ def _noted(shop: Shop, planned: PlanAtOnce, wish: AtOnce) -> dict[str, object]:
 
 
 async def _take_up(database: Database, shop: Shop, planned: PlanAtOnce, place: _Place, wish: AtOnce) -> bool:
-    """Whether the plan was changed for what a forgotten charge has taken. Moves no money."""
+    """Whether the plan was changed for what a forgotten charge has taken; not if the subscription
+    has changed, or the key was used, meanwhile. Moves no money.
+    """
     noted = _noted(shop, planned, wish)
     async with database.acquire() as connection, connection.transaction():
-        attempt_id = await queries.take_up_difference(connection, **noted, attempt_id=place.attempt_id)
+        try:
+            attempt_id = await queries.take_up_difference(connection, **noted, attempt_id=place.attempt_id)
+        except asyncpg.UniqueViolationError:
+            return False
         if attempt_id is None:
             return False
         names = {"merchant_id": shop.merchant_id, "live": shop.live, "attempt_id": attempt_id}
@@ -256,6 +257,9 @@ async def _begin(desk: Desk, shop: Shop, planned: PlanAtOnce, place: _Place, wis
             lookup_at=real_now + FIRST_LOOK,
             now=wish.now,
         )
+    except asyncpg.UniqueViolationError:
+        # The key came for another subscription at once, and that was first.
+        return None
     except AWAY as error:
         raise Unsure(
             f"it is not known whether the difference of subscription {planned.row.id} was begun: the database went "

@@ -13,12 +13,11 @@ from paydesk.domain.merchants.shop import Shop
 
 def taken(amount: Decimal, currency: str, *, live: bool) -> Decimal:
     """What acquirers take of an amount that rests from before it would have been refused, rounded
-    down; test amounts are taken as they are. `taken` of the schema is the same.
+    down, but never to nothing; test amounts are taken as they are. `taken` of the schema is the
+    same for amounts that have no more decimals than their currency.
     """
-    digits = charge_digits(currency)
-    if not live or amount == round(amount, digits):
-        return amount
-    return amount.quantize(Decimal(1).scaleb(-digits), ROUND_DOWN)
+    rounded = amount.quantize(Decimal(1).scaleb(-charge_digits(currency)), ROUND_DOWN)
+    return rounded if live and rounded > 0 and rounded != amount else amount
 
 
 def require_taken(shop: Shop, currency: str, *amounts: Decimal) -> None:

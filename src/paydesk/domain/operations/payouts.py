@@ -109,14 +109,16 @@ async def payable(
 async def payee_of(database: Database, shop: Shop, currency: str | None, *, now: datetime) -> Payable:
     """What a merchant has available of a currency, be it nothing, and what keeps it where it is.
 
-    Without a currency it is the first that it has any of, or its newest payout's. `now` is real
-    time (UTC).
-    Raises: NotFound if there is no such merchant, or no such currency.
+    Without a currency it is the first that it has any of, its newest payout's, or the first that it
+    ever had. `now` is real time (UTC).
+    Raises: NotFound if there is no such merchant, or it never had any money.
     """
     side = {"merchant_id": shop.merchant_id, "live": shop.live}
     found = record_if_any(Payable, await queries.payee_of(database, **side, currency=currency, now=now))
     if found is None:
-        raise NotFound(f"merchant {shop.merchant_id} has nothing available to be paid out")
+        raise NotFound(f"there is no merchant {shop.merchant_id}")
+    if not found.currency:
+        raise NotFound(f"merchant {shop.merchant_id} has had no money yet; say which currency, as ?currency=USD")
     return found
 
 

@@ -19,12 +19,11 @@ select m.id as merchant_id, m.name as merchant_name, b.currency, b.available,
  limit :most;
 
 -- name: payee_of(live, merchant_id, currency, now)^
--- One merchant, with what it has available of a currency, be that nothing or less; of the first that it has any of, or of
--- its newest payout's, if none is asked for.
+-- One merchant, with what it has available of a currency, be that nothing or less; of the first that it has any of, of its
+-- newest payout's, or of the first that it ever had, if none is asked for. An empty one if it had none.
 with part as materialized (
-    select currency, -sum(amount) as available
+    select currency, coalesce(-sum(amount) filter (where account = 'available'), 0) as available
       from balance_parts(:merchant_id, :live)
-     where account = 'available'
      group by currency
 )
 select m.id as merchant_id, m.name as merchant_name, c.currency,
@@ -39,9 +38,10 @@ select m.id as merchant_id, m.name as merchant_name, c.currency,
                         from payout
                        where merchant_id = m.id and live = :live
                        order by at desc, id desc
-                       limit 1)) as currency
+                       limit 1),
+                     (select min(currency) from part), '') as currency
  ) c
- where m.id = :merchant_id and c.currency is not null;
+ where m.id = :merchant_id;
 
 -- name: payouts_of_all(live, before_at, before_id, since, until, most)
 -- The payouts to all merchants, newest first.

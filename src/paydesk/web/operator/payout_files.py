@@ -96,6 +96,7 @@ async def _page(visit: Visit, file: PayoutFile, problems: list[Line] | None = No
         may_be_sent=file.state is FileState.MADE and file.left_open == file.transfers,
         sepa=file.currency == _SEPA,
         payer=visit.services.payout_account,
+        typed=written,
     )
 
 

@@ -110,17 +110,18 @@ async def _cells(visit: Visit) -> AsyncIterator[Iterable[object]]:
 
 @section.page(_ONE, needs=Access.operator)
 async def show_form(visit: Visit) -> Response:
-    """The form for one merchant and currency."""
+    """The form for one merchant and currency, with the amount asked for, or all there is."""
     available = await _available(visit)
     # The ledger has finer parts than money that can be sent.
     whole = available.available.quantize(Decimal(1).scaleb(-minor_digits(available.currency)), ROUND_DOWN)
-    return _form(visit, available, f"{whole:f}" if whole > 0 else "", secrets.token_hex(16))
+    amount = visit.form.text("amount", 40) or (f"{whole:f}" if whole > 0 else "")
+    return _form(visit, available, amount, secrets.token_hex(16))
 
 
 async def _available(visit: Visit) -> Payable:
     """What the merchant has of the currency asked for, be it nothing, else of the first.
 
-    Raises: NotFound if there is no such merchant or currency; Malformed.
+    Raises: as `payee_of`; Malformed if there is no such currency.
     """
     asked = visit.form.text("currency", 3)
     currency = parse_known_currency(asked) if asked else None
