@@ -322,7 +322,8 @@ async def test_an_address_with_signs_of_a_search_finds_only_itself(scene: Till) 
 NEIGHBOURS = (
     ("fr.lee@feather.example", "Freya Leeward"), ("a-lee@feather.example", "Anna Lee"),
     ("b+lee@feather.example", "Bo Lee"), ("lee@feather.example.org", "Lee Organ"),
-    ("xlee@feather.example", "Xavier Li"),
+    ("xlee@feather.example", "Xavier Li"), ("fr_lee@feather.example", "Frida Lee"),
+    ("m.-lee@feather.example", "Mo Lee"), ("lee@feather.example-op.org", "Lee Opal"),
 )  # fmt: skip
 """People whose addresses hold that of lee@feather.example, and whose names hold theirs, Al Li."""
 
@@ -357,7 +358,8 @@ async def test_who_has_a_longer_address_keeps_what_is_theirs_and_is_handed_out_t
 @pytest.mark.parametrize(
     "text",
     ["lee@feather.example", "<LEE@feather.example>", "from lee@feather.example.", "?m=lee%40feather.example&x",
-     "%3Dlee%40feather.example", "so:\nlee@feather.example", "Al Li", "Hi, AL LI!", "n=Al+Li&x", "%3DAl%20Li"],
+     "%3Dlee%40feather.example", "so:\nlee@feather.example", "-lee@feather.example-", "so:\n...lee@feather.example, x",
+     "?m=%20_lee%40feather.example-1", "Al Li", "Hi, AL LI!", "n=Al+Li&x", "%3DAl%20Li"],
 )  # fmt: skip
 async def test_an_address_or_name_is_found_wherever_it_stands_in_a_text(scene: Till, text: str) -> None:
     await buy(scene, "lee", "lee@feather.example", "Al Li")
@@ -368,6 +370,22 @@ async def test_an_address_or_name_is_found_wherever_it_stands_in_a_text(scene: T
         "select fields ->> 'text' from rejected_form where merchant_id = $1 and fields ? 'text'", scene.shop.merchant_id
     )
     assert left == "erased"
+
+
+async def test_each_of_many_names_of_one_address_is_found(scene: Till) -> None:
+    """A family that shares an address, or one who writes their name otherwise each time."""
+    names = [f"Lee of the {one}th Feather" for one in range(40)]
+    for name in names:
+        await open_order(scene, f"lee-{name}", "lee@feather.example", name)
+    for name in (*names, "Lee of the 400th Feather"):
+        await log_rejected_form(scene.database, scene.shop, Malformed("odd"), {"text": f"for {name}."}, utc_now())
+        await answer_once(scene, f"lee {name}", {"text": name})
+        await mail_team(scene, name, {"text": name})
+    subject = Subject(scene.shop.merchant_id, email="lee@feather.example")
+    rows = await export(scene.database, subject, now=utc_now())
+    assert [len(rows[kind]) for kind in ("refused_forms", "api_calls")] == [40, 40]
+    done = (await erase(scene.database, subject, now=utc_now())).rows
+    assert [done[kind] for kind in ("refused_forms", "api_calls", "mails_to_others")] == [40, 40, 40]
 
 
 async def test_a_name_is_found_in_whatever_case_and_script(scene: Till, database_url: str) -> None:

@@ -92,8 +92,8 @@ class Ids:
 class Found(Ids):
     """One person's rows on one side, and `patterns` by which `like` finds them in texts of these.
 
-    In rows that may be another's they are found by `wholes`, regular expressions: another's address
-    may end as theirs does.
+    In rows that may be another's they are found by `wholes`, too, regular expressions: another's
+    address may end as theirs does. `like` comes first, since it takes a hundredth of the time.
     """
 
     shop: Shop
@@ -105,6 +105,11 @@ class Found(Ids):
     def side(self) -> dict[str, object]:
         """The side's names, as parameters."""
         return {"merchant_id": self.shop.merchant_id, "live": self.shop.live}
+
+    @property
+    def texts(self) -> dict[str, object]:
+        """How texts of rows that may be another's are looked through, as parameters."""
+        return {"patterns": self.patterns, "wholes": self.wholes}
 
     def names_a_person(self, text: str) -> bool:
         """Whether a text holds one of the person's values."""
@@ -159,7 +164,14 @@ def patterns(values: Sequence[str]) -> tuple[str, ...]:
 
 _ESCAPE = r"(?<=%[0-9a-f]{2})(?<!%2b)|(?<=\\[bfnrt])"
 """A sign as it stands in an address of a page or in JSON, which ends with a letter or a digit."""
-_ADDRESS = (rf"((?<![[:alnum:]._+-])|{_ESCAPE})", r"(?![[:alnum:]]|\.[[:alnum:]])")
+_ESCAPE_AND_DOTS = r"(?<=(%[2-7][0-9a-f]|\\[bfnrt])[._+-]+)(?<!%2b[._+-]+)"
+"""The same with what joins parts of an address, as before an item of a list. Beyond `%7f` it may be
+a letter of a name (`%c3%b6.lee@`).
+"""
+_ADDRESS = (
+    rf"((?<![[:alnum:]][._+-]*)|{_ESCAPE}|{_ESCAPE_AND_DOTS})",
+    r"(?![[:alnum:]]|-[[:alnum:]-]*\.[[:alnum:]]|\.[[:alnum:]])",
+)
 _NAME = (rf"((?<![[:alnum:]])|{_ESCAPE})", r"(?![[:alnum:]])")
 """What stands before and after a whole e-mail address or name, for PostgreSQL's `~`."""
 

@@ -228,10 +228,8 @@ async def _erase_side(connection: Connection, found: Found, now: datetime) -> di
         "movements": await queries.erase_movements(connection, **side, ids=found.movements, **patterns),
         "pingbacks": await _erase_pingbacks(connection, found),
         "pingback_attempts": await queries.erase_pingback_attempts(connection, **side, ids=found.pingbacks, **patterns),
-        "refused_forms": await queries.erase_rejected_forms(
-            connection, **side, orders=orders, wholes=found.wholes, **kept
-        ),
-        "api_calls": await queries.erase_api_calls(connection, **side, wholes=found.wholes),
+        "refused_forms": await queries.erase_rejected_forms(connection, **side, orders=orders, **kept, **found.texts),
+        "api_calls": await queries.erase_api_calls(connection, **side, **found.texts),
         "mails": await queries.delete_mails(connection, merchant_id=found.shop.merchant_id, emails=list(found.emails)),
         "mails_to_others": await _erase_mails(connection, found),
     }
@@ -251,7 +249,7 @@ async def _erase_pingbacks(connection: Connection, found: Found) -> str:
 
 async def _erase_mails(connection: Connection, found: Found) -> str:
     merchant_id = found.shop.merchant_id
-    mails = await records_of(_Mail, queries.mails_to_erase(connection, merchant_id=merchant_id, wholes=found.wholes))
+    mails = await records_of(_Mail, queries.mails_to_erase(connection, merchant_id=merchant_id, **found.texts))
     facts = [_without(found, mail.facts) for mail in mails]
     status: str = await queries.erase_mails(
         connection, merchant_id=merchant_id, patterns=found.patterns, ids=[mail.id for mail in mails], facts=facts

@@ -181,7 +181,7 @@ update pingback_attempt
                   then substring(url from '^https?://[^/?#]+') || '/' else url end
  where merchant_id = :merchant_id and live = :live and pingback_id = any(:ids::bigint[]);
 
--- name: erase_rejected_forms(merchant_id, live, orders, kept, wholes)!
+-- name: erase_rejected_forms(merchant_id, live, orders, kept, patterns, wholes)!
 update rejected_form r
    set reason = 'erased', hashed = null, suspect = null,
        fields = coalesce((select jsonb_object_agg(f.key, case when f.key = any(:kept::text[]) then f.value
@@ -189,24 +189,27 @@ update rejected_form r
                             from jsonb_each(r.fields) f), '{}')
  where r.merchant_id = :merchant_id and r.live = :live
    and (r.fields ->> 'merchant_order_id' = any(:orders::text[])
-        or lower(r.fields::text) ~ any(:wholes::text[]) or lower(r.reason) ~ any(:wholes::text[]));
+        or lower(r.fields::text) like any(:patterns::text[]) and lower(r.fields::text) ~ any(:wholes::text[])
+        or lower(r.reason) like any(:patterns::text[]) and lower(r.reason) ~ any(:wholes::text[]));
 
--- name: erase_api_calls(merchant_id, live, wholes)!
+-- name: erase_api_calls(merchant_id, live, patterns, wholes)!
 -- First answers that name the person. The same call under its key is refused from then on, and so never made again.
 update api_call
    set answer = '{}', request_digest = sha256(gen_random_uuid()::text::bytea)
- where merchant_id = :merchant_id and live = :live and status is not null and lower(answer) ~ any(:wholes::text[]);
+ where merchant_id = :merchant_id and live = :live and status is not null
+   and lower(answer) like any(:patterns::text[]) and lower(answer) ~ any(:wholes::text[]);
 
 -- name: delete_mails(merchant_id, emails)!
 -- Mails to the person, on whichever side.
 delete from mail where merchant_id = :merchant_id and lower(recipient) = any(:emails::text[]);
 
--- name: mails_to_erase(merchant_id, wholes)
+-- name: mails_to_erase(merchant_id, patterns, wholes)
 -- Mails to others about the person.
 select id, facts
   from mail
  where merchant_id = :merchant_id
-   and (lower(facts::text) ~ any(:wholes::text[]) or lower(last_error) ~ any(:wholes::text[]))
+   and (lower(facts::text) like any(:patterns::text[]) and lower(facts::text) ~ any(:wholes::text[])
+        or lower(last_error) like any(:patterns::text[]) and lower(last_error) ~ any(:wholes::text[]))
    for update;
 
 -- name: erase_mails(merchant_id, ids, facts, patterns)!

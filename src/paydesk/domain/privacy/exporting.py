@@ -45,7 +45,7 @@ async def export(database: Database, subject: Subject, *, actor: Actor = COMMAND
         for found in sides:
             for kind, more in (await _of_side(connection, found)).items():
                 rows.setdefault(kind, []).extend(more)
-        to_them = {"emails": list(sides[0].emails), "wholes": sides[0].wholes}
+        to_them = {"emails": list(sides[0].emails), **sides[0].texts}
         mails = queries.export_mails(connection, merchant_id=subject.merchant_id, **to_them)
         rows["mails"] = [one.row for one in await records_of(_Stored, mails)]
         if not any(rows.values()):
@@ -59,7 +59,7 @@ async def export(database: Database, subject: Subject, *, actor: Actor = COMMAND
 
 
 async def _of_side(connection: Connection, found: Found) -> dict[str, list[Mapping[str, object]]]:
-    side, wholes = found.side, found.wholes
+    side, texts = found.side, found.texts
     orders = await orders_of(connection, found)
     stored = {
         kind: await records_of(
@@ -74,7 +74,7 @@ async def _of_side(connection: Connection, found: Found) -> dict[str, list[Mappi
     stored["evidence_files"] = await records_of(_Stored, files)
     attempts = queries.export_pingback_attempts(connection, **side, ids=found.pingbacks)
     stored["pingback_attempts"] = await records_of(_Stored, attempts)
-    forms = queries.export_refused_forms(connection, **side, orders=orders, wholes=wholes)
+    forms = queries.export_refused_forms(connection, **side, orders=orders, **texts)
     stored["refused_forms"] = await records_of(_Stored, forms)
     charges = queries.export_charges(
         connection,
@@ -84,6 +84,6 @@ async def _of_side(connection: Connection, found: Found) -> dict[str, list[Mappi
         instruments=found.instruments,
     )
     stored["saved_card_charges"] = await records_of(_Stored, charges)
-    calls = queries.export_api_calls(connection, **side, wholes=wholes)
+    calls = queries.export_api_calls(connection, **side, **texts)
     stored["api_calls"] = await records_of(_Stored, calls)
     return {kind: [one.row for one in rows] for kind, rows in stored.items()}

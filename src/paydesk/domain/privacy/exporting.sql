@@ -84,20 +84,23 @@ select to_jsonb(t) || jsonb_build_object('payload', t.payload::jsonb) as row fro
 select to_jsonb(t) - '{request_headers}'::text[] as row from pingback_attempt t
  where t.merchant_id = :merchant_id and t.live = :live and t.pingback_id = any(:ids::bigint[]) order by t.at, t.id;
 
--- name: export_refused_forms(merchant_id, live, orders, wholes)
+-- name: export_refused_forms(merchant_id, live, orders, patterns, wholes)
 select to_jsonb(t) as row from rejected_form t
  where t.merchant_id = :merchant_id and t.live = :live
    and (t.fields ->> 'merchant_order_id' = any(:orders::text[])
-        or lower(t.fields::text) ~ any(:wholes::text[]) or lower(t.reason) ~ any(:wholes::text[]))
+        or lower(t.fields::text) like any(:patterns::text[]) and lower(t.fields::text) ~ any(:wholes::text[])
+        or lower(t.reason) like any(:patterns::text[]) and lower(t.reason) ~ any(:wholes::text[]))
  order by t.at, t.id;
 
--- name: export_api_calls(merchant_id, live, wholes)
+-- name: export_api_calls(merchant_id, live, patterns, wholes)
 select to_jsonb(t) - '{request_digest}'::text[] as row from api_call t
- where t.merchant_id = :merchant_id and t.live = :live and lower(t.answer) ~ any(:wholes::text[])
+ where t.merchant_id = :merchant_id and t.live = :live
+   and lower(t.answer) like any(:patterns::text[]) and lower(t.answer) ~ any(:wholes::text[])
  order by t.created_at;
 
--- name: export_mails(merchant_id, emails, wholes)
+-- name: export_mails(merchant_id, emails, patterns, wholes)
 select to_jsonb(t) - '{once}'::text[] as row from mail t
  where t.merchant_id = :merchant_id
-   and (lower(t.recipient) = any(:emails::text[]) or lower(t.facts::text) ~ any(:wholes::text[]))
+   and (lower(t.recipient) = any(:emails::text[])
+        or lower(t.facts::text) like any(:patterns::text[]) and lower(t.facts::text) ~ any(:wholes::text[]))
  order by t.id;
