@@ -4,6 +4,8 @@ not the ledger, not another customer.
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
 import resource
 from collections.abc import AsyncIterator
@@ -516,7 +518,16 @@ async def test_a_list_says_nothing_without_the_deployments_key(tmp_path: Path, v
     assert path.stat().st_mode & 0o777 == 0o600
     path.write_bytes(path.read_bytes() + b'{"at":"2026')
     assert ErasureList(path, vault).read() == [line], "a line that a crash cut off was followed by no erasure"
-    path.write_text("nonsense\n")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"nonsense\n", b"nonsense", b"\xff\xfe{\n", b'{"at":"\xff"}\n', b'{\n  "to": 1\n}\n', b'{"at":1}\n', b"[]\n",
+     b'{"at":"2026-11-30T00:00:00Z","merchant_id":1,"fingerprint":"ab"},\n', b'\0\0gerprint":"ab"}\n'],
+)  # fmt: skip
+async def test_what_is_no_list_of_erasures_is_not_read_as_one(tmp_path: Path, vault: Vault, content: bytes) -> None:
+    path = tmp_path / "erasures.jsonl"
+    path.write_bytes(content)
     with pytest.raises(SetupError, match="no list of erasures"):
         ErasureList(path, vault).read()
 
@@ -531,18 +542,75 @@ async def test_a_line_of_the_list_that_a_crash_cut_off_hides_no_other(tmp_path: 
     assert [line.merchant_id for line in erasures.read()] == [1, 2]
 
 
-async def test_a_full_disk_leaves_no_half_of_a_line_in_the_list(tmp_path: Path, vault: Vault) -> None:
+@pytest.mark.parametrize("kept", [0, 1, 4, 40, -1])
+@pytest.mark.parametrize("after", [b"", b"\0" * 9, b"\0" * 9 + b"\n", b"\r\n"])
+async def test_half_a_line_before_another_hides_none(tmp_path: Path, vault: Vault, kept: int, after: bytes) -> None:
+    """So earlier versions wrote after a crash, and file systems fill up what a power loss took."""
     erasures = ErasureList(tmp_path / "erasures.jsonl", vault)
     erasures.remember(Subject(1, email=EMAIL), now=utc_now())
-    before = erasures.path.read_bytes()
+    line = erasures.path.read_bytes()
+    erasures.path.write_bytes(line + line[:-1][:kept] + after + line + b"\0" * 9)
+    erasures.remember(Subject(2, order="7"), now=utc_now())
+    assert [line.merchant_id for line in erasures.read()] == [1, 1, 2]
+
+
+async def test_a_line_of_the_list_counts_without_its_end(tmp_path: Path, vault: Vault) -> None:
+    """An editor or a shell may have taken the last one away."""
+    erasures = ErasureList(tmp_path / "erasures.jsonl", vault)
+    erasures.remember(Subject(1, email=EMAIL), now=utc_now())
+    erasures.path.write_bytes(erasures.path.read_bytes().strip())
+    assert [line.merchant_id for line in erasures.read()] == [1]
+
+
+def fill_disk(erasures: ErasureList) -> None:
+    """Nobody is noted, for want of room."""
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 20, limits[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (erasures.path.stat().st_size + 20, limits[1]))
     try:
         with pytest.raises(SetupError, match="nothing was erased"):
             erasures.remember(Subject(2, order="7"), now=utc_now())
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+async def test_a_full_disk_leaves_no_half_of_a_line_in_the_list(tmp_path: Path, vault: Vault) -> None:
+    erasures = ErasureList(tmp_path / "erasures.jsonl", vault)
+    erasures.remember(Subject(1, email=EMAIL), now=utc_now())
+    before = erasures.path.read_bytes()
+    fill_disk(erasures)
     assert erasures.path.read_bytes() == before
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP])
+async def test_a_file_system_without_locks_keeps_the_list_too(
+    tmp_path: Path, vault: Vault, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """What is left of a line there may be behind another's, so that it stays, and hides none."""
+
+    def refuse(*_: object) -> None:
+        raise OSError(number, "no locks here")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    erasures = ErasureList(tmp_path / "erasures.jsonl", vault)
+    erasures.remember(Subject(1, email=EMAIL), now=utc_now())
+    before = erasures.path.read_bytes()
+    fill_disk(erasures)
+    assert len(erasures.path.read_bytes()) == len(before) + 20
+    erasures.remember(Subject(3, order="7"), now=utc_now())
+    assert [line.merchant_id for line in erasures.read()] == [1, 3]
+
+
+async def test_a_list_on_a_broken_disk_is_not_written(
+    tmp_path: Path, vault: Vault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EIO, "broken")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    erasures = ErasureList(tmp_path / "erasures.jsonl", vault)
+    with pytest.raises(SetupError, match="nothing was erased"):
+        erasures.remember(Subject(1, email=EMAIL), now=utc_now())
+    assert erasures.read() == []
 
 
 async def test_nothing_is_erased_that_cannot_be_noted(scene: Till, vault: Vault, tmp_path: Path) -> None:

@@ -7,8 +7,10 @@ given address is in it, and nothing else.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
+import re
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -27,8 +29,12 @@ from paydesk.domain.privacy.belongings import Address, OneOrder, Subject
 queries = load_statements(__package__ or "", "belongings.sql")
 
 PURPOSE = "erased customer"
-_TRUNCATED = "Input data was truncated"
-"""What msgspec says of the beginning of something."""
+_BEGINNING = b'{"at":'
+_BETWEEN = re.compile(rb"[\n\0]|(?=" + re.escape(_BEGINNING) + rb")")
+"""What is between lines: nothing where earlier versions wrote one behind another that a crash had
+cut off, NULs where a power loss took what was not on the disk yet.
+"""
+_NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP)
 
 
 class ErasureLine(msgspec.Struct, frozen=True):
@@ -57,8 +63,7 @@ class ErasureList:
         line = msgspec.json.encode(ErasureLine(now, subject.merchant_id, self.fingerprint(subject))) + b"\n"
         try:
             with FileIO(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600), "r+b") as file:
-                fcntl.flock(file, fcntl.LOCK_EX)
-                _add(file, line)
+                _add(file, line, alone=_locked(file))
         except OSError as error:
             raise SetupError(
                 f"nothing was erased: {self.path} can't be written ({error.strerror}); see PAYDESK_ERASURE_LIST"
@@ -76,18 +81,37 @@ class ErasureList:
             cut off is left out, since nothing was erased by it.
         """
         try:
-            lines = self.path.read_bytes().split(b"\n")
+            content = self.path.read_bytes()
         except OSError as error:
             raise SetupError(f"cannot read {self.path}: {error.strerror}") from error
+        lines = [line.strip() for line in _BETWEEN.split(content)]
         try:
-            read = [_read(line) for line in lines[:-1] if line]
-        except msgspec.DecodeError as error:
+            return [msgspec.json.decode(line, type=ErasureLine) for line in lines if not _cut_off(line)]
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise SetupError(f"{self.path} is no list of erasures: {error}") from error
-        return [line for line in read if line is not None]
 
 
-def _add(file: FileIO, line: bytes) -> None:
-    """Add a line and wait until the disk has it, whole or not at all. Raises: OSError."""
+def _locked(file: FileIO) -> bool:
+    """Keep others from the file until it is closed; False where that can't be, as on some network
+    file systems.
+
+    Raises: OSError.
+    """
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX)
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise
+        return False
+    return True
+
+
+def _add(file: FileIO, line: bytes, *, alone: bool) -> None:
+    """Add a line and wait until the disk has it; nothing of it is left where that fails,
+    unless another might be writing, too.
+
+    Raises: OSError.
+    """
     size = file.seek(0, os.SEEK_END)
     # What a crash cut off must not swallow this one, too.
     rest = line if not size or os.pread(file.fileno(), 1, size - 1) == b"\n" else b"\n" + line
@@ -96,18 +120,14 @@ def _add(file: FileIO, line: bytes) -> None:
             rest = rest[file.write(rest) :]
         os.fsync(file.fileno())
     except OSError:
-        file.truncate(size)
+        if alone:
+            file.truncate(size)
         raise
 
 
-def _read(line: bytes) -> ErasureLine | None:
-    """A line of the list; None if it was cut off. Raises: msgspec.DecodeError."""
-    try:
-        return msgspec.json.decode(line, type=ErasureLine)
-    except msgspec.DecodeError as error:
-        if str(error) != _TRUNCATED:
-            raise
-        return None
+def _cut_off(line: bytes) -> bool:
+    """Whether this is only the beginning of a line, or nothing."""
+    return b"}" not in line and _BEGINNING.startswith(line[: len(_BEGINNING)])
 
 
 async def still_there(
