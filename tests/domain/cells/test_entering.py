@@ -6,18 +6,22 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 import pytest
 from pyotp import TOTP
+from structlog.testing import capture_logs
 from tests import set_back
-from tests.conftest import migrated_database
+from tests.breaking import emptied
+from tests.conftest import database_at, migrated_database
 from tests.domain.accounts.someone import PASSWORD, CountingHasher, new_client
 
 from paydesk.adapters.vault import Vault, generate_key_setting
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Unavailable
 from paydesk.database.pool import Database, connected
+from paydesk.database.statements import Connection
 from paydesk.domain.accounts.access_needs import Gate, NotLetIn
 from paydesk.domain.accounts.changing import ask_for_email_change, confirm_email
 from paydesk.domain.accounts.housekeeping import forget_past_entries
@@ -304,6 +308,36 @@ async def test_nobody_is_kept_out_by_homes_absence(home: Side, other: Side, ann:
     for line in await home.database.fetch("select name from directory where kind = 'recovery_code'"):
         await enter(other.database, [Entry(Kind.recovery_code, line["name"])], HOME.number, now=ann.at)
     assert not await ann.gets_in(alone, ann.codes[1])
+
+
+@pytest.mark.parametrize("gets_in", [False, True])
+async def test_nobody_is_kept_out_by_a_home_that_refuses_their_cell(
+    server_url: str, home: Side, other: Side, ann: TwoFactors, gets_in: bool
+) -> None:
+    """Which lets its role not in any more, or not write."""
+
+    async def may_not_write(connection: Connection) -> None:
+        await connection.execute("set role pg_monitor")
+
+    url = database_at(server_url, await home.database.fetchval("select current_database()"))
+    parts = urlsplit(url)
+    nobodys = urlunsplit(parts._replace(netloc=f"nobody:wrong@{parts.netloc.rpartition('@')[2]}"))
+    async with connected(url if gets_in else nobodys, least=0, most=1, meet=may_not_write) as refusing:
+        alone = replace(other, gate=replace(other.gate, entering=Entering(asks=True, home=refusing)))
+        with capture_logs() as logs:
+            assert await ann.gets_in(alone, ann.codes[0])
+    (why,) = [one["why"] for one in logs if one["log_level"] == "error"]
+    assert why.startswith("InsufficientPrivilege" if gets_in else "Invalid")
+
+
+async def test_nobody_is_kept_out_by_a_home_from_before_their_cell(home: Side, other: Side, ann: TwoFactors) -> None:
+    """What was used elsewhere is refused all the same, and stays as good as it was."""
+    assert await ann.gets_in(home, ann.codes[1])
+    await emptied(home.database, "cell")
+    await add_cell(home.database, HOME, database_id="0", now=ann.at)
+    assert not await ann.gets_in(other, ann.codes[1])
+    assert await ann.gets_in(other, ann.codes[0])
+    assert not await ann.gets_in(other, ann.codes[0])
 
 
 async def test_codes_that_were_used_are_no_difference_and_those_of_apps_are_forgotten(

@@ -1,8 +1,8 @@
 """A code that was used in one cell is used in all: who has gone along with a merchant has the same
 second factor, and the same recovery codes, in two.
 
-Home notes it by a line of the directory, before the session opens. Where home does not answer, a
-code counts by what this cell's copy knows: nobody is kept out by home's absence.
+Home notes it by a line of the directory, before the session opens. Where home does not answer, or
+does not know this cell, a code counts by what this cell's copy knows: nobody is kept out by that.
 """
 
 from __future__ import annotations
@@ -46,13 +46,17 @@ async def is_used_elsewhere(
     name = name_of(gate.vault, kind, code)
     try:
         await gate.entering.enter(connection, [Entry(kind, name)], now=now, patience=PATIENCE)
-    except TakenElsewhere:
-        return True
+    except TakenElsewhere as refused:
+        if refused.is_there:
+            return True
+        log.error("home does not know this cell; see: paydesk cell check")
     except Unavailable:
-        used = await find_cell(connection, kind, name)
-        log.warning("home can't be told of a code that was used: it may be used once more in another cell")
-        return used is not None and used.number != standing.number
-    return False
+        pass
+    else:
+        return False
+    used = await find_cell(connection, kind, name)
+    log.warning("home can't be told of a code that was used: it may be used once more in another cell")
+    return used is not None and used.number != standing.number
 
 
 async def forget_used_steps(database: Connection, *, now: datetime) -> None:

@@ -95,17 +95,22 @@ class Entry:
 class _Refused:
     kind: str
     name: str
+    is_there: bool
 
 
 class TakenElsewhere(Conflict):
-    """What was to be entered is in another cell; `entries` says which of it."""
+    """What was to be entered is in another cell; `entries` says which of it.
 
-    def __init__(self, entries: Sequence[Entry]) -> None:
+    `is_there` is whether it surely is: home may not know the cell, and have it in no other either.
+    """
+
+    def __init__(self, entries: Sequence[Entry], *, is_there: bool) -> None:
         super().__init__(
             f"this {entries[0].kind.replace('_', ' ')} is in use in another cell, or the cell is not added yet; "
             "see: paydesk cell list"
         )
         self.entries = tuple(entries)
+        self.is_there = is_there
 
 
 def name_of(vault: Vault, kind: Kind, value: str) -> str:
@@ -178,7 +183,10 @@ async def enter(home: Database | Connection, entries: Sequence[Entry], cell: int
         ),
     )
     if refused:
-        raise TakenElsewhere([one for one in ordered if _Refused(one.kind, one.name) in refused])
+        names = {(one.kind, one.name) for one in refused}
+        raise TakenElsewhere(
+            [one for one in ordered if (one.kind, one.name) in names], is_there=any(one.is_there for one in refused)
+        )
 
 
 async def switch_merchant(home: Database | Connection, merchant_id: int, *, left: int, to: int, now: datetime) -> int:

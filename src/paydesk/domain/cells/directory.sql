@@ -29,8 +29,9 @@ select number, address, inside from cell where number <> (select cell from deplo
 select cell as number, home_cell as home from deployment;
 
 -- name: enter(kinds, names, merchant_ids, cell, now)
--- What is given back could not be entered: another cell has it, or the cell is none of those that were added. Arrays come
--- in the order of the key, so that two who enter the same wait for each other and don't lock each other out.
+-- What is given back could not be entered: another cell has it, or the cell is none of those that were added, and then it
+-- may be in no cell. Arrays come in the order of the key, so that two who enter the same wait for each other and don't lock
+-- each other out.
 with given as (
     select g.kind, g.name, g.merchant_id
       from unnest(:kinds::text[], :names::text[], :merchant_ids::bigint[]) as g (kind, name, merchant_id)
@@ -44,9 +45,11 @@ with given as (
      where d.cell = excluded.cell
  returning kind, name
 )
-select kind, name from given
-except
-select kind, name from entered;
+select g.kind, g.name,
+       exists (select from cell where number = :cell)
+       or exists (select from directory d where d.kind = g.kind and d.name = g.name and d.cell <> :cell) as is_there
+  from given g
+ where (g.kind, g.name) not in (select kind, name from entered);
 
 -- name: switch_merchant(merchant_id, left, cell, now)$
 -- All at once, so that no key leads elsewhere than its merchant. Only to a cell that was added, and once: again changes
@@ -70,5 +73,5 @@ with switched as (
 select count(*) from switched;
 
 -- name: forget_lines(kind, before)!
--- Of a few people within minutes: there is no index for it.
+-- Lines of a few people within minutes: the primary key, which begins with the kind, leads to them.
 delete from directory where kind = :kind and changed_at < :before;

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+import asyncpg
 import structlog
 
 from paydesk.adapters.vault import Vault
@@ -22,6 +23,13 @@ from paydesk.domain.cells.directory import Entry, Kind, TakenElsewhere, account_
 
 PATIENCE = 5.0
 """Seconds that home may take: meanwhile the new rows wait for their commit."""
+
+REFUSED = (
+    asyncpg.InvalidAuthorizationSpecificationError,
+    asyncpg.InvalidCatalogNameError,
+    asyncpg.InsufficientPrivilegeError,
+)
+"""Raised when home does not let this cell's role in, or write: its password was changed, say."""
 
 log = structlog.get_logger()
 
@@ -77,6 +85,9 @@ class Entering:
             await answered_within(patience, enter(self.home, entries, standing.number, now=now))
         except AWAY as error:
             log.warning("the home cell's database can't be reached", why=type(error).__name__)
+            raise _not_now() from error
+        except REFUSED as error:
+            log.error("the home cell's database refuses this cell's role", why=type(error).__name__)
             raise _not_now() from error
 
 
