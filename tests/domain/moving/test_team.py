@@ -24,6 +24,7 @@ from paydesk.domain.cells.directory import enter
 from paydesk.domain.cells.entering import merchant_to_enter
 from paydesk.domain.merchants.merchant import create_merchant
 from paydesk.domain.moving.cancelling import cancel_move
+from paydesk.domain.moving.copying import queries
 from paydesk.domain.moving.moving import move_merchant
 from paydesk.domain.moving.steps import Step
 
@@ -183,6 +184,25 @@ async def test_of_two_who_never_showed_one_address_the_other_gets_into_no_team(j
     assert await team(there, joined.merchant.id) == [(stranger, email, "hash")], "the member's password"
     assert await there.database.fetchval("select count(*) from account_session where person_id = $1", stranger) == 0
     assert ben != stranger
+
+
+async def test_who_opens_a_shop_meanwhile_gets_into_no_team(joined: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By an address that nobody has shown to be theirs, just before their account is taken over."""
+    here, there, email = joined.here, joined.there, "ben@team.example"
+    await enlist(here, joined.merchant.id, email)
+    stranger = await enlist(there, 0, email)
+    bait = await create_merchant(there.database, there.vault, name="Bait", email=email, now=utc_now())
+    take_over = queries.take_over_unproven
+
+    async def late(connection: Any, **given: Any) -> Any:
+        await member(there.database, bait.id, stranger)
+        return await take_over(connection, **given)
+
+    monkeypatch.setattr(queries, "take_over_unproven", late)
+    with pytest.raises(Conflict, match=r"nobody has shown in either cell that the address ben@team\.example"):
+        await move_merchant(going(joined))
+    assert await team(there, joined.merchant.id) == []
+    assert (await joined.is_open(here), await joined.is_open(there)) == (True, False)
 
 
 async def test_who_takes_another_address_meanwhile_gets_into_no_team(joined: Play) -> None:

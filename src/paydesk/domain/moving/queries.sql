@@ -145,10 +145,10 @@ with renewed as (
 )
 delete from person_token where person_id in (select id from renewed);
 
--- name: take_over_unproven(id, person, totp_sealed, vault_key_id)!
+-- name: take_over_unproven(id, person, totp_sealed, vault_key_id)$
 -- Who has opened an account here by an address that was never shown to be theirs gets into no team by it: who has shown
 -- that it is theirs, elsewhere, has the account from now on, as after a link to choose a password; so has a member who has
--- not, if it is an account of nothing else. Codes to recover by hold for one account alone.
+-- not, if it is an account of nothing else. Codes to recover by hold for one account alone. Whether it was taken over.
 with taken as (
     update person p
        set name = n.name, password_hash = n.password_hash, email_confirmed_at = n.email_confirmed_at,
@@ -164,8 +164,10 @@ with taken as (
     delete from account_session where person_id in (select id from taken)
 ), devices as (
     delete from person_device where person_id in (select id from taken)
+), tokens as (
+    delete from person_token where person_id in (select id from taken)
 )
-delete from person_token where person_id in (select id from taken);
+select exists (select from taken);
 
 -- name: add_member(merchant_id, person_id, role, created_at)!
 insert into membership (merchant_id, person_id, role, created_at)

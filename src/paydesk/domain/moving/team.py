@@ -48,7 +48,9 @@ async def bring_team(opens: Vault, seals: Vault, pair: Pair) -> list[int]:
             await queries.add_person(pair.there, person=member.person, **sealed)
             made.append(member.id)
         else:
-            await queries.take_over_unproven(pair.there, id=person_id, person=member.person, **sealed)
+            taken = await queries.take_over_unproven(pair.there, id=person_id, person=member.person, **sealed)
+            if not taken and await _unproven_other(pair.there, member) is not None:
+                raise Conflict(f"nobody has shown in either cell that the address {member.email} is theirs")
         if person_id == member.id:
             await queries.renew_person(pair.there, person=member.person, **sealed)
         await queries.add_member(
@@ -83,10 +85,16 @@ async def unproven_addresses(here: Database | Connection, there: Database | Conn
 
 
 async def _may_be_strangers(there: Database | Connection, member: _Member, merchant_id: int) -> bool:
-    if member.proven:
-        return False
-    other = await queries.unproven_other(there, id=member.id, email=member.email)
+    other = await _unproven_other(there, member)
     return other is not None and bool(await queries.is_used(there, id=other, merchant_id=merchant_id))
+
+
+async def _unproven_other(there: Database | Connection, member: _Member) -> int | None:
+    """Whose account a member's address leads to there, if neither has shown that it is theirs."""
+    if member.proven:
+        return None
+    other: int | None = await queries.unproven_other(there, id=member.id, email=member.email)
+    return other
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +123,6 @@ async def _known_there(pair: Pair, member: _Member) -> int | None:
         if await queries.is_used(pair.there, id=other.id, merchant_id=pair.merchant_id):
             raise Conflict(f"the address {member.email} is another person's in the other cell")
         await queries.readdress(pair.there, id=other.id, email=other.email)
-    if await _may_be_strangers(pair.there, member, pair.merchant_id):
-        raise Conflict(f"nobody has shown in either cell that the address {member.email} is theirs")
     known: int | None = await queries.known_person(pair.there, id=member.id, email=member.email)
     return known
 
