@@ -351,7 +351,7 @@ async def test_a_wish_that_comes_twice_at_once_hears_of_its_charge_though_that_i
     subscriber: Till, charges: Any, monkeypatch: pytest.MonkeyPatch, *, of_revision: bool
 ) -> None:
     begun = await subscriber.subscribe(THIRTY_DAYS)
-    wish = {"request_key": "key-1", "revision": begun.revision if of_revision else None}
+    wish: dict[str, Any] = {"request_key": "key-1", "revision": begun.revision if of_revision else None}
     look, looks = charging_differences._again, list[None]()
 
     async def too_early(*asked: Any) -> Any:
