@@ -12,9 +12,10 @@ from paydesk.domain.merchants.shop import Shop
 
 
 def taken(amount: Decimal, currency: str, *, live: bool) -> Decimal:
-    """What acquirers take of an amount that rests from before it would have been refused, rounded
-    down, but never to nothing; test amounts are taken as they are. `taken` of the schema is the
-    same for amounts that have no more decimals than their currency.
+    """What acquirers take of a live amount that rests from before it would have been refused.
+
+    It is rounded down, but never to nothing; test amounts are taken as they are. `taken` of the
+    schema is the same for amounts that have no more decimals than their currency.
     """
     rounded = amount.quantize(Decimal(1).scaleb(-charge_digits(currency)), ROUND_DOWN)
     return rounded if live and rounded > 0 and rounded != amount else amount
