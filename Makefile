@@ -63,7 +63,7 @@ soak: $(READY) ## Kill everything at random, for some minutes (the seed is print
 	@$(BIN)/python -m pytest -m soak $(ARGS)
 
 test-upgrade: $(READY) ## Old and new code side by side on 3 million rows (a few minutes)
-	@UPGRADE_ROWS=3000000 $(BIN)/python -m pytest -q -s -m "long or not long" tests/upgrade $(ARGS)
+	@UPGRADE_ROWS=$${UPGRADE_ROWS:-3000000} $(BIN)/python -m pytest -q -s -m "long or not long" tests/upgrade $(ARGS)
 
 test-containers: $(READY) ## Build the image and run deploy/compose.yaml (root, podman, runc, mmdebstrap)
 	@for each in podman runc mmdebstrap catatonit; do command -v $$each > /dev/null || \

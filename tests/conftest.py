@@ -93,8 +93,8 @@ EXAMPLES, EVERY = 1, 4
 """Of more examples of one test that needs a database, where all tests are run, `make test` takes
 one of so many, not the first of each test, and leaves the others to `make test-long`.
 """
-HALF = os.environ.get("HALF_OF_TESTS", "")
-"""0 or 1 where there is time for every other test alone: those, or the others."""
+PART, PARTS = map(int, os.environ.get("PART_OF_TESTS", "0/1").split("/"))
+"""`2/4` where there is time for a quarter of the tests alone: the third of the four."""
 APART = ("long", "soak", "ha", "containers")
 """The marks of what is run by those who ask for it."""
 
@@ -474,8 +474,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker("long")
     unasked = {apart for apart in APART if apart not in config.option.markexpr}
     left_out = {item for item in items if not unasked.isdisjoint(mark.name for mark in item.iter_markers())}
-    if HALF:
-        left_out |= {item for item in items if crc32(item.nodeid.encode()) % 2 != int(HALF)}
+    left_out |= {item for item in items if crc32(item.nodeid.encode()) % PARTS != PART}
     config.hook.pytest_deselected(items=list(left_out))
     items[:] = [item for item in items if item not in left_out]
     items.sort(key=lambda item: _place(item.path))
