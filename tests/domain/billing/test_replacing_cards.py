@@ -248,7 +248,7 @@ async def test_a_check_that_fails_with_the_card_in_its_hand_logs_no_number(
     clumsy = answering(holder.desk.acquirers["simulator"], authorize=fail)
     assert await give(holder.at(clumsy), MASTERCARD) == Unsettled()
     logged = capsys.readouterr()
-    assert "the check of a card failed" in logged.out + logged.err
+    assert "the call to the acquirer failed" in logged.out + logged.err
     assert MASTERCARD not in logged.out + logged.err
 
 

@@ -9,11 +9,12 @@ import pytest
 from tests.shopfront import MONTHLY
 
 from paydesk.core.clock import utc_now
+from paydesk.core.currencies import minor_digits
 from paydesk.core.errors import Conflict
 from paydesk.database.pool import Database
 from paydesk.domain.coupons.coupons import read_terms
 from paydesk.domain.coupons.keeping import make_coupon
-from paydesk.domain.merchants.live_amounts import require_taken
+from paydesk.domain.merchants.live_amounts import require_taken, taken
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.subscriptions.packages import find_version, make_package
 from paydesk.domain.subscriptions.subscription_terms import Terms
@@ -34,6 +35,18 @@ def test_what_has_more_decimals_than_acquirers_take(amount: str, currency: str, 
 @pytest.mark.parametrize(("amount", "currency"), [("17.770", "KWD"), ("17.77", "USD"), ("500", "JPY"), ("3", "MGA")])
 def test_what_acquirers_take(amount: str, currency: str) -> None:
     require_taken(LIVE, currency, Decimal(amount))
+
+
+@pytest.mark.parametrize("currency", ["USD", "JPY", "KWD", "MGA", "ISK", "CLF"])
+@pytest.mark.parametrize("live", [True, False])
+async def test_the_schema_takes_of_an_amount_what_is_said_of_it_here(
+    database: Database, currency: str, *, live: bool
+) -> None:
+    units = [0, 1, 4, 9, 10, 99, 100, 101, 999, 10_125, 17_777, 99_999_990, 10**12 + 5]
+    amounts = [Decimal(each).scaleb(-minor_digits(currency)) for each in units]
+    asked = "select taken(amount, $2, $3) from unnest($1::numeric[]) with ordinality as a (amount, n) order by n"
+    there = [row[0] for row in await database.fetch(asked, amounts, currency, live)]
+    assert there == [taken(amount, currency, live=live) for amount in amounts]
 
 
 async def test_a_live_package_has_a_price_that_can_be_charged(database: Database, shop: Shop) -> None:

@@ -8,22 +8,17 @@ import asyncio
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-import structlog
-
 from paydesk.adapters.acquirers.interface import (
     Acquirer,
     AcquirerRefused,
     Approved,
     Declined,
     DeclineReason,
-    OutcomeUnknown,
     is_earlier,
 )
 from paydesk.adapters.acquirers.purchases import Purchase
 from paydesk.core.clock import utc_now
-from paydesk.database.pool import AWAY
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.payments import metrics
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.forgotten_purchases import Wish
 from paydesk.domain.payments.marking import BegunAttempt
@@ -31,8 +26,7 @@ from paydesk.domain.payments.off_session import charge_unattended, decided
 from paydesk.domain.payments.outcomes import Approval, Ending, record_approvals, record_endings
 from paydesk.domain.payments.refused_requests import RefusedRequest, report_refused
 from paydesk.domain.payments.states import AttemptState
-
-log = structlog.get_logger()
+from paydesk.domain.payments.unanswered import left_to_the_janitor
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +80,7 @@ async def _call_and_record(desk: Desk, shop: Shop, begun: Begun, *, now: datetim
     to the janitor. Moves money.
     """
     attempt_id = begun.report.attempt_id
-    try:
+    with left_to_the_janitor(attempt_id=attempt_id):
         answer = await _asked(desk, shop, begun)
         if isinstance(answer, Approved):
             # What took up an older purchase is not what its intent said.
@@ -95,14 +89,6 @@ async def _call_and_record(desk: Desk, shop: Shop, begun: Begun, *, now: datetim
         else:
             ending = Ending(shop, attempt_id, AttemptState.DECLINED, answer.reason)
             await record_endings(desk.database, [ending], now=now, real_now=utc_now())
-        return
-    except OutcomeUnknown as error:
-        log.warning("outcome unknown", attempt_id=attempt_id, why=str(error))
-    except AWAY as error:
-        log.warning("outcome not recorded, the database is away", attempt_id=attempt_id, why=type(error).__name__)
-    except Exception:
-        log.exception("the call to the acquirer failed", attempt_id=attempt_id)
-    metrics.UNKNOWN.inc()
 
 
 async def _asked(desk: Desk, shop: Shop, begun: Begun) -> Approved | Declined:

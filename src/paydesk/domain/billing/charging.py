@@ -12,14 +12,12 @@ from datetime import datetime
 from functools import partial
 
 import msgspec
-import structlog
 
 from paydesk.adapters.acquirers.interface import (
     AcquirerRefused,
     Approved,
     Declined,
     DeclineReason,
-    OutcomeUnknown,
     Pending,
     is_earlier,
 )
@@ -33,7 +31,6 @@ from paydesk.domain.alarms.setting_aside import ASIDE, DueRow, claimed, names_of
 from paydesk.domain.billing.marking import RenewalMarks
 from paydesk.domain.billing.pacing import Lane, Pace, Room
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.payments import metrics
 from paydesk.domain.payments.desk import FIRST_LOOK, KEY_LIFETIME, Desk
 from paydesk.domain.payments.forgotten_purchases import Wish
 from paydesk.domain.payments.off_session import charge_unattended
@@ -42,13 +39,13 @@ from paydesk.domain.payments.pending import PENDING_LOOK, OnItsWay, record_pendi
 from paydesk.domain.payments.refused_requests import RefusedRequest, report_refused
 from paydesk.domain.payments.states import AttemptState
 from paydesk.domain.payments.stored_cards import CARD_NUMBER
+from paydesk.domain.payments.unanswered import left_to_the_janitor
 from paydesk.domain.subscriptions.changing import carry_out_due
 from paydesk.domain.subscriptions.ending import expire_due
 from paydesk.domain.subscriptions.rows import RenewalRow
 from paydesk.loops.repeating import repeat
 
 queries = load_statements(__package__ or "", "charging.sql")
-log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,18 +305,15 @@ class BillingRun:
             return Approved(COVERED)
         if charge.refused_as:
             return Declined(DeclineReason(charge.refused_as))
-        try:
-            async with self._gate:
-                if utc_now() > charge.wish.purchase.not_after:
-                    return None  # It waited too long for its turn: given up by the janitor, and due again.
-                return await charge_unattended(self._desk.database, self._desk.acquirers[charge.acquirer], charge.wish)
-        except AcquirerRefused as error:
-            return RefusedRequest(charge.shop, charge.acquirer, f"attempt {charge.attempt_id}", str(error))
-        except OutcomeUnknown as error:
-            log.warning("outcome unknown", attempt_id=charge.attempt_id, why=str(error))
-        except Exception:
-            log.exception("the call to the acquirer failed", attempt_id=charge.attempt_id)
-        metrics.UNKNOWN.inc()
+        with left_to_the_janitor(attempt_id=charge.attempt_id):
+            try:
+                async with self._gate:
+                    if utc_now() > charge.wish.purchase.not_after:
+                        return None  # It waited too long for its turn: given up by the janitor, and due again.
+                    acquirer = self._desk.acquirers[charge.acquirer]
+                    return await charge_unattended(self._desk.database, acquirer, charge.wish)
+            except AcquirerRefused as error:
+                return RefusedRequest(charge.shop, charge.acquirer, f"attempt {charge.attempt_id}", str(error))
         return None
 
     async def _record(

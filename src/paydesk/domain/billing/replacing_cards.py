@@ -14,29 +14,26 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 
-import structlog
-
-from paydesk.adapters.acquirers.interface import Acquirer, Challenged, Finding, KeyUsed, OutcomeUnknown
+from paydesk.adapters.acquirers.interface import Acquirer, Challenged, Finding, OutcomeUnknown
 from paydesk.adapters.acquirers.purchases import CardDetails, Purchase
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Unavailable
-from paydesk.database.pool import AWAY
 from paydesk.database.records import record_if_any, record_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.billing.card_changes import CardChange, Result, record, record_finding, record_left_open
 from paydesk.domain.billing.marking import BegunCheck, card_mark
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.payments import card_guard, metrics
+from paydesk.domain.payments import card_guard
 from paydesk.domain.payments.asking_pages import end_page, find_page
 from paydesk.domain.payments.desk import FIRST_LOOK, KEY_LIFETIME, Desk
 from paydesk.domain.payments.refused_requests import authorize
 from paydesk.domain.payments.results import ConfirmWithBank, Refused, Unsettled
 from paydesk.domain.payments.stored_cards import card_row
+from paydesk.domain.payments.unanswered import left_to_the_janitor
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.states import CardChangeState
 
 queries = load_statements(__package__ or "", "replacing_cards.sql")
-log = structlog.get_logger()
 
 GUARD_WINDOW = timedelta(hours=1)
 """Over which attempts of one subscription and declines of one client address are counted."""
@@ -213,18 +210,11 @@ async def _call_and_record(desk: Desk, acquirer: Acquirer, intent: _Intent, *, n
     Moves no money.
     """
     change = intent.change
-    try:
+    with left_to_the_janitor(change_id=change.id):
         what = f"card change {change.id}"
         answer = await authorize(desk.database, acquirer, intent.check, shop=change.shop, what=what)
         desk.forgive(change.shop, card_guard.forgiven_by(answer, intent.counts))
         return await record(desk, change, answer, now=now)
-    except (OutcomeUnknown, KeyUsed) as error:
-        log.warning("outcome of a card change unknown", change_id=change.id, why=str(error))
-    except AWAY as error:
-        log.warning("card change not recorded, the database is away", change_id=change.id, why=type(error).__name__)
-    except Exception:
-        log.exception("the check of a card failed", change_id=change.id)
-    metrics.UNKNOWN.inc()
     return Unsettled()
 
 

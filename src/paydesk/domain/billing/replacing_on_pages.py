@@ -13,7 +13,6 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 
 import msgspec
-import structlog
 
 from paydesk.adapters.acquirers.hosted_pages import PageRequest
 from paydesk.adapters.acquirers.interface import (
@@ -29,7 +28,7 @@ from paydesk.adapters.acquirers.interface import (
 )
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Unavailable
-from paydesk.database.pool import AWAY, Database
+from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any
 from paydesk.database.statements import load_statements
 from paydesk.domain.billing.card_changes import CardChange, ChangePage, Result, record
@@ -42,19 +41,19 @@ from paydesk.domain.billing.replacing_cards import (
     settle_challenge,
 )
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.payments import card_guard, metrics
+from paydesk.domain.payments import card_guard
 from paydesk.domain.payments.asking_pages import believed
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.hurrying import Notified, notify_url
 from paydesk.domain.payments.refused_requests import RefusedRequest, report_refused
 from paydesk.domain.payments.results import Refused, Unsettled
 from paydesk.domain.payments.stored_cards import unknown_row
+from paydesk.domain.payments.unanswered import left_to_the_janitor
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.rows import SubscriptionRow, link_of, paying_link
 from paydesk.domain.subscriptions.states import CardChangeState
 
 queries = load_statements(__package__ or "", "replacing_cards.sql")
-log = structlog.get_logger()
 
 PAGE_LIFE = timedelta(hours=1)
 """How long a customer may take on the page; within what acquirers allow."""
@@ -210,17 +209,10 @@ async def _open_and_record(desk: Desk, acquirer: Acquirer, change: CardChange, *
     """Ask for the page and record where it is; whatever goes wrong leaves the change to the
     janitor. Moves no money.
     """
-    try:
+    with left_to_the_janitor(change_id=change.id):
         answer = await open_change(desk, acquirer, change)
         if not isinstance(answer, NothingHeld):
             return await record(desk, change, answer, now=now)
-    except OutcomeUnknown as error:
-        log.warning("no page yet", change_id=change.id, why=str(error))
-    except AWAY as error:
-        log.warning("the page is not recorded, the database is away", change_id=change.id, why=type(error).__name__)
-    except Exception:
-        log.exception("the call to the acquirer failed", change_id=change.id)
-    metrics.UNKNOWN.inc()
     return Unsettled()
 
 

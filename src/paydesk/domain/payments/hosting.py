@@ -12,18 +12,16 @@ from datetime import datetime, timedelta
 from functools import partial
 
 import msgspec
-import structlog
 
 from paydesk.adapters.acquirers.hosted_pages import LONGEST_LIFE, SHORTEST_LIFE, PageRequest
-from paydesk.adapters.acquirers.interface import Acquirer, Challenged, Outcome, OutcomeUnknown
+from paydesk.adapters.acquirers.interface import Acquirer, Challenged, Outcome
 from paydesk.adapters.acquirers.purchases import CardDetails, Purchase
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Unavailable
-from paydesk.database.pool import AWAY
 from paydesk.database.records import record_if_any
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.payments import card_guard, metrics, preparing
+from paydesk.domain.payments import card_guard, preparing
 from paydesk.domain.payments.challenges import clear_the_way, leave_challenge, settle_challenge
 from paydesk.domain.payments.checkouts import Attempt, Checkout
 from paydesk.domain.payments.desk import FIRST_LOOK, KEY_LIFETIME, Desk
@@ -44,12 +42,12 @@ from paydesk.domain.payments.results import (
 from paydesk.domain.payments.states import AttemptState
 from paydesk.domain.payments.stored_cards import unknown_row
 from paydesk.domain.payments.time_to_ship import require_holds
+from paydesk.domain.payments.unanswered import left_to_the_janitor
 from paydesk.domain.shoppers.instruments import Agreed, agreed_at, save_instrument
 from paydesk.domain.subscriptions.subscription_terms import Terms
 
 queries = load_statements(__package__ or "")
 hosted = load_statements(__package__ or "", "hosting.sql")
-log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +283,7 @@ async def _open_and_record(
     to the janitor. Moves no money.
     """
     attempt_id, wanted = intent.attempt_id, intent.wanted
-    try:
+    with left_to_the_janitor(attempt_id=attempt_id):
         old = now > checkout.created_at + acquirer.key_lifetime
         wish = Wish(
             checkout.shop,
@@ -303,13 +301,6 @@ async def _open_and_record(
             return await _not_reached(desk, checkout.shop, intent, now=now)
         result = await record_answer(desk, checkout, attempt_id, answer, look_in=PAGE_LOOK, now=now)
         return await _as_recorded(desk, checkout.shop, attempt_id, answer, result)
-    except OutcomeUnknown as error:
-        log.warning("no page yet", attempt_id=attempt_id, why=str(error))
-    except AWAY as error:
-        log.warning("the page is not recorded, the database is away", attempt_id=attempt_id, why=type(error).__name__)
-    except Exception:
-        log.exception("the call to the acquirer failed", attempt_id=attempt_id)
-    metrics.UNKNOWN.inc()
     return Unsettled()
 
 

@@ -18,15 +18,15 @@ import structlog
 
 from paydesk.adapters.acquirers import interface as bank
 from paydesk.core.clock import utc_now
-from paydesk.database.pool import AWAY, Database
+from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any, records_of
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.payments import metrics
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.payments.intents import Movement, MovementRow, movement_of
 from paydesk.domain.payments.movement_outcomes import CAPTURED_MEANWHILE, Answer, record_answers, record_at_their_times
 from paydesk.domain.payments.states import MovementKind
+from paydesk.domain.payments.unanswered import left_to_the_janitor
 
 queries = load_statements(__package__ or "", "movements.sql")
 log = structlog.get_logger()
@@ -115,19 +115,14 @@ def _result(answer: Answer | None, *, recorded: bool) -> Result:
 
 async def _answer(desk: Desk, movement: Movement) -> Answer | None:
     """What the acquirer says when it is asked for a movement; None if nobody knows. Moves money."""
-    try:
+    with left_to_the_janitor(movement_id=movement.id, kind=str(movement.kind)):
         return await _ask(desk, movement)
-    except bank.OutcomeUnknown as error:
-        log.warning("outcome unknown", movement_id=movement.id, kind=str(movement.kind), why=str(error))
-    except Exception:
-        log.exception("the call to the acquirer failed", movement_id=movement.id)
-    metrics.UNKNOWN.inc()
     return None
 
 
 async def _call_and_record(desk: Desk, movement: Movement, *, now: datetime) -> Result:
     """Whatever goes wrong leaves the movement to the janitor. Moves money."""
-    try:
+    with left_to_the_janitor(movement_id=movement.id, kind=str(movement.kind)):
         answer = await _ask(desk, movement)
         if answer is None:
             return Unsettled()
@@ -136,13 +131,6 @@ async def _call_and_record(desk: Desk, movement: Movement, *, now: datetime) -> 
         if corrected:
             return Corrected()
         return _result(answer, recorded=movement.id in recorded)
-    except bank.OutcomeUnknown as error:
-        log.warning("outcome unknown", movement_id=movement.id, kind=str(movement.kind), why=str(error))
-    except AWAY as error:
-        log.warning("outcome not recorded, the database is away", movement_id=movement.id, why=type(error).__name__)
-    except Exception:
-        log.exception("the call to the acquirer failed", movement_id=movement.id)
-    metrics.UNKNOWN.inc()
     return Unsettled()
 
 

@@ -10,18 +10,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
-import structlog
-
-from paydesk.adapters.acquirers.interface import Acquirer, Approved, Outcome, OutcomeUnknown, is_earlier
+from paydesk.adapters.acquirers.interface import Acquirer, Approved, Outcome, is_earlier
 from paydesk.adapters.acquirers.purchases import CardDetails, Purchase
 from paydesk.core.cards import detect_brand
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Unavailable
-from paydesk.database.pool import AWAY, Database
+from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.acquirers.routing import Order
-from paydesk.domain.payments import card_guard, metrics, preparing
+from paydesk.domain.payments import card_guard, preparing
 from paydesk.domain.payments.challenges import clear_the_way, leave_challenge
 from paydesk.domain.payments.checkouts import Checkout
 from paydesk.domain.payments.desk import FIRST_LOOK, KEY_LIFETIME, Desk
@@ -50,10 +48,10 @@ from paydesk.domain.payments.results import (
 from paydesk.domain.payments.returning import Way, way_back
 from paydesk.domain.payments.stored_cards import card_row, kept_row
 from paydesk.domain.payments.time_to_ship import TIME_TO_SHIP, require_holds
+from paydesk.domain.payments.unanswered import left_to_the_janitor
 from paydesk.domain.shoppers.instruments import Agreed, PayableInstrument, hold_saved, save_instrument
 
 queries = load_statements(__package__ or "")
-log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +274,7 @@ async def _call_and_record(
     to the janitor. Moves money.
     """
     attempt_id = intent.attempt_id
-    try:
+    with left_to_the_janitor(attempt_id=attempt_id):
 
         def ask(purchase: Purchase) -> Awaitable[Outcome]:
             call = authorize(desk.database, acquirer, purchase, shop=checkout.shop, what=f"attempt {attempt_id}")
@@ -298,11 +296,4 @@ async def _call_and_record(
             approval = Approval(checkout.shop, attempt_id, answer, report, leads_back=leads)
             return await record_approval(desk, approval, now=now)
         return await record_answer(desk, checkout, attempt_id, answer, now=now)
-    except OutcomeUnknown as error:
-        log.warning("outcome unknown", attempt_id=attempt_id, why=str(error))
-    except AWAY as error:
-        log.warning("outcome not recorded, the database is away", attempt_id=attempt_id, why=type(error).__name__)
-    except Exception:
-        log.exception("the call to the acquirer failed", attempt_id=attempt_id)
-    metrics.UNKNOWN.inc()
     return Unsettled()
