@@ -12,6 +12,7 @@ import asyncpg
 import pytest
 from tests.database.statements import Call, Filling, Name, all_readers, all_statements
 
+from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.database.records import fields_of, is_json, without_none
 from paydesk.domain.ledger import checking
@@ -161,6 +162,18 @@ async def untouched(own_database_url: str) -> AsyncIterator[asyncpg.Connection]:
 
 STANDING = ("waiting_disputes.sql", "standing")
 
+FIELDS = (
+    *("merchant_id", "live", "id", "payment_id", "state", "idempotency_key", "acquirer", "capture", "amount"),
+    *("currency", "card_id", "client_address", "not_after", "created_at"),
+)
+
+
+def attempt(number: int) -> tuple[object, ...]:
+    """A row of payment_attempt, of one of five merchants."""
+    key, now = f"key {number}", utc_now()
+    return (number % 5, True, number, number, "approved", key, "simulated", True, 1, "USD", number, "", now, now)
+
+
 BY_RARE_STATE = {
     ("for_api.sql", "in_states"), ("search_for_team.sql", "of_common_card_in_states"),
     ("payments_for_team.sql", "in_each_state"), ("figures.sql", "declines"), ("letting_go.sql", "ask_unneeded"),
@@ -175,15 +188,9 @@ async def test_what_a_dispute_is_of_is_found_through_its_merchant_and_none_is_re
     (`never executed`) where each tells its merchant.
     """
     # Of an empty table each index costs the same.
-    await untouched.execute(
-        "set session_replication_role = replica;"
-        "insert into payment_attempt (merchant_id, live, id, payment_id, state, idempotency_key, acquirer, capture,"
-        " amount, currency, card_id, client_address, not_after, created_at)"
-        " select n % 5, true, n, n, 'approved', 'key ' || n, 'simulated', true, 1, 'USD', n, '', now(), now()"
-        " from generate_series(1, 2000) n;"
-        "analyze payment_attempt;"
-        "set enable_seqscan = off; set plan_cache_mode = force_generic_plan"
-    )
+    await untouched.copy_records_to_table("payment_attempt", columns=FIELDS, records=map(attempt, range(2000)))
+    await untouched.execute("analyze payment_attempt")
+    await untouched.execute("set enable_seqscan = off; set plan_cache_mode = force_generic_plan")
     (statement,) = [one for (file, name), one in all_statements().items() if (file.name, name) == STANDING]
     await untouched.execute(f"prepare asked as {statement.sql}")
     told, plans = "array['a key'], array['dp_1'], array['{}'], array[{}]::text[]", list[list[str]]()
