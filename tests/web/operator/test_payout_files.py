@@ -70,6 +70,12 @@ async def make(operator: Visitor, currency: str = "CHF") -> str:
     )
 
 
+def reference_of(page: str, merchant_id: int) -> str:
+    """What bank statements show of a merchant's transfer in a file, in 35 characters at most."""
+    ids = f"{page.rpartition('/')[2]}-{merchant_id}"
+    return f"PAYOUT-{ids}" if len(ids) <= 28 else f"P-{ids}"
+
+
 async def press(operator: Visitor, page: str, what: str) -> httpx.Response:
     hidden = fields_of((await operator.see(page)).text, f"{page}/{what}")
     return await operator.web.post(f"{page}/{what}", data=hidden)
@@ -166,7 +172,7 @@ async def test_what_can_not_be_recorded_says_why_and_stays_open(
 ) -> None:
     page = await make(operator)
     merchant_id = seller.shop.merchant_id
-    reference = f"PAYOUT-{page.rpartition('/')[2]}-{merchant_id}"
+    reference = reference_of(page, merchant_id)
     async with database.acquire() as connection, connection.transaction():
         other = Sent(Decimal("60.00"), "CHF", reference, "command", despite_wait="it was sent")
         await record_payout_on(connection, Shop(merchant_id, live=True), other, now=utc_now())
@@ -209,7 +215,7 @@ async def test_what_was_not_sent_to_who_is_suspended_since_is_dropped_and_in_no_
     [form] = re.findall(rf'href="(/operator/payouts/{merchant_id}\?[^"]+)"', (await operator.see(page)).text)
     filled = (await operator.see(html.unescape(form))).text
     assert 'value="100.00"' in filled
-    assert f'value="PAYOUT-{page.rpartition("/")[2]}-{merchant_id}"' in filled
+    assert f'value="{reference_of(page, merchant_id)}"' in filled
 
 
 async def test_what_the_bank_has_sent_is_recorded_though_less_is_available_by_now(

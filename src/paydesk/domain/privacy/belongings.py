@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
+from string import ascii_lowercase, ascii_uppercase
 from urllib.parse import quote, quote_plus
 
 from paydesk.core.errors import Malformed
@@ -187,9 +188,15 @@ def _folded(text: str) -> str:
 
 
 def _ways(values: Sequence[str]) -> list[str]:
-    return sorted(
-        {way.lower() for value in values for way in (value, quote(value), quote_plus(value), quote(value, safe="@+"))}
-    )
+    """How values stand in texts in lower case, as they are and in addresses of pages. `lower` of a
+    database with the locale C leaves all letters but A to Z as they were written.
+    """
+    written = {way for value in values for way in (value, value.upper(), value.lower())}
+    quoted = {way for value in written for way in (value, quote(value), quote_plus(value), quote(value, safe="@+"))}
+    return sorted({way.lower() for way in quoted} | {way.translate(_SMALL) for way in quoted})
+
+
+_SMALL = str.maketrans(ascii_uppercase, ascii_lowercase)
 
 
 def _side(shop: Shop) -> dict[str, object]:
