@@ -18,7 +18,7 @@ def test_an_account_is_read_with_its_spaces() -> None:
     ("holder", "iban", "said"),
     [
         ("", "DE89370400440532013000", "PAYDESK_PAYOUT_NAME is empty"),
-        ("Desk Ltd", "", "PAYDESK_PAYOUT_IBAN: this is no IBAN"),
+        ("Desk Ltd", "", "PAYDESK_PAYOUT_IBAN is empty"),
         ("Desk Ltd", "DE88370400440532013000", "PAYDESK_PAYOUT_IBAN: this is no IBAN"),
     ],
 )

@@ -36,6 +36,8 @@ def set_account(setting: str, holder: str, iban: str) -> BankAccount | None:
         return None
     if not holder.strip():
         raise SetupError(f"{setting}_NAME is empty: whose account is {setting}_IBAN?")
+    if not iban.strip():
+        raise SetupError(f"{setting}_IBAN is empty: which account has {setting}_NAME?")
     try:
         return BankAccount(holder.strip(), parse_iban(iban))
     except Malformed as error:
