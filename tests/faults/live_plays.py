@@ -147,7 +147,6 @@ OF_THE_WORKERS = (
     _play(IS_TOLD, "before merchant.post"),
     _play(IS_TOLD, "after merchant.post"),
     _play(IS_TOLD, "before pingbacks.record"),
-    _play(IS_TOLD, "after pingbacks.record"),
     _play(IS_ASKED_AGAIN, "before bank.open_page"),
     _play(IS_ASKED_AGAIN, "after bank.open_page"),
     _play(IS_ASKED_AGAIN, "after payments.record_challenge"),
@@ -165,6 +164,8 @@ OF_THE_WORKERS = (
     _play(RENEWS, "after bank.charge_stored", plan=_JOINS),
     _play(RENEWS, "before payments.record_approvals", plan=_JOINS),
     _play(RENEWS, "after payments.record_approvals", plan=_JOINS),
+    # Not beside the other: whose recording is held up might claim this one each time.
+    _play(IS_TOLD, "after pingbacks.record"),
 )
 """What is done in the background: a process of `paydesk work` stops."""
 
