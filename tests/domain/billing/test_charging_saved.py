@@ -11,9 +11,10 @@ from decimal import Decimal
 
 import pytest
 from tests import breaking, set_back
+from tests.banks import live_bank_of
 from tests.domain.billing.charges import Charges, charge, power, taken
 from tests.proving import check
-from tests.shopfront import GOOD, LATER, save_card
+from tests.shopfront import GOOD, LATER, become_known, save_card
 
 from paydesk.adapters.acquirers.interface import Approved, OutcomeUnknown
 from paydesk.adapters.acquirers.purchases import Purchase
@@ -274,3 +275,28 @@ async def test_who_is_suspended_charges_nothing(desk: Desk, shop: Shop, card: in
     with pytest.raises(Conflict, match="takes no payments"):
         await charge(desk, replace(shop, live=True), power(card))
     assert len(charges()) == 1
+
+
+async def test_a_live_charge_with_more_decimals_than_acquirers_take_is_refused_before_it_is_begun(
+    desk: Desk, shop: Shop, bank: Bank, charges: Charges
+) -> None:
+    live_bank = live_bank_of(bank)
+    acquirers = {**desk.acquirers, live_bank.name: live_bank}
+    live, side = replace(desk, acquirers=acquirers, live_acquirer=live_bank.name), replace(shop, live=True)
+    dinars = replace(LATER, currency="KWD")
+    card = await save_card(live, bank, await become_known(live, side), later=dinars)
+    wanted = power(card, amount="10.125", currency="KWD")
+    with pytest.raises(Conflict, match=r"acquirers don't take 10\.125 KWD, .*; ask for 10\.13"):
+        await charge(live, side, wanted)
+    assert taken(charges) == []
+    assert not (await charge(live, side, replace(wanted, amount=Decimal("10.130")))).is_open
+    assert taken(charges) == [Decimal("10.13")]
+    await live_bank.close()
+
+
+async def test_a_test_charge_is_taken_with_all_its_decimals(
+    desk: Desk, shop: Shop, bank: Bank, shopper: Shopper, charges: Charges
+) -> None:
+    card = await save_card(desk, bank, shopper, later=replace(LATER, currency="KWD"))
+    await charge(desk, shop, power(card, amount="10.125", currency="KWD"))
+    assert taken(charges) == [Decimal("10.125")]

@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 from tests import breaking
 from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
+from tests.banks import live_bank_of
 from tests.lengths import long
 from tests.shopfront import ships
 from tests.standings import standings
 from tests.till import Till
 
 from paydesk.adapters.acquirers.interface import AcquirerRefused, OutcomeUnknown
+from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Malformed, NotFound
 from paydesk.database.pool import Database
@@ -218,6 +220,46 @@ class TestPartialRefunds:
                 "select idempotency_key from payment_attempt where payment_id = $1", payment_id
             )
             assert standings(till.bank.record.operations())[key].net == 10 - given
+
+
+class TestMoreDecimalsThanAcquirersTake:
+    @pytest.fixture
+    async def live(self, till: Till, bank: Bank) -> AsyncIterator[Till]:
+        """The merchant's live side."""
+        live_bank = live_bank_of(bank)
+        acquirers = {**till.desk.acquirers, live_bank.name: live_bank}
+        desk = replace(till.desk, acquirers=acquirers, live_acquirer=live_bank.name)
+        yield replace(till, desk=desk, shop=replace(till.shop, live=True))
+        await live_bank.close()
+
+    async def test_of_a_live_payment_are_refused_before_a_refund_is_begun(self, live: Till) -> None:
+        payment_id = await live.sell(amount="10.12", currency="KWD")
+        with pytest.raises(Conflict, match=r"acquirers don't take 1\.125 KWD, .*; ask for 1\.13"):
+            await live.give_back(payment_id, "1.125")
+        assert await refunds_of(live.database, live.shop, payment_id) == []
+        assert live.standing().net == Decimal("10.12")
+        assert (await live.give_back(payment_id, "1.130")).status is RefundStatus.PART
+        assert (await live.give_back(payment_id)).status is RefundStatus.WHOLE
+
+    @pytest.mark.parametrize("parts", [[None], ["10.125"], ["0.125", "10"], ["10", "0.125"], ["5", None]])
+    async def test_of_a_payment_that_was_made_with_them_are_given_back(
+        self, live: Till, parts: list[str | None]
+    ) -> None:
+        payment_id = await live.sell(amount="10.13", currency="KWD")
+        await breaking.say(live.database, "payment", {"id": payment_id}, amount=Decimal("10.125"))
+        given = [await live.give_back(payment_id, part) for part in parts]
+        assert (given[-1].status, given[-1].total) == (RefundStatus.WHOLE, Decimal("10.125"))
+        assert live.standing().net == Decimal("0.005")
+
+    async def test_the_rest_of_a_payment_is_given_back_as_it_is(self, live: Till) -> None:
+        payment_id = await live.sell(amount="10.12", currency="KWD")
+        part = await live.give_back(payment_id, "5.00")
+        await breaking.say(live.database, "payment", {"id": payment_id}, refunded=Decimal("5.005"))
+        assert (await live.give_back(payment_id, "5.115")).total > part.total
+
+    async def test_of_a_test_payment_are_given_back(self, till: Till) -> None:
+        payment_id = await till.sell(amount="10.12", currency="KWD")
+        assert (await till.give_back(payment_id, "1.125")).status is RefundStatus.PART
 
 
 class TestWhatIsNotPaid:

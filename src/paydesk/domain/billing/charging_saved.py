@@ -21,6 +21,7 @@ from paydesk.database.pool import AWAY, Database
 from paydesk.database.records import record_if_any
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.billing.calling import Begun, begun_since, call_and_record
+from paydesk.domain.merchants.live_amounts import require_taken
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import FIRST_LOOK, KEY_LIFETIME, Desk
 from paydesk.domain.payments.marking import BegunAttempt, order_mark
@@ -113,12 +114,13 @@ async def charge_saved(desk: Desk, shop: Shop, wanted: Wanted, *, request_key: s
 
     Raises: NotFound if the shop has no such card; Forbidden if its customer has not agreed to this,
         was not authenticated by their bank when they did, or charged one back; NotCharged if the
-        bank declined; Conflict if the limit is used up, the order is paid or being paid, or the key
-        came with another charge; Held; Unsure.
+        bank declined; Conflict if the limit is used up, the order is paid or being paid, the key
+        came with another charge, or acquirers don't take so many decimals; Held; Unsure.
     """
     known = await _known(desk.database, shop, request_key)
     if known is not None:
         return _same(known, wanted)
+    require_taken(shop, wanted.currency, wanted.amount)
     await desk.gate.require()
     try:
         begun = await _begin(desk, shop, wanted, request_key, now=now)

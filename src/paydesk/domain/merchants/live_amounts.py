@@ -26,8 +26,7 @@ def require_taken(shop: Shop, currency: str, *amounts: Decimal) -> None:
 
     Raises: Conflict, saying which one, and what could be asked for.
     """
-    digits = charge_digits(currency)
-    odd = next((amount for amount in amounts if amount != round(amount, digits)), None)
+    odd = next((amount for amount in amounts if has_more_decimals(amount, currency)), None)
     if shop.live and odd is not None:
         raise Conflict(
             worded(
@@ -35,6 +34,11 @@ def require_taken(shop: Shop, currency: str, *amounts: Decimal) -> None:
                 "example. Test payments are not concerned",
                 amount=written(odd, currency),
                 currency=currency,
-                rounded=written(odd.quantize(Decimal(1).scaleb(-digits), ROUND_UP), currency),
+                rounded=written(odd.quantize(Decimal(1).scaleb(-charge_digits(currency)), ROUND_UP), currency),
             )
         )
+
+
+def has_more_decimals(amount: Decimal, currency: str) -> bool:
+    """Whether an amount has more decimals than acquirers take of its currency."""
+    return amount != round(amount, charge_digits(currency))

@@ -13,6 +13,7 @@ from paydesk.core.wording import worded
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any
 from paydesk.database.statements import load_statements
+from paydesk.domain.merchants.live_amounts import has_more_decimals, require_taken
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.movements import first_look
 from paydesk.domain.payments.states import MovementKind, PaymentState
@@ -103,7 +104,7 @@ async def find_refundable(database: Database, shop: Shop, payment_id: int) -> Re
     )
 
 
-def what_to_do(row: Refundable, payment_id: int, amount: Decimal | None) -> MovementKind:
+def what_to_do(row: Refundable, shop: Shop, payment_id: int, amount: Decimal | None) -> MovementKind:
     """Whether to refund or to void, from how the payment stands.
 
     Raises: Malformed, Conflict.
@@ -133,7 +134,7 @@ def what_to_do(row: Refundable, payment_id: int, amount: Decimal | None) -> Move
     if left <= 0:
         raise Malformed(NOTHING_LEFT, passing=reserved)
     if amount is not None:
-        _refuse_amount(amount, row.currency, left, row.refunding)
+        _refuse_amount(amount, row, shop, left)
     if state in REFUNDABLE:
         return MovementKind.REFUND
     if row.moving is not None:
@@ -152,12 +153,13 @@ def what_to_do(row: Refundable, payment_id: int, amount: Decimal | None) -> Move
     return MovementKind.VOID
 
 
-def _refuse_amount(amount: Decimal, currency: str, left: Decimal, refunding: Decimal) -> None:
+def _refuse_amount(amount: Decimal, row: Refundable, shop: Shop, left: Decimal) -> None:
     """Refuse what can't be given back of what is left: it must be above 0, exact in the currency,
-    and not too much.
+    not too much, and nothing that acquirers refuse.
 
-    Raises: Malformed, saying which it was.
+    Raises: Malformed or Conflict, saying which it was.
     """
+    currency, refunding = row.currency, row.refunding
     if not amount.is_finite() or amount <= 0:
         raise Malformed(
             worded("%(invalid)s: %(amount)s is not above 0", invalid=INVALID_AMOUNT, amount=amount),
@@ -189,6 +191,9 @@ def _refuse_amount(amount: Decimal, currency: str, left: Decimal, refunding: Dec
             ),
             "amount",
         )
+    # What was paid with such decimals is given back with them, and what is left as it is.
+    if amount != left and not has_more_decimals(row.amount, currency):
+        require_taken(shop, currency, amount)
 
 
 async def refuse_over(database: Database, row: Refundable, asked: Asked, limits: RefundLimits | None) -> None:

@@ -144,7 +144,7 @@ async def refund(
         row = await find_refundable(desk.database, shop, payment_id)
         if row is None:
             raise NotFound(f"there is no payment {payment_id}")
-        kind = what_to_do(row, payment_id, amount)
+        kind = what_to_do(row, shop, payment_id, amount)
         await refuse_over(desk.database, row, asked, limits)
         begun = await _begin(desk, kind, asked, limits, seen=row.refunded + row.refunding)
         if begun is not None:

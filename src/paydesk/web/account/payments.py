@@ -254,7 +254,7 @@ async def _question(visit: Visit, payment: PaymentForTeam, amount: Decimal, key:
     """
     seen, money = payment.seen, visit.money(amount, payment.seen.currency)
     row = await find_refundable(visit.database, visit.shop, seen.id)
-    released = row is not None and what_to_do(row, seen.id, amount) is MovementKind.VOID
+    released = row is not None and what_to_do(row, visit.shop, seen.id, amount) is MovementKind.VOID
     to = {"amount": money, "instrument": instrument_of(payment)}
     if released:
         question = visit.texts.get("Release %(amount)s to %(instrument)s?") % to
