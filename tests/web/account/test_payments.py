@@ -62,14 +62,15 @@ async def test_one_box_finds_by_order_mail_last_four_and_id(owner: Visitor, sell
 
 
 async def test_filters_narrow_down_by_status_and_days(owner: Visitor, seller: Seller) -> None:
-    await seller.sell("old", now=utc_now() - timedelta(days=40))
-    await seller.sell("poor", number=POOR)
-    await seller.sell("good")
-    today, month = (f"{utc_now() - timedelta(days=days):%Y-%m-%d}" for days in (0, 30))
+    noon = utc_now().replace(hour=12) - timedelta(days=1)
+    await seller.sell("old", now=noon - timedelta(days=40))
+    await seller.sell("poor", number=POOR, now=noon)
+    await seller.sell("good", now=noon)
+    that_day, month = (f"{noon - timedelta(days=days):%Y-%m-%d}" for days in (0, 30))
     assert listed((await owner.see(f"{url(owner)}?status=declined")).text) == ["poor"]
     assert listed((await owner.see(f"{url(owner)}?status=captured&since={month}")).text) == ["good"]
     assert listed((await owner.see(f"{url(owner)}?until={month}")).text) == ["old"]
-    assert listed((await owner.see(f"{url(owner)}?since={today}&until={today}")).text) == ["good", "poor"]
+    assert listed((await owner.see(f"{url(owner)}?since={that_day}&until={that_day}")).text) == ["good", "poor"]
     assert listed((await owner.see(f"{url(owner)}?q=4242&status=captured")).text) == ["good", "old"]
 
 
