@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests import set_back
 from tests.shopfront import open_page, press_pay
 
 from paydesk.adapters.acquirers.simulator.purchase_state import Standing
@@ -160,6 +161,49 @@ async def test_a_challenge_approved_in_one_checkout_of_an_order_closes_the_other
     assert answer.status_code == 409
     assert leads_to(await web.get(f"{first}/result")) == SHOP
     assert len(charges()) == 1
+
+
+async def test_who_comes_back_refused_when_the_page_has_expired_is_shown_no_form(
+    web: httpx.AsyncClient, signed_form: SignedForm, charges: Charges, database: Database, merchant: Merchant
+) -> None:
+    path = await open_page(web, signed_form())
+    bank_page = leads_to(await press_pay(web, path, ASKS_CUSTOMER))
+    await set_back.times(database, "checkout", {"merchant_id": merchant.id}, expires_at=utc_now())
+    back = leads_to(await web.post(bank_page, data={"decision": "reject"}))
+    for answer in (await web.get(back), await press_pay(web, path, VISA)):
+        assert answer.status_code == 410
+        assert "This payment page has expired" in text_of(answer)
+        assert "<form" not in answer.text
+    assert charges() == []
+
+
+async def test_who_comes_back_approved_when_the_page_has_expired_has_paid(
+    web: httpx.AsyncClient, signed_form: SignedForm, charges: Charges, database: Database, merchant: Merchant
+) -> None:
+    path = await open_page(web, signed_form())
+    bank_page = leads_to(await press_pay(web, path, ASKS_CUSTOMER))
+    await set_back.times(database, "checkout", {"merchant_id": merchant.id}, expires_at=utc_now())
+    back = leads_to(await web.post(bank_page, data={"decision": "approve"}))
+    answers = await asyncio.gather(*(web.get(back) for _ in range(4)), press_pay(web, path, VISA))
+    assert [answer.headers.get("location") for answer in answers].count(SHOP) == 1
+    assert len(charges()) == 1
+
+
+@pytest.mark.parametrize("decision", ["reject", "close"])
+async def test_at_another_checkout_of_the_order_nobody_is_told_of_a_card_that_was_not_theirs(
+    web: httpx.AsyncClient, signed_form: SignedForm, decision: str
+) -> None:
+    form = signed_form()
+    first = await open_page(web, form)
+    second = await open_page(web, signed_form(merchant_order_id=form["merchant_order_id"], description="Again"))
+    bank_page = leads_to(await press_pay(web, first, ASKS_CUSTOMER))
+    await web.post(bank_page, data={"decision": decision})
+    for page in (f"{second}/result", second):
+        answer = await web.get(page, follow_redirects=True)
+        assert answer.status_code == 200
+        for words in ("Your card was declined", "You left your bank"):
+            assert words not in text_of(answer)
+    assert leads_to(await press_pay(web, second, VISA)) == SHOP
 
 
 async def test_an_unknown_outcome_is_waited_for_and_found_by_the_janitor(

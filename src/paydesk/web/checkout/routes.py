@@ -81,8 +81,12 @@ async def _shown(visit: CheckoutVisit) -> Response:
     return _ended(visit) or visit.again(200, notice=said)
 
 
-def _left_open(visit: CheckoutVisit) -> str:
-    """What to say to a customer who has come back from a page that is still open."""
+def _left_open(visit: CheckoutVisit) -> str | None:
+    """What to say to a customer who has come back from a page that is still open; nothing to one
+    at another checkout of the order, who was at none.
+    """
+    if not visit.began_it:
+        return None
     return PAGE_LEFT if visit.is_on_page else "challenge_closed"
 
 
@@ -224,8 +228,9 @@ async def show_result(request: Request) -> Response:
             return visit.go(visit.path)
         if isinstance(result, ConfirmWithBank):
             return visit.again(200, notice=_left_open(visit))
-        if not isinstance(result, Unsettled):
+        if not isinstance(result, Unsettled | Refused):
             return await follow(visit, result)
+        # The page may have come to its end meanwhile, or be another's than the one who was refused.
         visit = await find_visit(request)
         checkout = visit.checkout
     if checkout.standing in (Standing.PROCESSING, Standing.CHALLENGED):
