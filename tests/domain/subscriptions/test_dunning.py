@@ -24,7 +24,7 @@ from paydesk.core.errors import Malformed
 from paydesk.core.periods import occurrence
 from paydesk.domain.merchants.dunning_end import DunningEnd
 from paydesk.domain.merchants.merchant import change_merchant
-from paydesk.domain.subscriptions.changing import carry_out_due, resume
+from paydesk.domain.subscriptions.changing import carry_out_due, pause, resume
 from paydesk.domain.subscriptions.dunning import (
     LONGEST_WAIT,
     MORNING,
@@ -265,6 +265,40 @@ class TestOfAnAccount:
         await planned(failing)
         with pytest.raises(RaiseError, match="by a plan that this code does not know"):
             await failing.club.database.execute(as_before, failing.subscription.id)
+
+
+    @pytest.mark.parametrize(("delays", "failures"), [((72,), 1), ((1, 1, 1, 1, 240, 240), 5)])
+    async def test_pausing_and_resuming_brings_no_try_forward(
+        self, failing: Failing, delays: tuple[int, ...], failures: int
+    ) -> None:
+        await planned(failing, *delays)
+        for _ in range(failures):
+            await failing.fail()
+        club, then = failing.club, failing.subscription.date_next
+        assert then is not None
+        begun = then - timedelta(hours=60)
+        named = (club.database, club.shop, failing.subscription.id)
+        for until in (None, begun + timedelta(hours=1)):
+            await pause(*named, until=until, by="customer", now=begun)
+            if until is None:
+                await resume(*named, now=begun)
+            else:
+                merchant_id = club.shop.merchant_id
+                await carry_out_due(club.database, real_now=utc_now(), merchant_id=merchant_id, at=until)
+            assert (await club.now(failing.subscription)).date_next == then
+        assert await failing.fail() == (timedelta(hours=240) if failures == 5 else None)
+
+    async def test_paused_beyond_its_day_it_is_tried_after_the_usual_pause(self, failing: Failing) -> None:
+        await planned(failing, 72)
+        await failing.fail()
+        club, then = failing.club, failing.subscription.date_next
+        assert then is not None
+        named = (club.database, club.shop, failing.subscription.id)
+        await pause(*named, by="customer", now=then - timedelta(hours=1))
+        await resume(*named, now=then)
+        failing.subscription = await club.now(failing.subscription)
+        assert failing.subscription.date_next == then + timedelta(hours=6)
+        assert await failing.fail() is None
 
 
 class TestKeptOpen:

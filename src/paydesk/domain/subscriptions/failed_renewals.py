@@ -26,7 +26,7 @@ from paydesk.domain.pingbacks.payload import subscription_envelope
 from paydesk.domain.subscriptions.dunning import Dunning, dunning_of
 from paydesk.domain.subscriptions.failing import failed, refused, undecided
 from paydesk.domain.subscriptions.lifecycle import Subscription
-from paydesk.domain.subscriptions.rows import SubscriptionRow, as_rows, subscription_of
+from paydesk.domain.subscriptions.rows import StandingRow, as_rows, subscription_of
 from paydesk.domain.subscriptions.subscription_object import subscription_object
 
 queries = load_statements(__package__ or "")
@@ -51,14 +51,13 @@ class EndedRenewal:
     lookup_at: datetime | None
 
 
-class _Failure(SubscriptionRow, frozen=True):
+class _Failure(StandingRow, frozen=True):
     """A subscription whose renewal took nothing, and what its next step and its pingback need."""
 
     attempt_id: int
     attempt_card_id: int
     refusals: int
     unreached: int
-    dunning: Dunning | None
     dunning_hours: list[int] | None
     dunning_by_reason: bool
     dunning_end: DunningEnd

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from paydesk.core.periods import occurrence
 from paydesk.domain.subscriptions.changes import NO_CARD, Change, ChangeType
 from paydesk.domain.subscriptions.dunning import Dunning
-from paydesk.domain.subscriptions.retry_times import retry_at
+from paydesk.domain.subscriptions.retry_times import RETRY_AFTER
 from paydesk.domain.subscriptions.schedule import Schedule
 from paydesk.domain.subscriptions.states import RUNNING, SubscriptionState
 from paydesk.domain.subscriptions.subscription_terms import Package
@@ -305,8 +305,7 @@ def kept(subscription: Subscription) -> Subscription:
 def resumed(subscription: Subscription, *, at: datetime) -> Subscription:
     """It goes on with what was left of its period: its calendar has moved on by the pause.
 
-    A charge that had failed before is not tried sooner than it would have been without a pause,
-    and one that failed at every try at once: somebody wants that, or there is another card.
+    A charge that had failed before is not tried sooner than it would have been without a pause.
     """
     assert subscription.change is not None, "only what is paused is resumed"
     away = at - min(subscription.change.since, at)
@@ -314,7 +313,7 @@ def resumed(subscription: Subscription, *, at: datetime) -> Subscription:
     due = schedule.due(subscription.next_period)
     over = due is None
     if due is not None and subscription.failures and due <= at:
-        due = at if subscription.paused_by_retries else retry_at(at, subscription.failures) or at
+        due = _tried_from(subscription, at)
     gone_on = replace(
         subscription,
         change=None,
@@ -324,6 +323,17 @@ def resumed(subscription: Subscription, *, at: datetime) -> Subscription:
         revision=subscription.revision + 1,
     )
     return _if_charged(gone_on)
+
+
+def _tried_from(subscription: Subscription, at: datetime) -> datetime:
+    """When a failing charge is tried again that goes on at a moment: after the usual pause, or by
+    its plan if that is later; at once if no try is left: somebody wants that, or there is another
+    card.
+    """
+    plan, usual = subscription.dunning, at + RETRY_AFTER
+    if subscription.paused_by_retries or (plan is not None and plan.due_at is None):
+        return at
+    return usual if plan is None or plan.due_at is None else max(usual, plan.due_at)
 
 
 def expired(subscription: Subscription, *, at: datetime) -> Subscription:

@@ -18,6 +18,7 @@ from paydesk.domain.merchants.customer_links import Link, LinkTo
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.pingbacks.destinations import Addressed
 from paydesk.domain.subscriptions.changes import Change, ChangeType
+from paydesk.domain.subscriptions.dunning import Dunning
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.states import SubscriptionState
 from paydesk.domain.subscriptions.subscription_terms import Discount, Package, Terms, Trial
@@ -135,6 +136,12 @@ class SubscriptionRow(PackageRow, frozen=True):
         if self.change_terms is not None:
             package = package_of(msgspec.json.decode(self.change_terms, type=PackageRow))
         return Change(self.change_type, self.change_due_at, self.change_since, self.change_by or "", package)
+
+
+class StandingRow(SubscriptionRow, frozen=True):
+    """A row of it with the plan by which a charge that fails is tried again."""
+
+    dunning: Dunning | None
 
 
 class Report(Addressed, frozen=True):
@@ -289,6 +296,7 @@ def subscription_of(row: SubscriptionRow | RenewalRow, package: Package | None =
         package=package or package_of(row),
         email=row.email,
         has_card=row.acquirer != NO_ACCOUNT,
+        dunning=row.dunning if isinstance(row, StandingRow) else None,
     )
     if isinstance(row, RenewalRow):
         # What is being charged has no open change.
