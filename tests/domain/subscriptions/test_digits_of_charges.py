@@ -21,11 +21,13 @@ from tests.till import Till
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.core.clock import utc_now
 from paydesk.core.currencies import DIGITS, charge_digits
+from paydesk.core.errors import Conflict
 from paydesk.domain.billing.charging import BillingRun, Side
 from paydesk.domain.business.subscriptions_for_team import charges_ahead
 from paydesk.domain.coupons.applying import apply_coupon
 from paydesk.domain.coupons.coupons import read_terms
 from paydesk.domain.coupons.keeping import make_coupon
+from paydesk.domain.subscriptions.changing_plans import Plan, change_plan
 from paydesk.domain.subscriptions.items import WantedItem
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.subscription_terms import Terms
@@ -134,6 +136,15 @@ async def test_a_live_price_that_was_tried_in_vain_is_tried_again_rounded_down(l
     assert (paid.counter, amounts(charges)[-1]) == (2, Decimal("10.12"))
     assert await balance(live, begun) == Decimal("0.005")
     assert await live.problems() == []
+
+
+async def test_a_live_change_of_number_is_looked_at_as_it_is_charged(live: Till) -> None:
+    begun = await live.subscribe(replace(DINARS, price=Decimal("20.25"), quantity=2))
+    named = (live.database, live.shop, begun.id)
+    with pytest.raises(Conflict, match=r"acquirers don't take 10\.125 KWD"):
+        await change_plan(*named, Plan(quantity="1"), by="api", now=utc_now())
+    done = await change_plan(*named, Plan(price="10.125", quantity="4"), by="api", now=utc_now())
+    assert done.subscription.as_charged_next.package.terms.price == Decimal("40.500")
 
 
 async def test_a_test_price_is_charged_as_it_is(subscriber: Till, charges: Charges) -> None:

@@ -266,7 +266,6 @@ class TestOfAnAccount:
         with pytest.raises(RaiseError, match="by a plan that this code does not know"):
             await failing.club.database.execute(as_before, failing.subscription.id)
 
-
     @pytest.mark.parametrize(("delays", "failures"), [((72,), 1), ((1, 1, 1, 1, 240, 240), 5)])
     async def test_pausing_and_resuming_brings_no_try_forward(
         self, failing: Failing, delays: tuple[int, ...], failures: int

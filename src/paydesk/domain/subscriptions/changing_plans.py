@@ -373,11 +373,11 @@ async def _terms(database: Database, shop: Shop, current: Subscription, plan: Pl
         trial=own.trial,
         quantity=quantity,
     )
+    if plan.quantity is not None:
+        of_one = replace(wanted, price=wanted.unit_price, trial=None, quantity=1)
+        wanted = replace(several(of_one, plan.quantity, "quantity"), trial=own.trial)
     require_taken(shop, wanted.currency, wanted.price)
-    if plan.quantity is None:
-        return wanted
-    of_one = replace(wanted, price=wanted.unit_price, trial=None, quantity=1)
-    return replace(several(of_one, plan.quantity, "quantity"), trial=own.trial)
+    return wanted
 
 
 async def _version(database: Database, shop: Shop, version_id: int) -> Terms:
