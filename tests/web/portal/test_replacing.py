@@ -132,6 +132,17 @@ async def test_a_refused_confirmation_shows_the_form_again(subscriber: Any, bank
     assert "could not confirm that it is you" in html.unescape(answer.text)
 
 
+@pytest.mark.parametrize("decision", ["approve", "reject", "close"])
+async def test_who_comes_back_once_it_has_ended_is_asked_for_no_card(
+    subscriber: Any, bank: Bank, decision: Any
+) -> None:
+    bank_page = leads_to(await subscriber.give(ASKS_CUSTOMER))
+    await subscriber.cancel()
+    bank.decide(bank_page.rpartition("/")[2], decision)
+    assert leads_to(await subscriber.web.get(f"{subscriber.path}/card/result")) == subscriber.path
+    assert "•••• 3220" not in await subscriber.page()
+
+
 async def test_the_banks_page_may_be_reached_from_the_form(subscriber: Any) -> None:
     answer = await subscriber.web.get(f"{subscriber.path}/card")
     assert "form-action 'self' http://pay.test" in answer.headers["content-security-policy"]

@@ -101,13 +101,12 @@ async def show_card_result(visit: PortalVisit) -> Response:
         return visit.go(visit.path)
     if change.state is CardChangeState.CHALLENGED:
         result = await settle_challenge(visit.services.desk, change, now=visit.services.now())
-        if isinstance(result, ConfirmWithBank):
-            return visit.card_form(notice=visit.left_open)
-        if isinstance(result, Refused):
-            return visit.card_form(402, notice=_told(change, result.reason))
+        # What it was for may have ended meanwhile, or be paid: then no card is asked for.
         visit = await open_visit(visit.request)
         change = visit.holding.change or change
-    if change.state in OPEN_CHANGES:
+        if isinstance(result, ConfirmWithBank) and visit.holding.subscription.running:
+            return visit.card_form(notice=visit.left_open)
+    if change.state in OPEN_CHANGES and visit.holding.subscription.running:
         # A page that the customer has come back from must not be led to again.
         waits = change.page is not None and change.state is CardChangeState.CHALLENGED
         return pages.checking_page(visit.view, waits="?waits" if waits else "")
