@@ -327,8 +327,9 @@ def resumed(subscription: Subscription, *, at: datetime) -> Subscription:
 
 def _tried_from(subscription: Subscription, at: datetime) -> datetime:
     """When a failing charge is tried again that goes on at a moment: after the usual pause, or by
-    its plan if that is later; at once if no try is left: somebody wants that, or there is another
-    card.
+    its plan if that is later.
+
+    It is at once if no try is left: somebody wants that, or there is another card.
     """
     plan, usual = subscription.dunning, at + RETRY_AFTER
     if subscription.paused_by_retries or (plan is not None and plan.due_at is None):
