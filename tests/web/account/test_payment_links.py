@@ -171,6 +171,18 @@ async def test_who_may_only_look_changes_nothing(owner: Visitor, join: Join) -> 
     assert (await viewer.see(f"{owner.merchant_path}/links/new")).status_code == 403
 
 
+async def test_a_live_price_that_acquirers_refuse_is_said_beside_its_field(owner: Visitor) -> None:
+    dinars: dict[str, Any] = {"currency": "kwd", "price": "10.125"}
+    assert leads_to(await make(owner, **dinars))
+    await owner.send(f"{owner.merchant_path}/links", f"{owner.merchant_path}/mode", live="1")
+    refused = await make(owner, **dinars)
+    assert refused.status_code == 400
+    assert "Acquirers don't take 10.125 KWD" in text_of(refused)
+    page = leads_to(await make(owner, **{**dinars, "price": "10.13"}))
+    assert (await change(owner, page, **dinars)).status_code == 400
+    assert (await make(owner, **{**CLUB, "currency": "kwd", "monthly_price": "1.005"})).status_code == 400
+
+
 async def test_each_change_is_in_the_audit_log(owner: Visitor) -> None:
     page = leads_to(await make(owner))
     await switch(owner, page, "no")

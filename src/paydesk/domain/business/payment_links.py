@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
 
-from paydesk.core.errors import Conflict, NotFound
+from paydesk.core.errors import Conflict, Malformed, NotFound
 from paydesk.core.money import parse_currency
 from paydesk.core.wording import plural
 from paydesk.database.pool import Database
@@ -20,6 +20,7 @@ from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.accounts.sessions import Session, require
 from paydesk.domain.business.link_offers import Typed, read_offer, read_page
 from paydesk.domain.merchants.customer_links import Link
+from paydesk.domain.merchants.live_amounts import require_taken
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.fetching_pictures import SIDE, keep_picture
 from paydesk.domain.selling.payment_links import Offer, link_to
@@ -141,7 +142,14 @@ async def _read(database: Database, shop: Shop, typed: Typed, currency: str) -> 
     several = bool(await queries.sells_several(database, merchant_id=shop.merchant_id))
     if typed.sells_packages:
         return read_page(typed, await find_versions(database, shop, typed.versions), currency, several=several)
-    return read_offer(typed, currency or parse_currency(typed.currency), several=several)
+    offer = read_offer(typed, currency or parse_currency(typed.currency), several=several)
+    for name in ("price", "monthly_price", "yearly_price"):
+        if (price := getattr(offer, name)) is not None:
+            try:
+                require_taken(shop, offer.currency, price)
+            except Conflict as error:
+                raise Malformed(error.message, name) from error
+    return offer
 
 
 async def make_link(gate: Gate, session: Session, shop: Shop, typed: Typed, *, now: datetime) -> int:
