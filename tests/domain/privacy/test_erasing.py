@@ -419,6 +419,21 @@ async def test_an_export_holds_everything_and_no_secret(scene: Till) -> None:
     assert sorted(map(bool, kept)) == [False, False, True]
 
 
+async def test_an_export_holds_mails_about_the_names_of_both_sides(scene: Till) -> None:
+    """Who tried the shop under another name than they bought under is handed out the mails about
+    either, once each.
+    """
+    live = Till(scene.desk, replace(scene.shop, live=True))
+    await open_order(live, "z-live", EMAIL, "Aurelius Brambleworth")
+    await mail_team(scene, "live", {"reason": "Aurelius Brambleworth says no", "amount": "10"})
+    await mail_team(scene, "both", {"reason": f"Aurelius Brambleworth, or {NAME}, says no", "amount": "10"})
+    rows = await export(scene.database, subject_of(scene), now=utc_now())
+    told = [row["facts"]["reason"] for row in rows["mails"] if row["kind"] == "chargeback_alert"]
+    assert sorted(told) == [
+        "Aurelius Brambleworth says no", f"Aurelius Brambleworth, or {NAME}, says no", f"{NAME.upper()} says no",
+    ]  # fmt: skip
+
+
 async def test_an_export_holds_what_a_customer_wanted_of_a_subscription(scene: Till) -> None:
     running = await scene.database.fetch(
         "select id, live from subscription where merchant_id = $1 and state = 'Active'", scene.shop.merchant_id

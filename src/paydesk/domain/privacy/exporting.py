@@ -45,8 +45,7 @@ async def export(database: Database, subject: Subject, *, actor: Actor = COMMAND
         for found in sides:
             for kind, more in (await _of_side(connection, found)).items():
                 rows.setdefault(kind, []).extend(more)
-        to_them = {"emails": list(sides[0].emails), **sides[0].texts}
-        mails = queries.export_mails(connection, merchant_id=subject.merchant_id, **to_them)
+        mails = queries.export_mails(connection, merchant_id=subject.merchant_id, **_mails_of(sides))
         rows["mails"] = [one.row for one in await records_of(_Stored, mails)]
         if not any(rows.values()):
             raise NotFound(f"merchant {subject.merchant_id} has nothing of this customer")
@@ -56,6 +55,14 @@ async def export(database: Database, subject: Subject, *, actor: Actor = COMMAND
                 connection, actor, Action.customer_exported, now=now, merchant_id=subject.merchant_id, subject=named
             )
     return rows
+
+
+def _mails_of(sides: Sequence[Found]) -> dict[str, list[str]]:
+    """How mails about somebody are found, who may have another name on each side: a mail is of
+    no side.
+    """
+    ways = ("emails", "patterns", "wholes")
+    return {way: sorted({text for found in sides for text in getattr(found, way)}) for way in ways}
 
 
 async def _of_side(connection: Connection, found: Found) -> dict[str, list[Mapping[str, object]]]:
