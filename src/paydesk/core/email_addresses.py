@@ -16,6 +16,13 @@ LONGEST_EMAIL = 254
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
+def in_small_letters(email: str) -> str:
+    """An address as databases compare it, letter by letter: of `İ` and of a last `Σ` Python alone
+    makes others.
+    """
+    return "".join("i" if letter == "İ" else letter.lower() for letter in email)
+
+
 def parse_email(text: str) -> str:
     """Check an e-mail address by its form alone; the normalised address.
 

@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.breaking import say
 from tests.domain.accounts.conftest import IsStored, Join, Mails
 from tests.domain.accounts.someone import PASSWORD, Someone, confirmed, new_client, new_email
 
@@ -85,6 +86,16 @@ async def test_who_has_an_account_accepts_by_logging_in_and_looks_at_the_team_th
     assert (await stranger.again()).merchant_name == "Corner Shop"
     assert [one.merchant_name for one in await memberships_of(gate, stranger.id)] == ["Corner Shop", "Other Shop"]
     assert (await roles(ada))[stranger.email] == "viewer"
+
+
+async def test_an_invitation_is_for_its_address_in_whatever_letters(
+    ada: Someone, stranger: Someone, gate: Gate, mails: Mails
+) -> None:
+    """Whose address it is is the one that log-ins find by it."""
+    await say(gate.database, "person", {"id": stranger.id}, email=f"i{stranger.email}")
+    token = await link_for(ada, f"İ{stranger.email}", Role.viewer, mails)
+    assert (await find_invitation(gate, token, now=utc_now())).has_account
+    assert await accept_invitation(gate, await stranger.again(), token, now=utc_now()) == ada.merchant_id
 
 
 async def test_an_invitation_is_for_its_address_alone(

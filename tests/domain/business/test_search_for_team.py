@@ -10,6 +10,8 @@ from paydesk.core.paging import Page
 from paydesk.domain.business.search_for_team import PaymentSearch, search_payments
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
+from paydesk.domain.payments.for_api import PaymentFilter, list_payments
+from paydesk.domain.pingbacks.for_api import PingbackFilter, list_pingbacks
 
 GOOD, DECLINED = "4242424242424242", "4000000000000002"
 
@@ -30,6 +32,16 @@ async def test_a_payment_is_found_by_its_customer_and_its_card(till: Till) -> No
     assert await found(till, "ada@example.com") == [of_ada]
     assert await found(till, "bob@example.com") == [of_bob]
     assert await found(till, "4242") == [of_bob, of_ada]
+
+
+@pytest.mark.parametrize("email", ["İrem@example.com", "ΝΙΚΟΣ@example.com"])
+async def test_a_customer_is_found_by_the_address_that_they_typed(till: Till, email: str) -> None:
+    """Python makes other letters of it than PostgreSQL."""
+    made = await till.sell("A-1", email=email)
+    assert await found(till, email) == [made]
+    listed = await list_payments(till.database, till.shop, PaymentFilter(email=email), Page(10))
+    told = await list_pingbacks(till.database, till.shop, PingbackFilter(email=email), Page(10))
+    assert ([one.id for one in listed], [one.payment_id for one in told]) == ([made], [made])
 
 
 async def test_a_second_try_s_customer_and_card_are_the_payment_s(till: Till) -> None:

@@ -58,6 +58,17 @@ async def test_what_was_entered_leads_to_its_cell(database: Database, vault: Vau
     assert await find_cell(database, Kind.public_key, email.name) is None, "a name of another kind"
 
 
+@pytest.mark.parametrize(("typed", "small"), [("İrem@shop.example", "irem@shop.example"), ("ΝΙΚΟΣ@x.gr", "νικοσ@x.gr")])
+async def test_an_address_that_a_database_finds_is_found_between_cells(
+    database: Database, vault: Vault, typed: str, small: str
+) -> None:
+    assert await database.fetchval("select lower($1) = $2", typed, small), "one account, where both are in one cell"
+    await enter(database, [Entry(Kind.email, name_of(vault, Kind.email, typed))], OTHER.number, now=utc_now())
+    assert await find_cell(database, Kind.email, name_of(vault, Kind.email, small)) == OTHER
+    with pytest.raises(TakenElsewhere):
+        await enter(database, [Entry(Kind.email, name_of(vault, Kind.email, small))], HOME.number, now=utc_now())
+
+
 async def test_what_another_cell_has_is_refused_and_nothing_is_entered(database: Database, vault: Vault) -> None:
     await enter(database, entries(vault)[1:2], OTHER.number, now=utc_now())
     with pytest.raises(TakenElsewhere, match="this public key is in use in another cell") as refused:

@@ -428,7 +428,8 @@ async def test_an_export_holds_mails_about_the_names_of_both_sides(scene: Till) 
     await mail_team(scene, "live", {"reason": "Aurelius Brambleworth says no", "amount": "10"})
     await mail_team(scene, "both", {"reason": f"Aurelius Brambleworth, or {NAME}, says no", "amount": "10"})
     rows = await export(scene.database, subject_of(scene), now=utc_now())
-    told = [row["facts"]["reason"] for row in rows["mails"] if row["kind"] == "chargeback_alert"]
+    facts = [json.dumps(row["facts"]) for row in rows["mails"] if row["kind"] == "chargeback_alert"]
+    told = [json.loads(one)["reason"] for one in facts]
     assert sorted(told) == [
         "Aurelius Brambleworth says no", f"Aurelius Brambleworth, or {NAME}, says no", f"{NAME.upper()} says no",
     ]  # fmt: skip

@@ -11,7 +11,7 @@ from datetime import datetime
 
 import asyncpg
 
-from paydesk.core.email_addresses import parse_email
+from paydesk.core.email_addresses import in_small_letters, parse_email
 from paydesk.core.errors import Conflict, TooMany
 from paydesk.core.wording import worded
 from paydesk.database.records import record_of
@@ -221,7 +221,7 @@ async def confirm_email(
             before = record_of(
                 _Before, await queries.set_email(connection, person_id=used.person_id, email=used.email, now=now)
             )
-            changed = before.email_before.lower() != used.email.lower()
+            changed = in_small_letters(before.email_before) != in_small_letters(used.email)
             if changed:
                 proven = logged_in is not None and logged_in.person.id == used.person_id
                 await gate.entering.enter_person(connection, gate.vault, used.email, now=now, proven=proven)

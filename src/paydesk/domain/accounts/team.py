@@ -6,7 +6,7 @@ import secrets
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from paydesk.core.email_addresses import parse_email
+from paydesk.core.email_addresses import in_small_letters, parse_email
 from paydesk.core.errors import Conflict, Forbidden, NotFound
 from paydesk.core.wording import worded
 from paydesk.database.records import record_if_any, records_of
@@ -248,7 +248,7 @@ async def accept_invitation(gate: Gate, session: Session, token: str, *, now: da
     require_open(session)
     async with gate.database.acquire() as connection, connection.transaction():
         accepted = await use_invitation(connection, gate, token, now=now)
-        if accepted.email.lower() != session.person.email.lower():
+        if in_small_letters(accepted.email) != in_small_letters(session.person.email):
             raise Forbidden(
                 worded("this invitation is for %(email)s; log in with that address to accept it", email=accepted.email)
             )

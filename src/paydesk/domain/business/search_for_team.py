@@ -53,7 +53,7 @@ async def search_payments(database: Database, shop: Shop, wanted: PaymentSearch,
     states = None if wanted.states is None else sorted(wanted.states)
     asked = {"merchant_id": shop.merchant_id, "live": shop.live, "last4": last4, "states": states, **page.parameters()}
     if last4 is None or not await _is_common(database, shop, last4):
-        email = text.lower() if "@" in text else None
+        email = text if "@" in text else None
         rows = queries.of_text(database, **asked, text=text, email=email, payment_id=id_in(text))
     elif wanted.states is None or PaymentState.CAPTURED in wanted.states:
         rows = queries.of_common_card(database, **asked)

@@ -13,7 +13,7 @@ select *
         union
        select id from payment where merchant_id = :merchant_id and live = :live and id = :payment_id::bigint
         union
-       select payments_of_email(:merchant_id, :live, :email::text)
+       select payments_of_email(:merchant_id, :live, lower(:email::text))
         union
        select payments_of_last4(:merchant_id, :live, :last4::text)))
    and (:states::text[] is null or state = any(:states::text[]))

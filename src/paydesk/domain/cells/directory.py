@@ -12,6 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from paydesk.adapters.vault import Vault
+from paydesk.core.email_addresses import in_small_letters
 from paydesk.core.errors import Conflict
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any, record_of, records_of
@@ -122,7 +123,9 @@ def name_of(vault: Vault, kind: Kind, value: str) -> str:
         return value
     if kind is Kind.private_key:
         return vault.fingerprint(value, purpose=PRIVATE_KEYS).hex()
-    return vault.fingerprint(f"{kind} {value.lower() if kind is Kind.email else value}", purpose=DIRECTORY).hex()
+    return vault.fingerprint(
+        f"{kind} {in_small_letters(value) if kind is Kind.email else value}", purpose=DIRECTORY
+    ).hex()
 
 
 def account_name(email_name: str, cell: int) -> str:

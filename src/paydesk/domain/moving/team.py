@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from paydesk.adapters.vault import Sealed, Vault
+from paydesk.core.email_addresses import in_small_letters
 from paydesk.core.errors import Conflict
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
@@ -113,7 +114,9 @@ async def _another_of_address(
     if person_id in (None, member.id):
         return None
     email = await queries.address_of(here, id=person_id)
-    return None if email is None or email.lower() == member.email.lower() else _Other(person_id, email)
+    if email is None or in_small_letters(email) == in_small_letters(member.email):
+        return None
+    return _Other(person_id, email)
 
 
 async def _known_there(pair: Pair, member: _Member) -> int | None:

@@ -163,7 +163,7 @@ async def search_merchants(
         rows = queries.search_merchants(
             database,
             id=read_id(text),
-            prefix=f"{beginning.lower()}%",
+            prefix=f"{beginning}%",
             key_prefix=f"{beginning}%",
             standing=standing,
             **common,

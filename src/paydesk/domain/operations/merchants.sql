@@ -35,9 +35,9 @@ select id, name, email, test_mode, went_live_at, suspended_at, created_at
  where id = any(array(
      select id from merchant where id = :id::bigint
       union
-     (select id from merchant where lower(name) like :prefix and id < :before_id order by lower(name), id limit 1000)
+     (select id from merchant where lower(name) like lower(:prefix) and id < :before_id order by lower(name), id limit 1000)
       union
-     (select id from merchant where lower(email) like :prefix and id < :before_id order by lower(email), id limit 1000)
+     (select id from merchant where lower(email) like lower(:prefix) and id < :before_id order by lower(email), id limit 1000)
       union
      (select merchant_id from merchant_key where public_key like :key_prefix limit 1000)))
    and id < :before_id

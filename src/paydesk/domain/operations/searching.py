@@ -185,7 +185,7 @@ async def search_everything(database: Database, actor: Actor, text: str, *, now:
     """
     if not text:
         return Found()
-    number, email, last4 = id_in(text), text.lower() if "@" in text else None, _last4(text)
+    number, email, last4 = id_in(text), text if "@" in text else None, _last4(text)
     found = Found(
         merchants=await search_merchants(database, text, None, before_id=None, most=MOST),
         payments=await records_of(
@@ -203,9 +203,7 @@ async def search_everything(database: Database, actor: Actor, text: str, *, now:
         alarms=await records_of(
             FoundAlarm, queries.alarms(database, text=text, most=MOST, number=number, newest=_NEWEST_ALARMS)
         ),
-        people=await records_of(
-            FoundPerson, queries.people(database, prefix=f"{text.lower().translate(_LIKE)}%", most=MOST)
-        ),
+        people=await records_of(FoundPerson, queries.people(database, prefix=f"{text.translate(_LIKE)}%", most=MOST)),
     )
     await _note(database, actor, found, by_address=email is not None, by_card=last4 is not None, now=now)
     return found

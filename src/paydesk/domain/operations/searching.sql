@@ -19,7 +19,7 @@ with found as materialized (
            where p.merchant_id = m.id and p.live = side.live and p.id = :number::bigint)
           union
          (select m.id as merchant_id, side.live, id
-            from payments_of_email(m.id, side.live, :email::text) as id
+            from payments_of_email(m.id, side.live, lower(:email::text)) as id
            where :email::text is not null
            order by id desc
            limit :most::integer)
@@ -70,7 +70,7 @@ with found as materialized (
             from customer u
            cross join lateral payments_of_customer(u.merchant_id, u.live, u.id) p
             join subscription s on s.merchant_id = u.merchant_id and s.live = u.live and s.init_payment_id = p.payment_id
-           where u.merchant_id = m.id and u.live = side.live and lower(u.email) = :email::text
+           where u.merchant_id = m.id and u.live = side.live and lower(u.email) = lower(:email::text)
            order by s.id desc
            limit :most::integer)
      ) one
@@ -208,8 +208,8 @@ select p.id, p.name, p.email, p.operator, t.merchant_ids, t.merchant_names
        join merchant m on m.id = s.merchant_id
  ) t
  where p.id = any(array(
-     (select id from person where lower(name) like :prefix order by lower(name), id limit :most::integer)
+     (select id from person where lower(name) like lower(:prefix) order by lower(name), id limit :most::integer)
       union
-     (select id from person where lower(email) like :prefix order by lower(email), id limit :most::integer)))
+     (select id from person where lower(email) like lower(:prefix) order by lower(email), id limit :most::integer)))
  order by p.name, p.id
  limit :most;

@@ -126,7 +126,7 @@ async def list_payments(database: Database, shop: Shop, wanted: PaymentFilter, p
     """
     states = sorted(wanted.states) if wanted.states is not None else None
     common = {"merchant_id": shop.merchant_id, "live": shop.live, **page.parameters()}
-    more = {**common, "states": states, "email": wanted.email.lower() if wanted.email is not None else None}
+    more = {**common, "states": states, "email": wanted.email}
     if wanted.reference is not None:
         more |= {"reference": wanted.reference, "subscription_id": wanted.subscription_id}
         found = queries.of_reference(database, **more)

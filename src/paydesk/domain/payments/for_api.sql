@@ -46,7 +46,7 @@ select *
   from payment_whole
  where merchant_id = :merchant_id and live = :live
    and id = any(array(select payments_of_reference(:merchant_id, :live, :reference)))
-   and (:email::text is null or lower(email) = :email)
+   and (:email::text is null or lower(email) = lower(:email))
    and (:subscription_id::bigint is null or subscription_id = :subscription_id)
    and (:states::text[] is null or state = any(:states::text[]))
    and created_at >= :since and created_at < :until and (created_at, id) < (:before_at, :before_id)
@@ -58,7 +58,7 @@ select *
   from payment_whole
  where merchant_id = :merchant_id and live = :live
    and subscription_id = :subscription_id and subscription_id is not null
-   and (:email::text is null or lower(email) = :email)
+   and (:email::text is null or lower(email) = lower(:email))
    and (:states::text[] is null or state = any(:states::text[]))
    and created_at >= :since and created_at < :until and (created_at, id) < (:before_at, :before_id)
  order by created_at desc, id desc
@@ -68,7 +68,7 @@ select *
 select *
   from payment_whole
  where merchant_id = :merchant_id and live = :live
-   and id = any(array(select payments_of_email(:merchant_id, :live, :email)))
+   and id = any(array(select payments_of_email(:merchant_id, :live, lower(:email::text))))
    and (:states::text[] is null or state = any(:states::text[]))
    and created_at >= :since and created_at < :until and (created_at, id) < (:before_at, :before_id)
  order by created_at desc, id desc

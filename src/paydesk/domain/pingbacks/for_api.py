@@ -58,8 +58,8 @@ async def list_pingbacks(database: Database, shop: Shop, wanted: PingbackFilter,
     state, event = wanted.state, wanted.event
     is_usual = state is None or state is PingbackState.ACKNOWLEDGED
     if wanted.reference is not None or wanted.email is not None:
-        email = wanted.email.lower() if wanted.email is not None else None
-        found = queries.about(database, **common, reference=wanted.reference, email=email, event=event, state=state)
+        about = {"reference": wanted.reference, "email": wanted.email}
+        found = queries.about(database, **common, **about, event=event, state=state)
     elif is_usual and (event is None or event == USUAL_EVENT):
         found = queries.by_time(database, **common, acknowledged=state is not None, payments=event is not None)
     elif is_usual:

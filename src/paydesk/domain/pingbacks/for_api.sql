@@ -52,11 +52,11 @@ select id, live, event, payment_id, url, sign_version, format, payload, state, a
        select pingbacks_about(:merchant_id, :live, array(
            select * from payments_of_reference(:merchant_id, :live, :reference) where :email::text is null
             union all
-           select * from payments_of_email(:merchant_id, :live, :email) where :reference::text is null
+           select * from payments_of_email(:merchant_id, :live, lower(:email::text)) where :reference::text is null
             union all
           (select * from payments_of_reference(:merchant_id, :live, :reference)
             intersect
-           select * from payments_of_email(:merchant_id, :live, :email))))))
+           select * from payments_of_email(:merchant_id, :live, lower(:email::text)))))))
    and (:state::text is null or state = :state) and (:event::text is null or event = :event)
    and created_at >= :since and created_at < :until and (created_at, id) < (:before_at, :before_id)
  order by created_at desc, id desc

@@ -5,7 +5,7 @@ by e-mail address or by an order.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import asdict, dataclass, fields
 from string import ascii_lowercase, ascii_uppercase
 from urllib.parse import quote, quote_plus
@@ -48,9 +48,17 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """An e-mail address that is stored somewhere, in lower case."""
+    """An e-mail address that is stored somewhere."""
 
     email: str
+
+
+@dataclass(frozen=True, slots=True)
+class KnownAddress:
+    """An e-mail address in small letters, and the ways in which it was `typed`."""
+
+    email: str
+    typed: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,28 +132,43 @@ async def find_person(connection: Connection, subject: Subject) -> list[Found]:
     Their refused forms and mails are found by texts, so that a side without ids may hold
     something too.
     """
-    emails: set[str] = {subject.email.lower()} if subject.email else set()
+    typed: set[str] = {subject.email} if subject.email else set()
     for shop in subject.sides if subject.order else ():
         rows = queries.emails_of_order(connection, **_side(shop), order_reference=subject.order)
-        emails |= {address.email for address in await records_of(Address, rows)}
-    return [await _on_side(connection, shop, subject, tuple(sorted(emails))) for shop in subject.sides]
+        typed |= {address.email for address in await records_of(Address, rows)}
+    small = await records_of(Address, queries.in_small_letters(connection, emails=list(typed)))
+    emails = tuple(sorted(address.email for address in small))
+    return [await _on_side(connection, shop, subject, typed, emails) for shop in subject.sides]
 
 
-async def _on_side(connection: Connection, shop: Shop, subject: Subject, emails: tuple[str, ...]) -> Found:
+async def _on_side(
+    connection: Connection, shop: Shop, subject: Subject, typed: Set[str], emails: tuple[str, ...]
+) -> Found:
     asked = {"emails": list(emails), "order_reference": subject.order or None}
-    found = {"patterns": list(patterns(emails)), "wholes": list(_wholes(emails, *_ADDRESS))}
+    addresses = tuple(sorted({*emails, *typed}))
+    found = {"patterns": list(patterns(addresses)), "wholes": list(_wholes(addresses, *_ADDRESS))}
     ids = record_of(Ids, await queries.rows_of(connection, **_side(shop), **asked, **found))
     names = queries.names_of(
         connection, **_side(shop), customers=ids.customers, cards=ids.cards, checkouts=ids.checkouts
     )
     known = {one.name for one in await records_of(_Name, names)}
+    rows = queries.addresses_of(
+        connection,
+        merchant_id=shop.merchant_id,
+        live=shop.live,
+        emails=list(emails),
+        customers=ids.customers,
+        checkouts=ids.checkouts,
+        shoppers=ids.shoppers,
+    )
+    addresses = tuple(sorted({*addresses, *(one.email for one in await records_of(Address, rows))}))
     longer = tuple(sorted(name for name in known if len(name) >= _SHORTEST_NAME and " " in name))
     return Found(
         **asdict(ids),
         shop=shop,
         emails=emails,
-        patterns=(*patterns(emails), *patterns(longer)),
-        wholes=(*_wholes(emails, *_ADDRESS), *_wholes(longer, *_NAME)),
+        patterns=(*patterns(addresses), *patterns(longer)),
+        wholes=(*_wholes(addresses, *_ADDRESS), *_wholes(longer, *_NAME)),
     )
 
 

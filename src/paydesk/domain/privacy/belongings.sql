@@ -1,15 +1,31 @@
 -- name: emails_of_order(merchant_id, live, order_reference)
 -- Whoever paid, or was to pay, an order: the addresses that were typed and prefilled.
-select lower(u.email) as email
+select u.email
   from payment p
   join customer u on u.merchant_id = p.merchant_id and u.live = p.live and u.id = p.customer_id
  where p.merchant_id = :merchant_id and p.live = :live and p.merchant_order_id = :order_reference and not p.renewal
    and u.email <> '' and u.erased_at is null
  union
-select lower(c.email)
+select c.email
   from checkout c
  where c.merchant_id = :merchant_id and c.live = :live and c.merchant_order_id = :order_reference
    and c.email not in ('', 'erased');
+
+-- name: in_small_letters(emails)
+-- Addresses as all statements compare them: which letters become which, the database's locale says.
+select distinct lower(one.email) as email from unnest(:emails::text[]) one (email);
+
+-- name: addresses_of(merchant_id, live, emails, customers, checkouts, shoppers)
+-- A person's addresses as they were typed: addresses of pages write `Ö` and `ö` as different numbers.
+select typed.email
+  from (
+      select email from customer where merchant_id = :merchant_id and live = :live and id = any(:customers::bigint[])
+       union
+      select email from checkout where merchant_id = :merchant_id and live = :live and id = any(:checkouts::bigint[])
+       union
+      select email from shopper where merchant_id = :merchant_id and live = :live and id = any(:shoppers::bigint[])
+  ) typed
+ where lower(typed.email) = any(:emails::text[]);
 
 -- name: rows_of(merchant_id, live, emails, order_reference, patterns, wholes)^
 -- The ids of all rows of one side that are about whoever has these addresses (lower case), or about an order: payments
@@ -159,14 +175,18 @@ select array(select id from subscription
              and state in ('processing', 'challenged')) as open;
 
 -- name: emails_known(merchant_id)
--- Every address of a merchant's customers.
-select lower(email) as email from customer where merchant_id = :merchant_id and erased_at is null
- union
-select lower(email) from checkout where merchant_id = :merchant_id and email <> ''
- union
-select lower(recipient) from mail where merchant_id = :merchant_id
- union
-select lower(email) from shopper where merchant_id = :merchant_id and erased_at is null;
+-- Every address of a merchant's customers, and the ways in which it was typed.
+select lower(typed.email) as email, array_agg(typed.email) as typed
+  from (
+      select email from customer where merchant_id = :merchant_id and erased_at is null
+       union
+      select email from checkout where merchant_id = :merchant_id and email <> ''
+       union
+      select recipient from mail where merchant_id = :merchant_id
+       union
+      select email from shopper where merchant_id = :merchant_id and erased_at is null
+  ) typed
+ group by lower(typed.email);
 
 -- name: orders_known(merchant_id)
 -- The orders of a merchant's checkouts.

@@ -20,11 +20,12 @@ from pathlib import Path
 import msgspec
 
 from paydesk.adapters.vault import Vault
+from paydesk.core.email_addresses import in_small_letters
 from paydesk.core.errors import SetupError
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
-from paydesk.domain.privacy.belongings import Address, OneOrder, Subject
+from paydesk.domain.privacy.belongings import KnownAddress, OneOrder, Subject
 
 queries = load_statements(__package__ or "", "belongings.sql")
 
@@ -71,8 +72,18 @@ class ErasureList:
 
     def fingerprint(self, subject: Subject) -> str:
         """What stands for a customer in the list."""
-        named = f"email {subject.email.lower()}" if subject.email else f"order {subject.order}"
-        return self.vault.fingerprint(f"{subject.merchant_id} {named}", purpose=PURPOSE).hex()
+        named = f"email {in_small_letters(subject.email)}" if subject.email else f"order {subject.order}"
+        return self._fingerprint(subject.merchant_id, named)
+
+    def stands_for(self, merchant_id: int, known: KnownAddress) -> set[str]:
+        """What may stand in the list for an address; in lines of earlier versions, whose letters
+        Python made small, too.
+        """
+        named = {small for typed in known.typed for small in (in_small_letters(typed), typed.lower())}
+        return {self._fingerprint(merchant_id, f"email {one.strip()}") for one in named}
+
+    def _fingerprint(self, merchant_id: int, named: str) -> str:
+        return self.vault.fingerprint(f"{merchant_id} {named}", purpose=PURPOSE).hex()
 
     def read(self) -> list[ErasureLine]:
         """All erasures, oldest first.
@@ -145,15 +156,19 @@ async def still_there(
     for line in lines:
         by_merchant.setdefault(line.merchant_id, set()).add(line.fingerprint)
     for merchant_id, wanted in by_merchant.items():
-        known = _known(database, merchant_id)
-        found += [subject async for subject in known if erasures.fingerprint(subject) in wanted]
+        known = _known(database, erasures, merchant_id)
+        found += [subject async for subject, names in known if names & wanted]
         report()
     return found
 
 
-async def _known(database: Database, merchant_id: int) -> AsyncIterator[Subject]:
-    for address in await records_of(Address, queries.emails_known(database, merchant_id=merchant_id)):
+async def _known(
+    database: Database, erasures: ErasureList, merchant_id: int
+) -> AsyncIterator[tuple[Subject, set[str]]]:
+    """All customers and orders of a merchant, each with what may stand in the list for it."""
+    for address in await records_of(KnownAddress, queries.emails_known(database, merchant_id=merchant_id)):
         if "@" in address.email:
-            yield Subject(merchant_id, email=address.email.strip())
+            yield Subject(merchant_id, email=address.email.strip()), erasures.stands_for(merchant_id, address)
     for order in await records_of(OneOrder, queries.orders_known(database, merchant_id=merchant_id)):
-        yield Subject(merchant_id, order=order.merchant_order_id)
+        subject = Subject(merchant_id, order=order.merchant_order_id)
+        yield subject, {erasures.fingerprint(subject)}
