@@ -45,7 +45,10 @@ async def export(database: Database, subject: Subject, *, actor: Actor = COMMAND
         for found in sides:
             for kind, more in (await _of_side(connection, found)).items():
                 rows.setdefault(kind, []).extend(more)
-        mails = queries.export_mails(connection, merchant_id=subject.merchant_id, **_mails_of(sides))
+        emails, patterns, wholes = (_of_both(sides, way) for way in ("emails", "patterns", "wholes"))
+        mails = queries.export_mails(
+            connection, merchant_id=subject.merchant_id, emails=emails, patterns=patterns, wholes=wholes
+        )
         rows["mails"] = [one.row for one in await records_of(_Stored, mails)]
         if not any(rows.values()):
             raise NotFound(f"merchant {subject.merchant_id} has nothing of this customer")
@@ -57,12 +60,11 @@ async def export(database: Database, subject: Subject, *, actor: Actor = COMMAND
     return rows
 
 
-def _mails_of(sides: Sequence[Found]) -> dict[str, list[str]]:
+def _of_both(sides: Sequence[Found], way: str) -> list[str]:
     """How mails about somebody are found, who may have another name on each side: a mail is of
     no side.
     """
-    ways = ("emails", "patterns", "wholes")
-    return {way: sorted({text for found in sides for text in getattr(found, way)}) for way in ways}
+    return sorted({text for found in sides for text in getattr(found, way)})
 
 
 async def _of_side(connection: Connection, found: Found) -> dict[str, list[Mapping[str, object]]]:
