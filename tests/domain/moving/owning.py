@@ -158,8 +158,10 @@ async def owning(play: Play, tmp_path: Path) -> AsyncIterator[Owning]:
             bank.record.close()
 
 
-async def with_secrets(cell: Cell, merchant_id: int, name: str) -> int:
-    """The merchant has an account that is asked with a secret key, and gives notice of its own."""
+async def with_secrets(cell: Cell, merchant_id: int | None, name: str) -> int:
+    """The merchant, or everybody (None), has an account that is asked with a secret key, and gives
+    notice of its own.
+    """
     account_id = int(await account_queries.next_id(cell.database))
     key, secrets = [
         cell.vault.seal(value, purpose=purpose, merchant_id=0, row_id=account_id)

@@ -7,13 +7,21 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from tests.breaking import say
 from tests.domain.moving.owning import THEIRS, Owning, with_secrets
-from tests.domain.moving.play import going
+from tests.domain.moving.play import Cell, going
 
 from paydesk.core.errors import Conflict
+from paydesk.domain.acquirers.accounts import queries as account_queries
 from paydesk.domain.acquirers.routing import list_rules
 from paydesk.domain.cells.fencing import find_fence
 from paydesk.domain.moving.moving import move_merchant
+
+
+async def gives_up(cell: Cell, name: str) -> None:
+    """An operator says in a cell that an account can't be read any more."""
+    await account_queries.set_enabled(cell.database, name=name, enabled=False)
+    await account_queries.account_gone(cell.database, name=name, because="the contract was ended")
 
 
 async def test_a_name_that_another_account_has_there_is_refused(own: Owning) -> None:
@@ -55,3 +63,22 @@ async def test_live_accounts_go_only_where_live_payments_are_taken(own: Owning) 
     await with_secrets(play.here, play.merchant.id, "stripe-own")
     with pytest.raises(Conflict, match="PAYDESK_LIVE_ACQUIRER"):
         await move_merchant(replace(going(play), serves_live=False))
+
+
+async def test_live_money_of_an_account_that_the_other_cell_has_given_up_stays(own: Owning) -> None:
+    """Nobody there could give it back; once it is enabled there, or given up here as well, the
+    merchant goes.
+    """
+    play = own.play
+    for cell in (play.here, play.there):
+        await with_secrets(cell, None, "shared")
+        await account_queries.keep_own_id(cell.database, account="shared", own_id="acct_1")
+    await say(play.here.database, "payment_attempt", {"merchant_id": play.merchant.id}, live=True, acquirer="shared")
+    await gives_up(play.there, "shared")
+    with pytest.raises(Conflict, match=r"accounts that the other cell has given up \(shared\).*acquirer enable"):
+        await move_merchant(going(play))
+    assert await play.is_open(play.here)
+    assert await find_fence(play.here.database, play.merchant.id) is None
+    await gives_up(play.here, "shared")
+    await move_merchant(going(play))
+    assert await play.is_open(play.there)

@@ -39,8 +39,9 @@ select exists (select from merchant where id = :merchant_id);
 select test_generation from merchant where id = :merchant_id;
 
 -- name: live_accounts(merchant_id)
--- The accounts that have, or may have, live money of the merchant's, or cards by which it is charged, and whose they are.
-select u.name, coalesce(o.own_id, '') as own_id
+-- The accounts that have, or may have, live money of the merchant's, or cards by which it is charged, whose they are, and
+-- whether they are asked for anything still.
+select u.name, coalesce(o.own_id, '') as own_id, a.name is null and l.account is null as is_asked
   from (select acquirer as name from payment_attempt where merchant_id = :merchant_id and live
          union
         select acquirer from movement where merchant_id = :merchant_id and live
@@ -55,12 +56,19 @@ select u.name, coalesce(o.own_id, '') as own_id
          union
         select acquirer from kept_release where merchant_id = :merchant_id and live) u
   left join acquirer_own_id o on o.account = u.name
+  left join acquirer_account a on a.name = u.name and a.gone_at is not null
+  left join acquirer_lost l on l.account = u.name and not exists (select from acquirer_account n where n.name = u.name)
  where u.name <> ''
  order by u.name;
 
 -- name: known_accounts(names)
--- Whose accounts of these names are here.
-select account as name, own_id from acquirer_own_id where account = any(:names::text[]);
+-- Whose accounts of these names are here, and whether they are asked for anything.
+select o.account as name, o.own_id, a.name is null and l.account is null as is_asked
+  from acquirer_own_id o
+  left join acquirer_account a on a.name = o.account and a.gone_at is not null
+  left join acquirer_lost l
+    on l.account = o.account and not exists (select from acquirer_account n where n.name = o.account)
+ where o.account = any(:names::text[]);
 
 -- name: open_test_outcomes(merchant_id)$
 -- How many outcomes the simulated bank has still to be asked for.

@@ -28,6 +28,7 @@ class _Deployment:
 class _Account:
     name: str
     own_id: str
+    is_asked: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +136,14 @@ async def _of_accounts(source: Side, target: Side, merchant_id: int, *, serves_l
     found = await records_of(_Account, queries.live_accounts(source.database, merchant_id=merchant_id))
     used = [one for one in found if one.name not in along]
     known = await _known(target, [one.name for one in used])
-    foreign = [one.name for one in used if not one.own_id or known.get(one.name) != one.own_id]
+    alike = [one for one in used if one.own_id and one.name in known and known[one.name].own_id == one.own_id]
+    given_up = [one.name for one in alike if one.is_asked and not known[one.name].is_asked]
+    if given_up:
+        reasons.append(
+            f"its live payments were taken by accounts that the other cell has given up ({', '.join(given_up)}): "
+            "nobody there could refund them or charge its subscriptions; enable them (paydesk acquirer enable NAME)"
+        )
+    foreign = [one.name for one in used if one not in alike]
     if foreign:
         reasons.append(
             f"its live payments were taken by accounts that the other cell does not have ({', '.join(foreign)}): "
@@ -144,9 +152,9 @@ async def _of_accounts(source: Side, target: Side, merchant_id: int, *, serves_l
     return reasons
 
 
-async def _known(target: Side, names: Sequence[str]) -> dict[str, str]:
+async def _known(target: Side, names: Sequence[str]) -> dict[str, _Account]:
     found = await records_of(_Account, queries.known_accounts(target.database, names=list(names)))
-    return {one.name: one.own_id for one in found}
+    return {one.name: one for one in found}
 
 
 async def _of_what_is_open(source: Side, merchant_id: int, *, same_simulator: bool) -> list[str]:
