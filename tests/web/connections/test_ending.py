@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import pytest
 from tests.processes import PATIENCE
-from tests.web.connections.conftest import GET, Serve, Service, said
+from tests.web.connections.conftest import GET, POST, Serve, Service, said
 
 from paydesk.web.connections import limits
 
@@ -49,6 +49,43 @@ async def test_what_comes_on_an_idle_connection_in_the_moment_of_the_end_is_answ
         assert b"connection: close" in answer.lower()
         assert b"at /" + path in answer, "and then the connection ends"
         writer.close()
+
+
+async def test_of_two_that_come_together_in_that_moment_the_first_is_answered_and_nothing_done_for_the_other(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever sent both reads that the connection ends with that answer, and may send the other one
+    elsewhere.
+    """
+    monkeypatch.setattr(limits, "ENDING_SECONDS", PATIENCE)
+    service = serve(grace=2 * PATIENCE)
+    reader, writer = await asyncio.open_connection("127.0.0.1", service.port)
+    writer.write(GET % b"first")
+    await answered(reader, b"first")
+    service.end()
+    await takes_nothing_new(service)
+    writer.write(GET % b"second" + POST % 3 + b"abc")
+    answer = await said(reader)
+    assert (answer.count(b"HTTP/1.1 200"), b"at /second" in answer) == (1, True)
+    assert b"connection: close" in answer.lower()
+    assert [one["path"] for one in service.seen] == ["/first", "/second"]
+    writer.close()
+
+
+async def test_of_two_on_their_way_as_it_ends_both_are_answered(serve: Serve) -> None:
+    service = serve(grace=30)
+    reader, writer = await asyncio.open_connection("127.0.0.1", service.port)
+    writer.write(GET % b"hold" + POST % 3 + b"abc")
+    async with asyncio.timeout(PATIENCE):
+        while not service.seen:  # noqa: ASYNC110 -- the service is in another thread
+            await asyncio.sleep(0.01)
+    service.end()
+    await takes_nothing_new(service)
+    service.let_go.set()
+    answer = await said(reader)
+    assert (b"at /hold" in answer, b"3 bytes at /echo" in answer) == (True, True)
+    assert answer.lower().count(b"connection: close") == 1, "in the last one"
+    writer.close()
 
 
 async def test_an_idle_connection_on_which_nothing_comes_in_that_moment_ends(serve: Serve) -> None:
