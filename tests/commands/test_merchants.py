@@ -10,11 +10,15 @@ from typing import Any
 
 import pytest
 from tests.conftest import submit_profile
+from tests.databases import until_waiting
 
 from paydesk.adapters.acquirers.simulator import SimulatedAcquirer
 from paydesk.adapters.acquirers.stripe import StripeAcquirer
 from paydesk.adapters.vault import generate_key_setting
+from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
+from paydesk.domain.accounts.audit import COMMAND_LINE
+from paydesk.domain.operations.merchants import queries, suspend_merchant
 
 KEYS = ("public_key", "private_key")
 
@@ -381,3 +385,21 @@ async def test_a_merchant_that_is_not_there_does_not_go_live(paydesk: Any) -> No
     said = await paydesk("merchant", "go-live", 999_999_999)
     assert said.status == 1
     assert "there is no merchant 999999999" in said.err
+
+
+@pytest.mark.parametrize("options", [[], ["--charge-all-periods"]])
+async def test_who_lifts_a_suspension_second_has_no_missed_period_charged(
+    paydesk: Any, account: dict[str, Any], database: Database, options: list[str]
+) -> None:
+    """Another operator, who has just lifted it, chose one period of each."""
+    whose = account["id"]
+    await suspend_merchant(database, COMMAND_LINE, whose, reason="forged goods", now=utc_now())
+    async with database.acquire() as first, first.transaction():
+        assert await queries.resume(first, merchant_id=whose) == whose
+        second = asyncio.create_task(paydesk("merchant", "resume", whose, *options))
+        await until_waiting(database, second)
+    said = await second
+    assert (said.status, "is not suspended" in said.err) == (1, True)
+    assert await database.fetchval("select charge_missed_until from merchant where id = $1", whose) is None
+    wanted = "select count(*) from audit_entry where merchant_id = $1 and action = 'missed_periods_wanted'"
+    assert await database.fetchval(wanted, whose) == 0

@@ -11,8 +11,7 @@ from paydesk.commands.options import MerchantId
 from paydesk.commands.printing import AsJson, note, show_json
 from paydesk.core.clock import utc_now
 from paydesk.domain.accounts.audit import COMMAND_LINE
-from paydesk.domain.operations.merchants import find_merchant_for_operator, resume_merchant, suspend_merchant
-from paydesk.domain.operations.missed_periods import charge_all_missed
+from paydesk.domain.operations.merchants import resume_merchant, suspend_merchant
 
 
 @command
@@ -42,9 +41,7 @@ async def resume(
     the rest is skipped.
     """
     async with deployment() as here:
-        if charge_all_periods and (await find_merchant_for_operator(here.database, merchant_id)).merchant.suspended_at:
-            await charge_all_missed(here.database, COMMAND_LINE, merchant_id, now=utc_now())
-        await resume_merchant(here.database, COMMAND_LINE, merchant_id, now=utc_now())
+        await resume_merchant(here.database, COMMAND_LINE, merchant_id, all_periods=charge_all_periods, now=utc_now())
     _say_standing(merchant_id, suspended=False, as_json=as_json)
 
 

@@ -24,6 +24,7 @@ from paydesk.domain.business.profiles import ProfileStatus
 from paydesk.domain.mail.kinds import MailKind
 from paydesk.domain.mail.notifying import tell_owners
 from paydesk.domain.merchants.trade_terms import TradeTerms
+from paydesk.domain.operations.missed_periods import want_all_missed
 
 queries = load_statements(__package__ or "", "merchants.sql")
 
@@ -236,10 +237,13 @@ async def suspend_merchant(database: Database, actor: Actor, merchant_id: int, *
         await tell_owners(connection, merchant_id, MailKind.merchant_suspended, now=now, reason=words)
 
 
-async def resume_merchant(database: Database, actor: Actor, merchant_id: int, *, now: datetime) -> None:
-    """Lift a suspension: what fell due meanwhile is charged from now on.
+async def resume_merchant(
+    database: Database, actor: Actor, merchant_id: int, *, all_periods: bool = False, now: datetime
+) -> None:
+    """Lift a suspension: of what fell due meanwhile one period of each subscription is charged from
+    now on, or `all_periods`.
 
-    Raises: NotFound; Conflict if there is none.
+    Raises: NotFound; Conflict if there is none, and nobody is charged for more than before.
     """
     async with database.acquire() as connection, connection.transaction():
         if await queries.resume(connection, merchant_id=merchant_id) is None:
@@ -252,6 +256,8 @@ async def resume_merchant(database: Database, actor: Actor, merchant_id: int, *,
             )
         subject = f"merchant {merchant_id}"
         await record(connection, actor, Action.merchant_resumed, now=now, merchant_id=merchant_id, subject=subject)
+        if all_periods:
+            await want_all_missed(connection, actor, merchant_id, now=now)
         await tell_owners(connection, merchant_id, MailKind.merchant_restored, now=now)
 
 

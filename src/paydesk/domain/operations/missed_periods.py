@@ -14,7 +14,7 @@ from decimal import Decimal
 from paydesk.core.errors import NotFound
 from paydesk.database.pool import Database
 from paydesk.database.records import records_of
-from paydesk.database.statements import load_statements
+from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.accounts.audit import Action, Actor, record
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.subscriptions.lifecycle import Subscription
@@ -87,14 +87,21 @@ async def charge_all_missed(database: Database, actor: Actor, merchant_id: int, 
     Raises: NotFound.
     """
     async with database.acquire() as connection, connection.transaction():
-        if await queries.charge_all(connection, merchant_id=merchant_id, now=now) is None:
-            raise NotFound(f"there is no merchant {merchant_id}")
-        await record(
-            connection,
-            actor,
-            Action.missed_periods_wanted,
-            now=now,
-            merchant_id=merchant_id,
-            subject=f"merchant {merchant_id}",
-            details={"until": f"{now:%Y-%m-%d %H:%M:%SZ}"},
-        )
+        await want_all_missed(connection, actor, merchant_id, now=now)
+
+
+async def want_all_missed(connection: Connection, actor: Actor, merchant_id: int, *, now: datetime) -> None:
+    """Do what `charge_all_missed` does, on the transaction that lifts a suspension. Moves no money.
+    Raises: NotFound.
+    """
+    if await queries.charge_all(connection, merchant_id=merchant_id, now=now) is None:
+        raise NotFound(f"there is no merchant {merchant_id}")
+    await record(
+        connection,
+        actor,
+        Action.missed_periods_wanted,
+        now=now,
+        merchant_id=merchant_id,
+        subject=f"merchant {merchant_id}",
+        details={"until": f"{now:%Y-%m-%d %H:%M:%SZ}"},
+    )

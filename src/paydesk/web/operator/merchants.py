@@ -28,7 +28,7 @@ from paydesk.domain.operations.merchants import (
     search_merchants,
     suspend_merchant,
 )
-from paydesk.domain.operations.missed_periods import charge_all_missed, missed_periods
+from paydesk.domain.operations.missed_periods import missed_periods
 from paydesk.web.console.amounts import exact
 from paydesk.web.console.day_names import named
 from paydesk.web.console.guards import Access, Section, field_errors
@@ -155,10 +155,8 @@ async def suspend(visit: Visit) -> Response:
 async def resume(visit: Visit) -> Response:
     """Lift a suspension; what was missed is charged as the form says."""
     merchant_id = visit.number("merchant_id")
-    seen = await find_merchant_for_operator(visit.database, merchant_id)
-    if visit.form.text("missed", 10) == "all" and seen.merchant.suspended_at:
-        await charge_all_missed(visit.database, visit.session.operator, merchant_id, now=visit.now)
-    await resume_merchant(visit.database, visit.session.operator, merchant_id, now=visit.now)
+    wants_all = visit.form.text("missed", 10) == "all"
+    await resume_merchant(visit.database, visit.session.operator, merchant_id, all_periods=wants_all, now=visit.now)
     return visit.go(f"{_MERCHANTS}/{merchant_id}", visit.texts.get("The merchant takes live payments again."))
 
 
