@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from typing import Any
 
+from tests.databases import until_waiting
+
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
+from paydesk.domain.business.card_guard import queries
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.card_guard import Limits, count_declines
 
@@ -54,3 +58,20 @@ async def test_a_pause_is_lifted_with_a_note(paydesk: Any, account: dict[str, An
         shop.merchant_id,
     )
     assert note == "a sale"
+
+
+async def test_of_two_who_lower_a_limit_each_at_once_nobody_loses_the_others(
+    paydesk: Any, account: dict[str, Any], database: Database
+) -> None:
+    """What one does not name stays as the other leaves it."""
+    shop = Shop(account["id"], live=True)
+    names = {"merchant_id": shop.merchant_id, "live": shop.live}
+    async with database.acquire() as first, first.transaction():
+        await queries.begin(first, **names)
+        second = asyncio.create_task(paydesk("merchant", "guard", "set", shop.merchant_id, "--live", "--card", "5"))
+        await until_waiting(database, second)
+        await queries.save(first, **names, limits='{"address": 7}', always_authenticate=True)
+    assert (await second).status == 0
+    shown = (await paydesk("merchant", "guard", "show", shop.merchant_id, "--live", "--json")).result
+    own = {one["limit"]: one["own"] for one in shown["limits"] if one["own"] is not None}
+    assert (own, shown["state"]) == ({"address": 7, "card": 5}, "by_choice")

@@ -15,7 +15,7 @@ from paydesk.commands.printing import AsJson, show_facts, show_json, show_table
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Malformed
 from paydesk.domain.accounts.audit import COMMAND_LINE
-from paydesk.domain.business.card_guard import CardGuard, OwnLimits, find_card_guard, lift_pause, tighten
+from paydesk.domain.business.card_guard import CardGuard, find_card_guard, lift_pause, tighten_some
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.card_guard import Counted, Limits, in_test_mode
 from paydesk.equipment import card_limits
@@ -70,11 +70,16 @@ async def set_(
         raise Malformed("nothing to change; see: paydesk merchant guard set --help")
     shop = Shop(merchant_id, live)
     async with deployment() as here:
-        own = (await _find(here, shop)).own
-        limits = {kind: most for kind, most in {**own.limits, **changes}.items() if most}
-        always = own.always_authenticate if always_authenticate is None else always_authenticate
-        wanted = OwnLimits(limits, always)
-        await tighten(here.database, COMMAND_LINE, shop, wanted, _operators(here, shop), now=utc_now())
+        await _find(here, shop)
+        await tighten_some(
+            here.database,
+            COMMAND_LINE,
+            shop,
+            changes,
+            _operators(here, shop),
+            always_authenticate=always_authenticate,
+            now=utc_now(),
+        )
         _show(await _find(here, shop), as_json=as_json)
 
 

@@ -6,7 +6,7 @@ A merchant may ask for more than the operator does, never for less.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -141,11 +141,48 @@ async def tighten(
     Raises: Malformed, naming the field, for a limit that is above the operator's or lets
         nobody pay.
     """
-    _check(wanted, operators)
+    await _save(database, actor, shop, lambda _: wanted, operators, now=now)
+
+
+async def tighten_some(
+    database: Database,
+    actor: Actor,
+    shop: Shop,
+    limits: Mapping[Counted, int],
+    operators: Limits,
+    *,
+    always_authenticate: bool | None = None,
+    now: datetime,
+) -> None:
+    """Let some of a side's own limits be these (0: the operator's), and leave all others as they
+    are by then, whoever changes them at the same moment.
+
+    Raises: what `tighten` raises.
+    """
+
+    def changed(before: OwnLimits) -> OwnLimits:
+        left = {kind: most for kind, most in {**before.limits, **limits}.items() if most}
+        return OwnLimits(left, before.always_authenticate if always_authenticate is None else always_authenticate)
+
+    await _save(database, actor, shop, changed, operators, now=now)
+
+
+async def _save(
+    database: Database,
+    actor: Actor,
+    shop: Shop,
+    change: Callable[[OwnLimits], OwnLimits],
+    operators: Limits,
+    *,
+    now: datetime,
+) -> None:
+    """Make of a side's own limits, which nobody else changes meanwhile, what they are to be."""
     names = {"merchant_id": shop.merchant_id, "live": shop.live}
     async with database.acquire() as connection, connection.transaction():
         await queries.begin(connection, **names)
         before = record_of(_Own, await queries.lock(connection, **names)).parsed
+        wanted = change(before)
+        _check(wanted, operators)
         if not (changes := _changes(before, wanted)):
             return
         limits = msgspec.json.encode({str(kind): most for kind, most in wanted.limits.items()}).decode()
