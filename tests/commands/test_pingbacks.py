@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 from tests import set_back
+from tests.databases import until_waiting
 
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
@@ -103,6 +105,18 @@ async def test_all_exhausted_pingbacks_of_a_merchant_are_resent(
     said = await paydesk("pingback", "resend", "--failed", "--merchant", account["id"], "--json")
     assert said.result == {"resent": [answered, other], "without_url": []}
     assert await database.fetchval("select state from pingback where id = $1", done) == "acknowledged"
+
+
+async def test_what_somebody_else_has_had_sent_by_then_is_not_sent_again(
+    answered: int, account: dict[str, Any], paydesk: Any, database: Database
+) -> None:
+    """The shop has said `ok` to it meanwhile."""
+    async with database.acquire() as first, first.transaction():
+        await set_back.acknowledged(first, {"id": answered})
+        second = asyncio.create_task(paydesk("pingback", "resend", "--failed", "--merchant", account["id"], "--json"))
+        await until_waiting(database, second)
+    assert (await second).result == {"resent": [], "without_url": []}
+    assert await database.fetchval("select state from pingback where id = $1", answered) == "acknowledged"
 
 
 async def test_pingbacks_without_a_place_to_go_are_counted(

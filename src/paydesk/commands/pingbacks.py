@@ -19,8 +19,7 @@ from paydesk.domain.business.pingback_acting import find_elsewhere, resend_logge
 from paydesk.domain.merchants.merchant import find_merchant
 from paydesk.domain.merchants.test_clock import shop_time
 from paydesk.domain.operations.pingbacks_for_operator import exhausted_pingbacks, newest_pingbacks, shop_of_pingback
-from paydesk.domain.pingbacks.resending_by_hand import Pingback, PingbackAttempt, find_tried_pingback
-from paydesk.domain.pingbacks.resending_by_hand import resend as resend_pingback
+from paydesk.domain.pingbacks.resending_by_hand import Pingback, PingbackAttempt, find_tried_pingback, resend_failed
 from paydesk.domain.pingbacks.states import PingbackState
 
 app = typer.Typer(help="See and resend the notifications to merchants' servers.", no_args_is_help=True)
@@ -132,8 +131,8 @@ async def _resend_failed(database: Database, merchant_id: int) -> tuple[list[int
         for shop, pingback_id in exhausted:
             try:
                 now = await shop_time(database, shop, real_now=utc_now())
-                await resend_pingback(database, shop, pingback_id, now=now)
-                resent.append(pingback_id)
+                if await resend_failed(database, shop, pingback_id, now=now):
+                    resent.append(pingback_id)
             except Conflict:
                 without_url.append(pingback_id)
             step()

@@ -316,8 +316,8 @@ select case when not p.live and m.went_live_at is not null then m.test_pingback_
   join merchant m on m.id = p.merchant_id
  where p.merchant_id = :merchant_id and p.live = :live and p.id = :id;
 
--- name: resend(merchant_id, live, id, url, now)^
--- One attempt more, at once, whatever came of those before; to :url, or where a new one would go, by the account's URLs of
+-- name: resend(merchant_id, live, id, url, only_failed, now)^
+-- One attempt more, at once, whatever came of those before, or of one alone that is exhausted still; to :url, or where a new one would go, by the account's URLs of
 -- now (and where it went if there is none); to the test URL alone where only that is allowed (interface.md §9.3).
 with target as (
     select p.merchant_id, p.live, p.id,
@@ -332,6 +332,7 @@ update pingback p
   from target
  where p.merchant_id = target.merchant_id and p.live = target.live and p.id = target.id
    and (p.state <> 'waiting' or :url is not null) and target.url is not null and target.url = coalesce(:url, target.url)
+   and (p.state = 'exhausted' or not :only_failed)
 returning p.id, p.live, p.event, p.payment_id, p.url, p.sign_version, p.format, p.payload, p.state, p.attempts,
           p.due_at, p.created_at, p.finished_at;
 

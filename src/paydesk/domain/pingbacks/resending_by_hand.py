@@ -177,7 +177,7 @@ async def resend(
         send it to, or it may not go to that one.
     """
     asked = {"merchant_id": shop.merchant_id, "live": shop.live, "id": pingback_id, "url": url, "now": now}
-    sent = record_if_any(Pingback, await queries.resend(database, **asked))
+    sent = record_if_any(Pingback, await queries.resend(database, **asked, only_failed=False))
     if sent is None:
         await _find(database, shop, pingback_id)
         if url is not None:
@@ -187,16 +187,35 @@ async def resend(
                     "its test pingback URL and nowhere else"
                 )
             )
-        kind = "pingback URL" if shop.live else "test pingback URL"
-        raise Conflict(
-            worded(
-                "pingback %(pingback_id)s has no URL to go to; set the account's %(field)s first",
-                pingback_id=pingback_id,
-                field=kind,
-            )
-        )
+        raise _has_no_url(shop, pingback_id)
     waking.told()
     return sent
+
+
+async def resend_failed(database: Connection, shop: Shop, pingback_id: int, *, now: datetime) -> bool:
+    """Have a pingback that is exhausted sent once more, at once, as `resend` does; False if it is
+    not so any more, since somebody else has had it sent. `now` is the shop's time, UTC.
+
+    Raises: NotFound; Conflict if there is no URL to send it to.
+    """
+    asked = {"merchant_id": shop.merchant_id, "live": shop.live, "id": pingback_id, "url": None, "now": now}
+    if await queries.resend(database, **asked, only_failed=True) is None:
+        if (await _find(database, shop, pingback_id)).state is not PingbackState.EXHAUSTED:
+            return False
+        raise _has_no_url(shop, pingback_id)
+    waking.told()
+    return True
+
+
+def _has_no_url(shop: Shop, pingback_id: int) -> Conflict:
+    kind = "pingback URL" if shop.live else "test pingback URL"
+    return Conflict(
+        worded(
+            "pingback %(pingback_id)s has no URL to go to; set the account's %(field)s first",
+            pingback_id=pingback_id,
+            field=kind,
+        )
+    )
 
 
 async def send_waiting(database: Database, merchant: Merchant, *, now: datetime) -> int:
