@@ -37,8 +37,9 @@ ACROSS = {
     "domain/moving": (
         *("accounts_apart", "accounts_elsewhere", "coming_back", "disputes_of_both", "failed_refunds_of_both"),
         *("fencing_amid_writers", "going_on_here", "half_way", "home_came_back", "interleaved", "own_accounts"),
-        *("reading_just_before", "reading_meanwhile", "refused_accounts", "several_at_once", "several_cells_at_once"),
-        *("shared_bank", "stragglers", "taken_away_there", "test_clocks", "told_anew", "told_of_both", "waits"),
+        *("money_on_the_way", "reading_just_before", "reading_meanwhile", "refused_accounts", "several_at_once"),
+        *("several_cells_at_once", "shared_bank", "stragglers", "taken_away_there", "test_clocks", "told_anew"),
+        *("told_of_both", "waits"),
     ),
     "domain/operations": ("comparing_under_a_lease", "posted_again"),
     "domain/payments": (
