@@ -39,7 +39,7 @@ ACROSS = {
         *("fencing_amid_writers", "going_on_here", "half_way", "home_came_back", "interleaved", "own_accounts"),
         *("money_on_the_way", "reading_just_before", "reading_meanwhile", "refused_accounts", "several_at_once"),
         *("several_cells_at_once", "shared_bank", "stragglers", "taken_away_there", "test_clocks", "told_anew"),
-        *("told_of_both", "waits"),
+        *("told_of_both", "resealing_meanwhile", "waits"),
     ),
     "domain/operations": ("comparing_under_a_lease", "posted_again"),
     "domain/payments": (

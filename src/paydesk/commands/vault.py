@@ -42,7 +42,8 @@ async def reseal(as_json: AsJson = False) -> None:
     """Move every sealed value to the newest key, while the service runs;
     may be stopped and called again.
 
-    Exit status 1 if something is left under another key, because that key is not configured.
+    Exit status 1 if something is left under another key, because that key is not configured, or its
+    merchant is on the way to another cell or from there.
     """
     async with deployment() as here:
         before = await held(here.database)
@@ -57,7 +58,10 @@ async def reseal(as_json: AsJson = False) -> None:
         typer.echo(f"sealed anew under {here.vault.current_key_id}: {counted(sum(moved.values()), 'value')}")
         _show(after, here.vault)
     if left:
-        note(f"left under another key: {counted(left, 'value')}; put that key back behind, and call this again")
+        note(
+            f"left under another key: {counted(left, 'value')}; put that key back behind if it is not configured, let "
+            "merchants who are on their way to another cell arrive, and call this again"
+        )
         raise typer.Exit(1)
 
 
