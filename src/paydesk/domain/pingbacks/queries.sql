@@ -317,8 +317,9 @@ select case when not p.live and m.went_live_at is not null then m.test_pingback_
  where p.merchant_id = :merchant_id and p.live = :live and p.id = :id;
 
 -- name: resend(merchant_id, live, id, url, only_failed, now)^
--- One attempt more, at once, whatever came of those before, or of one alone that is exhausted still; to :url, or where a new one would go, by the account's URLs of
--- now (and where it went if there is none); to the test URL alone where only that is allowed (interface.md §9.3).
+-- One attempt more, at once, whatever came of those before, or (:only_failed) of one alone that is exhausted still; to
+-- :url, or where a new one would go, by the account's URLs of now (and where it went if there is none); to the test URL
+-- alone where only that is allowed (interface.md §9.3).
 with target as (
     select p.merchant_id, p.live, p.id,
            case when not p.live and m.went_live_at is not null then m.test_pingback_url
