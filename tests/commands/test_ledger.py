@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import json
+import os
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import asyncpg
 import pytest
@@ -202,6 +204,26 @@ async def test_a_file_that_cannot_be_written_is_said_so(paydesk: Any, account: d
     said = await paydesk("ledger", "export", account["id"], "--output", tmp_path / "none" / "x.csv")
     assert said.status == 1
     assert "cannot write" in said.err
+
+
+def beside(path: Path) -> dict[str, str]:
+    """The files of a folder that begin as a file's name does, and what they hold."""
+    return {one.name: one.read_text() for one in path.parent.glob(f"{path.stem}*")}
+
+
+async def test_an_export_that_ends_half_way_leaves_what_was_there(
+    paydesk: Any, account: dict[str, Any], subscription: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> NoReturn:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    path = tmp_path / "january.csv"
+    path.write_text("of before")
+    monkeypatch.setattr("paydesk.commands.ledger._cells", full)
+    said = await paydesk("ledger", "export", account["id"], "--output", path)
+    assert said.status == 1
+    assert "make room" in said.err
+    assert beside(path) == {"january.csv": "of before"}
 
 
 class TestChargebacks:

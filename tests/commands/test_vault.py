@@ -5,6 +5,8 @@ from typing import Any
 from tests import breaking
 
 from paydesk.adapters.vault import generate_key_setting
+from paydesk.domain.cells.fencing import fence, lift
+from paydesk.domain.moving.tables import GUARDED
 
 
 async def test_a_rotation_from_end_to_end(
@@ -55,3 +57,19 @@ async def test_sweeping_erases_what_nothing_needs(
     await paydesk("subscription", "cancel", subscription)
     await breaking.say(database, "card", {"merchant_id": account["id"]}, number_sealed=bytes.fromhex("01"))
     assert (await paydesk("vault", "sweep")).out == "erased: 1 card number\nhidden: 0 links\n"
+
+
+async def test_sweeping_leaves_who_is_on_the_way_to_another_cell(
+    account: dict[str, Any], subscription: int, paydesk: Any, database: Any
+) -> None:
+    await paydesk("subscription", "cancel", subscription)
+    whose = {"merchant_id": account["id"]}
+    await breaking.say(database, "card", whose, number_sealed=bytes.fromhex("01"), fingerprint=bytes.fromhex("02"))
+    await breaking.say(database, "subscription", whose, portal_token=f"t{account['id']:x}-old", portal_seed=None)
+    await fence(database, account["id"], other_cell=2, tables=GUARDED)
+    said = await paydesk("vault", "sweep")
+    assert (said.status, said.out) == (0, "erased: 0 card numbers\nhidden: 0 links\n")
+    assert f"merchants {account['id']}; call this again" in said.err
+    await lift(database, account["id"], tables=GUARDED)
+    said = await paydesk("vault", "sweep")
+    assert (said.out, said.err) == ("erased: 1 card number\nhidden: 1 link\n", "")

@@ -5,8 +5,8 @@ what a merchant has, and how it came to be.
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import ExitStack
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from datetime import datetime
 from pathlib import Path
@@ -190,11 +190,27 @@ def _moment(text: str, name: str, default: datetime) -> datetime:
         raise Malformed(f"{name}: {error}") from error
 
 
-def _writing(path: Path) -> IO[str]:
+@contextmanager
+def _writing(path: Path) -> Iterator[IO[str]]:
+    """What takes a file's name once it is whole; a device or a pipe is written to as it is.
+
+    Raises: SetupError if it can't be made.
+    """
+    whole = path.resolve()
+    part = whole if whole.exists() and not whole.is_file() else whole.with_name(f"{whole.name}.part")
     try:
-        return path.open("w", encoding="utf-8", newline="")
+        file = part.open("w", encoding="utf-8", newline="")
     except OSError as error:
         raise SetupError(f"cannot write {path}: {error.strerror}") from error
+    try:
+        with file:
+            yield file
+        if part != whole:
+            part.replace(whole)
+    except BaseException:
+        if part != whole:
+            part.unlink(missing_ok=True)
+        raise
 
 
 async def _write(file: IO[str], form: Format, postings: AsyncIterator[Posting], step: Callable[[], None]) -> int:

@@ -1,12 +1,17 @@
 -- name: are_left()$
-select exists (select from checkout where token is not null)
-    or exists (select from subscription where portal_token is not null);
+-- Nothing is written of who goes to another cell or comes from there: theirs are hidden once they have arrived.
+select exists (select from checkout
+                where token is not null and coalesce(merchant_id <> all (array(select merchant_id from merchant_fence)), true))
+    or exists (select from subscription
+                where portal_token is not null
+                  and coalesce(merchant_id <> all (array(select merchant_id from merchant_fence)), true));
 
 -- name: read_checkouts(after_merchant, after_token, most)
 -- By the index of the links that stand in clear.
 select merchant_id, id, token
   from checkout
  where token is not null and (merchant_id, token) > (:after_merchant::bigint, :after_token::text)
+   and coalesce(merchant_id <> all (array(select merchant_id from merchant_fence)), true)
  order by merchant_id, token
  limit :most;
 
@@ -24,6 +29,7 @@ select count(*) from hidden;
 select merchant_id, id, portal_token as token
   from subscription
  where portal_token is not null and (merchant_id, portal_token) > (:after_merchant::bigint, :after_token::text)
+   and coalesce(merchant_id <> all (array(select merchant_id from merchant_fence)), true)
  order by merchant_id, portal_token
  limit :most;
 
@@ -50,6 +56,7 @@ with looked as materialized (
       join subscription s on s.merchant_id = looked.merchant_id and s.portal_token = looked.token
      where m.merchant_id = looked.merchant_id and m.id = looked.id and looked.token is not null
        and s.portal_seed is not null
+       and coalesce(m.merchant_id <> all (array(select merchant_id from merchant_fence)), true)
  returning 1
 )
 select count(*) as seen,

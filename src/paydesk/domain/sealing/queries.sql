@@ -243,11 +243,16 @@ select m.merchant_id, m.id, m.facts as was
 
 -- name: forget_fingerprints()!
 -- What processes of an older version wrote after the migration.
-update card set fingerprint = '' where fingerprint <> '';
+update card set fingerprint = ''
+ where fingerprint <> '' and coalesce(merchant_id <> all (array(select merchant_id from merchant_fence)), true);
 
 -- name: merchants_with_numbers()
--- By the index of the cards that have their number.
-select distinct merchant_id from card where number_sealed is not null order by merchant_id;
+-- By the index of the cards that have their number. Nothing is written of who goes to another cell or comes from there.
+select distinct merchant_id
+  from card
+ where number_sealed is not null
+   and coalesce(merchant_id <> all (array(select merchant_id from merchant_fence)), true)
+ order by merchant_id;
 
 -- name: forget_spare_numbers(merchant_id, keepers, now)$
 -- Erases numbers of one merchant's cards that nothing needs, or that an acquirer keeps itself.
