@@ -45,11 +45,11 @@ async def list_subscriptions(
     the narrowest filter leads, by an index of its own.
     """
     common = {"merchant_id": shop.merchant_id, "live": shop.live, **page.parameters()}
-    email = wanted.email.lower() if wanted.email is not None else None
     if wanted.reference is not None:
-        found = queries.of_reference(database, **common, reference=wanted.reference, email=email, state=wanted.state)
-    elif email is not None:
-        found = queries.of_email(database, **common, email=email, state=wanted.state)
+        about = {"reference": wanted.reference, "email": wanted.email}
+        found = queries.of_reference(database, **common, **about, state=wanted.state)
+    elif wanted.email is not None:
+        found = queries.of_email(database, **common, email=wanted.email, state=wanted.state)
     elif wanted.state not in (None, SubscriptionState.ACTIVE):
         found = queries.in_state(database, **common, state=wanted.state)
     else:

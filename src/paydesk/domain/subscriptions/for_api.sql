@@ -34,7 +34,7 @@ select *
   from subscription_planned
  where merchant_id = :merchant_id and live = :live
    and init_payment_id = any(array(select payments_of_reference(:merchant_id, :live, :reference)))
-   and (:email::text is null or lower(email) = :email)
+   and (:email::text is null or lower(email) = lower(:email))
    and (:state::text is null or state = :state)
    and created_at >= :since and created_at < :until and (created_at, id) < (:before_at, :before_id)
  order by created_at desc, id desc
@@ -44,7 +44,7 @@ select *
 select *
   from subscription_planned
  where merchant_id = :merchant_id and live = :live
-   and init_payment_id = any(array(select payments_of_email(:merchant_id, :live, :email)))
+   and init_payment_id = any(array(select payments_of_email(:merchant_id, :live, lower(:email::text))))
    and (:state::text is null or state = :state)
    and created_at >= :since and created_at < :until and (created_at, id) < (:before_at, :before_id)
  order by created_at desc, id desc
