@@ -282,6 +282,7 @@ class TestOfAnAccount:
             if until is None:
                 await resume(*named, now=begun)
             else:
+                assert (await club.now(failing.subscription)).charged_next_at == then
                 merchant_id = club.shop.merchant_id
                 await carry_out_due(club.database, real_now=utc_now(), merchant_id=merchant_id, at=until)
             assert (await club.now(failing.subscription)).date_next == then

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from tests import set_back
 from tests.breaking import say
+from tests.web.portal.conftest import Subscribe
 
 from paydesk.core.clock import utc_now
 from paydesk.domain.merchants.customer_ways import PortalCancels
@@ -110,6 +111,22 @@ async def test_what_has_no_paid_period_can_always_be_cancelled_at_once(failing: 
     assert "from this moment on" in await failing.page(below="/cancel")
     await press(failing, "/cancel")
     assert (await failing.now()).state == "Cancelled"
+
+
+async def test_who_may_resume_a_failing_one_reads_when_its_plan_tries_it_again(subscribe: Subscribe) -> None:
+    failing = await subscribe("4000000000000341")
+    database, merchant_id = failing.desk.database, failing.shop.merchant_id
+    await let(failing, pauses=True)
+    await change_merchant(database, merchant_id, dunning_hours=(240,))
+    due = (await failing.now()).date_next
+    assert due is not None
+    await set_back.clock_runs_ahead(database, merchant_id, due - utc_now())
+    assert await failing.charge(due) == 1
+    tried_again = (await failing.now()).date_next
+    await press(failing, "/pause")
+    assert f"is charged on {day(tried_again)}." in await failing.page()
+    await press(failing, "/undo")
+    assert (await failing.now()).date_next == tried_again
 
 
 async def test_an_end_with_the_period_that_is_offered_no_more_is_asked_for_again(subscriber: Any) -> None:

@@ -12,9 +12,7 @@ select w.*, m.name as merchant_name, b.changed_at as branded_at, coalesce(b.logo
        m.portal_cancels, m.portal_pauses, m.portal_plans, m.portal_quantities,
        w.live and m.suspended_at is not null as suspended, side_clock(w.live, m.test_clock) as clock, d.slow,
        d.brand, d.last4, d.holder, d.exp_month, d.exp_year,
-       (select s.balance
-          from subscription s
-         where s.merchant_id = w.merchant_id and s.live = w.live and s.id = w.id) as balance,
+       s.balance, s.dunning,
        coalesce((select nullif(f.website, '')
                    from business_profile f
                   where f.merchant_id = w.merchant_id and f.status = 'accepted'),
@@ -35,6 +33,7 @@ select w.*, m.name as merchant_name, b.changed_at as branded_at, coalesce(b.logo
                 where o.merchant_id = w.merchant_id and o.live = w.live and o.currency = w.currency
                   and o.portal_offered and o.id <> w.package_version_id) as has_plans
   from subscription_planned w
+  join subscription s on s.merchant_id = w.merchant_id and s.live = w.live and s.id = w.id
   join merchant m on m.id = w.merchant_id
   left join branding b on b.merchant_id = m.id
   join card d on d.merchant_id = w.merchant_id and d.live = w.live and d.id = w.card_id

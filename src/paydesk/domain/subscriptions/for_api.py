@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from paydesk.core.errors import NotFound
 from paydesk.core.paging import Page
 from paydesk.database.pool import Database
-from paydesk.database.records import record_if_any, records_of
+from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.merchants.customer_links import Link
 from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.subscriptions.ending import find_row
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.rows import SubscriptionRow, link_of, subscription_of
 from paydesk.domain.subscriptions.states import SubscriptionState
@@ -62,13 +62,7 @@ async def find_subscription_for_api(database: Database, shop: Shop, subscription
 
     Raises: NotFound if the shop has no such subscription in this mode.
     """
-    row = record_if_any(
-        SubscriptionRow,
-        await queries.find(database, merchant_id=shop.merchant_id, live=shop.live, id=subscription_id),
-    )
-    if row is None:
-        raise NotFound(f"there is no subscription {subscription_id}")
-    return _seen(row)
+    return _seen(await find_row(database, shop, subscription_id))
 
 
 async def which_subscription(database: Database, shop: Shop, ids: Sequence[int]) -> int:

@@ -50,9 +50,6 @@ select *
  order by created_at desc, id desc
  limit :most;
 
--- name: find(merchant_id, live, id)^
-select * from subscription_planned where merchant_id = :merchant_id and live = :live and id = :id;
-
 -- name: which(merchant_id, live, ids)$
 -- The first of these ids that names a subscription of the shop's.
 select id
