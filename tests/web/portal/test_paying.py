@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.breaking import say
 from tests.links import newest_portal
 from tests.proving import check
 from tests.web.portal.conftest import TYPED, Subscriber, leads_to, text_of
@@ -20,6 +21,7 @@ from paydesk.domain.merchants.customer_links import LinkTo
 from paydesk.domain.merchants.dunning_end import DunningEnd
 from paydesk.domain.merchants.merchant import change_merchant
 from paydesk.domain.subscriptions.changing import carry_out_due, pause
+from paydesk.web.portal import replacing
 
 MASTERCARD, DECLINED, FAILS_LATER = "5555555555554444", "4000000000000002", "4000000000000341"
 ASKS_CUSTOMER = "4000000000003220"
@@ -192,6 +194,26 @@ async def test_the_banks_question_leads_back_to_the_page_that_pays(payer: Payer,
     assert leads_to(await payer.see("/result")) == f"{payer.path}/result"
     await payer.subscriber.charge()
     assert "This payment is made" in text_of(await payer.see("/result"))
+
+
+async def test_who_has_answered_nothing_when_it_is_paid_meanwhile_is_asked_for_no_card(
+    payer: Payer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leads_to(await payer.pay(ASKS_CUSTOMER))
+    honest = replacing.settle_challenge
+
+    async def settled_late(*named: Any, **more: Any) -> Any:
+        """The bank is asked, and the card on file is charged before it has answered."""
+        result = await honest(*named, **more)
+        database, merchant_id = payer.subscriber.desk.database, payer.subscriber.shop.merchant_id
+        await say(database, "subscription", {"merchant_id": merchant_id}, failures=0, next_period=3)
+        return result
+
+    monkeypatch.setattr(replacing, "settle_challenge", settled_late)
+    assert leads_to(await payer.see("/result")) == f"{payer.path}/result"
+    shown = text_of(await payer.see("/result"))
+    assert "This payment is made" in shown
+    assert 'name="number"' not in shown
 
 
 async def test_a_question_that_was_begun_in_the_portal_is_not_shown_to_who_may_only_pay(payer: Payer) -> None:

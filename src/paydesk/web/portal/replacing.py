@@ -99,21 +99,22 @@ async def show_card_result(visit: PortalVisit) -> Response:
     change = visit.holding.change
     if change is None:
         return visit.go(visit.path)
+    result: Result | None = None
     if change.state is CardChangeState.CHALLENGED:
         result = await settle_challenge(visit.services.desk, change, now=visit.services.now())
         # What it was for may have ended meanwhile, or be paid: then no card is asked for.
         visit = await open_visit(visit.request)
         change = visit.holding.change or change
-        if isinstance(result, ConfirmWithBank) and visit.holding.subscription.running:
-            return visit.card_form(notice=visit.left_open)
-    if change.state in OPEN_CHANGES and visit.holding.subscription.running:
-        # A page that the customer has come back from must not be led to again.
-        waits = change.page is not None and change.state is CardChangeState.CHALLENGED
-        return pages.checking_page(visit.view, waits="?waits" if waits else "")
     if visit.settled:
         return visit.go(visit.result_path)
     if not visit.holding.subscription.running:
         return visit.go(visit.path)
+    if isinstance(result, ConfirmWithBank):
+        return visit.card_form(notice=visit.left_open)
+    if change.state in OPEN_CHANGES:
+        # A page that the customer has come back from must not be led to again.
+        waits = change.page is not None and change.state is CardChangeState.CHALLENGED
+        return pages.checking_page(visit.view, waits="?waits" if waits else "")
     if change.state is CardChangeState.APPROVED:
         return visit.card_form(402, notice=CHARGE_DECLINED) if visit.pays else pages.card_replaced_page(visit.view)
     return visit.card_form(402, notice=_told(change, change.decline_reason))
