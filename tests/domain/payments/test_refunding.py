@@ -257,6 +257,14 @@ class TestMoreDecimalsThanAcquirersTake:
         await breaking.say(live.database, "payment", {"id": payment_id}, refunded=Decimal("5.005"))
         assert (await live.give_back(payment_id, "5.115")).total > part.total
 
+    async def test_of_what_is_not_captured_yet_it_is_said_that_no_part_can_be_given_back(self, live: Till) -> None:
+        """And not what could be asked for, which would be refused, too."""
+        await ships(live.database, live.shop)
+        payment_id = await live.sell(amount="10.12", currency="KWD")
+        with pytest.raises(Malformed, match="not captured yet"):
+            await live.give_back(payment_id, "1.125")
+        assert (await live.give_back(payment_id, "10.120")).status is RefundStatus.WHOLE
+
     async def test_of_a_test_payment_are_given_back(self, till: Till) -> None:
         payment_id = await till.sell(amount="10.12", currency="KWD")
         assert (await till.give_back(payment_id, "1.125")).status is RefundStatus.PART

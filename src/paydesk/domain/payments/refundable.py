@@ -134,8 +134,12 @@ def what_to_do(row: Refundable, shop: Shop, payment_id: int, amount: Decimal | N
     if left <= 0:
         raise Malformed(NOTHING_LEFT, passing=reserved)
     if amount is not None:
-        _refuse_amount(amount, row, shop, left)
+        _refuse_amount(amount, row.currency, left, row.refunding)
     if state in REFUNDABLE:
+        # What was paid with decimals that no acquirer takes is given back with them, and what is
+        # left as it is.
+        if amount is not None and amount != left and not has_more_decimals(row.amount, row.currency):
+            require_taken(shop, row.currency, amount)
         return MovementKind.REFUND
     if row.moving is not None:
         raise Busy(worded(_CAPTURING if row.moving == MovementKind.CAPTURE else _VOIDING, payment_id=payment_id))
@@ -153,13 +157,12 @@ def what_to_do(row: Refundable, shop: Shop, payment_id: int, amount: Decimal | N
     return MovementKind.VOID
 
 
-def _refuse_amount(amount: Decimal, row: Refundable, shop: Shop, left: Decimal) -> None:
+def _refuse_amount(amount: Decimal, currency: str, left: Decimal, refunding: Decimal) -> None:
     """Refuse what can't be given back of what is left: it must be above 0, exact in the currency,
-    not too much, and nothing that acquirers refuse.
+    and not too much.
 
-    Raises: Malformed or Conflict, saying which it was.
+    Raises: Malformed, saying which it was.
     """
-    currency, refunding = row.currency, row.refunding
     if not amount.is_finite() or amount <= 0:
         raise Malformed(
             worded("%(invalid)s: %(amount)s is not above 0", invalid=INVALID_AMOUNT, amount=amount),
@@ -191,9 +194,6 @@ def _refuse_amount(amount: Decimal, row: Refundable, shop: Shop, left: Decimal) 
             ),
             "amount",
         )
-    # What was paid with such decimals is given back with them, and what is left as it is.
-    if amount != left and not has_more_decimals(row.amount, currency):
-        require_taken(shop, currency, amount)
 
 
 async def refuse_over(database: Database, row: Refundable, asked: Asked, limits: RefundLimits | None) -> None:
