@@ -4,6 +4,7 @@ theirs is left, and sealed anew once they are there.
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 
 import pytest
@@ -27,13 +28,19 @@ async def under(cell: Cell, vault: Vault) -> dict[int, bool]:
 
 
 @pytest.mark.parametrize("step", [Step.copied, Step.closed])
-async def test_what_others_have_is_sealed_anew_while_somebody_is_on_the_way(joined: Play, step: Step) -> None:
+async def test_what_others_have_is_sealed_anew_while_somebody_is_on_the_way(
+    joined: Play, step: Step, capsys: pytest.CaptureFixture[str]
+) -> None:
     with suppress(Killed):
         await move_merchant(going(joined), passed=killing(step))
     whose, cell = joined.merchant.id, joined.here if step is Step.closed else joined.there
     keys = f"{generate_key_setting()},{cell.settings.vault_keys.get_secret_value()}"
     newest = Vault.from_settings(vault_keys=keys, secret_key=cell.settings.secret_key.get_secret_value())
+    capsys.readouterr()
     await reseal(cell.database, newest)
+    left = re.findall(r"under (?:their|its) key.*place=(\w+)", "".join(capsys.readouterr()))
+    assert sorted(left) == sorted(set(left)), "said once, however many these are"
+    assert "card_numbers" in left
     found = await under(cell, newest)
     assert found.pop(whose) is False
     assert set(found.values()) <= {True}
