@@ -17,11 +17,11 @@ from tests.web.portal.conftest import TYPED, Subscriber, leads_to, text_of
 
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.core.clock import utc_now
+from paydesk.domain.billing.replacing_cards import settle_challenge
 from paydesk.domain.merchants.customer_links import LinkTo
 from paydesk.domain.merchants.dunning_end import DunningEnd
 from paydesk.domain.merchants.merchant import change_merchant
 from paydesk.domain.subscriptions.changing import carry_out_due, pause
-from paydesk.web.portal import replacing
 
 MASTERCARD, DECLINED, FAILS_LATER = "5555555555554444", "4000000000000002", "4000000000000341"
 ASKS_CUSTOMER = "4000000000003220"
@@ -200,16 +200,15 @@ async def test_who_has_answered_nothing_when_it_is_paid_meanwhile_is_asked_for_n
     payer: Payer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     leads_to(await payer.pay(ASKS_CUSTOMER))
-    honest = replacing.settle_challenge
 
     async def settled_late(*named: Any, **more: Any) -> Any:
         """The bank is asked, and the card on file is charged before it has answered."""
-        result = await honest(*named, **more)
+        result = await settle_challenge(*named, **more)
         database, merchant_id = payer.subscriber.desk.database, payer.subscriber.shop.merchant_id
         await say(database, "subscription", {"merchant_id": merchant_id}, failures=0, next_period=3)
         return result
 
-    monkeypatch.setattr(replacing, "settle_challenge", settled_late)
+    monkeypatch.setattr("paydesk.web.portal.replacing.settle_challenge", settled_late)
     assert leads_to(await payer.see("/result")) == f"{payer.path}/result"
     shown = text_of(await payer.see("/result"))
     assert "This payment is made" in shown

@@ -141,7 +141,8 @@ async def _of_accounts(source: Side, target: Side, merchant_id: int, *, serves_l
     if given_up:
         reasons.append(
             f"its live payments were taken by accounts that the other cell has given up ({', '.join(given_up)}): "
-            "nobody there could refund them or charge its subscriptions; enable them (paydesk acquirer enable NAME)"
+            "nobody there could refund them or charge its subscriptions; enable them there (paydesk acquirer enable "
+            "NAME), or add them anew where they are not listed any more"
         )
     foreign = [one.name for one in used if one not in alike]
     if foreign:

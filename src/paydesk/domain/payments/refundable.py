@@ -136,10 +136,7 @@ def what_to_do(row: Refundable, shop: Shop, payment_id: int, amount: Decimal | N
     if amount is not None:
         _refuse_amount(amount, row.currency, left, row.refunding)
     if state in REFUNDABLE:
-        # What was paid with decimals that no acquirer takes is given back with them, and what is
-        # left as it is.
-        if amount is not None and amount != left and not has_more_decimals(row.amount, row.currency):
-            require_taken(shop, row.currency, amount)
+        _refuse_decimals(amount, row, shop, left)
         return MovementKind.REFUND
     if row.moving is not None:
         raise Busy(worded(_CAPTURING if row.moving == MovementKind.CAPTURE else _VOIDING, payment_id=payment_id))
@@ -194,6 +191,16 @@ def _refuse_amount(amount: Decimal, currency: str, left: Decimal, refunding: Dec
             ),
             "amount",
         )
+
+
+def _refuse_decimals(amount: Decimal | None, row: Refundable, shop: Shop, left: Decimal) -> None:
+    """Refuse a part with decimals that acquirers don't take; what was paid with such is given back
+    with them, and what is left as it is.
+
+    Raises: Conflict, saying what could be asked for.
+    """
+    if amount is not None and amount != left and not has_more_decimals(row.amount, row.currency):
+        require_taken(shop, row.currency, amount)
 
 
 async def refuse_over(database: Database, row: Refundable, asked: Asked, limits: RefundLimits | None) -> None:
