@@ -105,6 +105,9 @@ async def test_all_exhausted_pingbacks_of_a_merchant_are_resent(
     said = await paydesk("pingback", "resend", "--failed", "--merchant", account["id"], "--json")
     assert said.result == {"resent": [answered, other], "without_url": []}
     assert await database.fetchval("select state from pingback where id = $1", done) == "acknowledged"
+    kept = "select subject from audit_entry where merchant_id = $1 and action = 'pingback_resent' order by id"
+    subjects = [row["subject"] for row in await database.fetch(kept, account["id"])]
+    assert subjects == [f"pingback {one}" for one in (answered, other)]
 
 
 async def test_what_somebody_else_has_had_sent_by_then_is_not_sent_again(

@@ -15,11 +15,11 @@ from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Malformed
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.audit import COMMAND_LINE
-from paydesk.domain.business.pingback_acting import find_elsewhere, resend_logged
+from paydesk.domain.business.pingback_acting import find_elsewhere, resend_if_failed, resend_logged
 from paydesk.domain.merchants.merchant import find_merchant
 from paydesk.domain.merchants.test_clock import shop_time
 from paydesk.domain.operations.pingbacks_for_operator import exhausted_pingbacks, newest_pingbacks, shop_of_pingback
-from paydesk.domain.pingbacks.resending_by_hand import Pingback, PingbackAttempt, find_tried_pingback, resend_failed
+from paydesk.domain.pingbacks.resending_by_hand import Pingback, PingbackAttempt, find_tried_pingback
 from paydesk.domain.pingbacks.states import PingbackState
 
 app = typer.Typer(help="See and resend the notifications to merchants' servers.", no_args_is_help=True)
@@ -130,8 +130,9 @@ async def _resend_failed(database: Database, merchant_id: int) -> tuple[list[int
     with progress("Resending", len(exhausted)) as step:
         for shop, pingback_id in exhausted:
             try:
-                now = await shop_time(database, shop, real_now=utc_now())
-                if await resend_failed(database, shop, pingback_id, now=now):
+                now = utc_now()
+                there = await shop_time(database, shop, real_now=now)
+                if await resend_if_failed(database, shop, COMMAND_LINE, pingback_id, shop_now=there, now=now):
                     resent.append(pingback_id)
             except Conflict:
                 without_url.append(pingback_id)

@@ -10,6 +10,7 @@ from datetime import datetime
 from paydesk.core.errors import Forbidden, Malformed
 from paydesk.core.wording import worded
 from paydesk.database.pool import Database
+from paydesk.database.statements import Connection
 from paydesk.domain.accounts.access_needs import Gate
 from paydesk.domain.accounts.audit import Action, Actor, record
 from paydesk.domain.accounts.roles import Permission
@@ -113,9 +114,27 @@ async def resend_logged(
     """
     async with database.acquire() as connection, connection.transaction():
         pingback = await resending_by_hand.resend(connection, shop, pingback_id, url=url, now=shop_now)
-        subject, details = f"pingback {pingback_id}", {"event": pingback.event, "url": pingback.url}
-        await record(connection, actor, Action.pingback_resent, now=now, shop=shop, subject=subject, details=details)
+        await _log(connection, shop, actor, pingback, now=now)
     return pingback
+
+
+async def resend_if_failed(
+    database: Database, shop: Shop, actor: Actor, pingback_id: int, *, shop_now: datetime, now: datetime
+) -> bool:
+    """Do what `resend_logged` does with one that has failed; False if it is not so any more.
+
+    Raises: NotFound, Conflict.
+    """
+    async with database.acquire() as connection, connection.transaction():
+        pingback = await resending_by_hand.resend_failed(connection, shop, pingback_id, now=shop_now)
+        if pingback is not None:
+            await _log(connection, shop, actor, pingback, now=now)
+    return pingback is not None
+
+
+async def _log(connection: Connection, shop: Shop, actor: Actor, pingback: Pingback, *, now: datetime) -> None:
+    subject, details = f"pingback {pingback.id}", {"event": pingback.event, "url": pingback.url}
+    await record(connection, actor, Action.pingback_resent, now=now, shop=shop, subject=subject, details=details)
 
 
 async def resend_failed(

@@ -192,19 +192,20 @@ async def resend(
     return sent
 
 
-async def resend_failed(database: Connection, shop: Shop, pingback_id: int, *, now: datetime) -> bool:
-    """Have a pingback that is exhausted sent once more, at once, as `resend` does; False if it is
+async def resend_failed(database: Connection, shop: Shop, pingback_id: int, *, now: datetime) -> Pingback | None:
+    """Have a pingback that is exhausted sent once more, at once, as `resend` does; None if it is
     not so any more, since somebody else has had it sent. `now` is the shop's time, UTC.
 
     Raises: NotFound; Conflict if there is no URL to send it to.
     """
     asked = {"merchant_id": shop.merchant_id, "live": shop.live, "id": pingback_id, "url": None, "now": now}
-    if await queries.resend(database, **asked, only_failed=True) is None:
+    sent = record_if_any(Pingback, await queries.resend(database, **asked, only_failed=True))
+    if sent is None:
         if (await _find(database, shop, pingback_id)).state is not PingbackState.EXHAUSTED:
-            return False
+            return None
         raise _has_no_url(shop, pingback_id)
     waking.told()
-    return True
+    return sent
 
 
 def _has_no_url(shop: Shop, pingback_id: int) -> Conflict:
