@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from typing import Any
 
 import httpx
@@ -143,6 +144,19 @@ async def test_what_can_not_be_sold_so_is_said_and_what_was_typed_stays(
     for one in versions:
         if one in known:
             assert re.search(rf'name="version" value="{known[one]}"\s*checked', answer.text)
+
+
+async def test_a_live_version_of_before_whose_price_acquirers_refuse_is_sold_on_no_page(
+    owner: Visitor, database: Database
+) -> None:
+    merchant_id = int(owner.merchant_path.rpartition("/")[2])
+    await owner.send(f"{owner.merchant_path}/links", f"{owner.merchant_path}/mode", live="1")
+    _, dinars = await package(owner, "Club", "10.13", currency="KWD")
+    await breaking.say(database, "package_version", {"merchant_id": merchant_id}, price=Decimal("10.125"))
+    answer = await make(owner, dinars)
+    assert (answer.status_code, "Acquirers don't take 10.125 KWD" in text_of(answer)) == (400, True)
+    await breaking.say(database, "package_version", {"merchant_id": merchant_id}, price=Decimal("10.130"))
+    assert leads_to(await make(owner, dinars))
 
 
 async def test_seven_packages_are_too_many(owner: Visitor) -> None:

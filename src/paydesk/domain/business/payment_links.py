@@ -141,15 +141,27 @@ async def _read(database: Database, shop: Shop, typed: Typed, currency: str) -> 
     """
     several = bool(await queries.sells_several(database, merchant_id=shop.merchant_id))
     if typed.sells_packages:
-        return read_page(typed, await find_versions(database, shop, typed.versions), currency, several=several)
+        packages = await find_versions(database, shop, typed.versions)
+        page = read_page(typed, packages, currency, several=several)
+        for one in packages.values():
+            _require_taken(shop, page.currency, "packages", one.terms.price, one.terms.first_amount)
+        return page
     offer = read_offer(typed, currency or parse_currency(typed.currency), several=several)
     for name in ("price", "monthly_price", "yearly_price"):
         if (price := getattr(offer, name)) is not None:
-            try:
-                require_taken(shop, offer.currency, price)
-            except Conflict as error:
-                raise Malformed(error.message, name) from error
+            _require_taken(shop, offer.currency, name, price)
     return offer
+
+
+def _require_taken(shop: Shop, currency: str, field: str, *prices: Decimal) -> None:
+    """Refuse live prices that acquirers don't take, of packages from before they were refused, too.
+
+    Raises: Malformed, naming the field.
+    """
+    try:
+        require_taken(shop, currency, *prices)
+    except Conflict as error:
+        raise Malformed(error.message, field) from error
 
 
 async def make_link(gate: Gate, session: Session, shop: Shop, typed: Typed, *, now: datetime) -> int:
