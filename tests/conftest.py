@@ -409,7 +409,8 @@ def signed_form(gateway: Gateway) -> SignedForm:
 
     def build(**fields: Any) -> dict[str, Any]:
         usual = {
-            "merchant_order_id": f"order-{secrets.token_hex(6)}",
+            # Twelve digits in a row might be taken for a card's.
+            "merchant_order_id": f"order-{secrets.token_hex(3)}-of-{secrets.token_hex(3)}",
             "amount": "10.00",
             "currency": "USD",
             "description": "Golden Ticket",

@@ -34,6 +34,11 @@ async def until_waiting(database: Any, *asked: asyncio.Future[Any], query: str =
         await asyncio.sleep(0.01)
 
 
+async def knows_capitals(database: Any) -> bool:
+    """Whether a database knows the small letters of more than A to Z: by its locale."""
+    return bool(await database.fetchval("select lower('Ä') = 'ä'"))
+
+
 async def drop_database(admin: asyncpg.Connection, name: str) -> None:
     """Drop a database, whoever is connected; the server's own vacuum in it is nobody's to end,
     and soon done.
