@@ -163,13 +163,20 @@ async def test_a_challenge_approved_in_one_checkout_of_an_order_closes_the_other
     assert len(charges()) == 1
 
 
+async def comes_back_late(
+    web: httpx.AsyncClient, path: str, database: Database, merchant: Merchant, *, decision: str
+) -> str:
+    """Where a bank leads a customer back to, whose page has expired amid its question."""
+    bank_page = leads_to(await press_pay(web, path, ASKS_CUSTOMER))
+    await set_back.times(database, "checkout", {"merchant_id": merchant.id}, expires_at=utc_now())
+    return leads_to(await web.post(bank_page, data={"decision": decision}))
+
+
 async def test_who_comes_back_refused_when_the_page_has_expired_is_shown_no_form(
     web: httpx.AsyncClient, signed_form: SignedForm, charges: Charges, database: Database, merchant: Merchant
 ) -> None:
     path = await open_page(web, signed_form())
-    bank_page = leads_to(await press_pay(web, path, ASKS_CUSTOMER))
-    await set_back.times(database, "checkout", {"merchant_id": merchant.id}, expires_at=utc_now())
-    back = leads_to(await web.post(bank_page, data={"decision": "reject"}))
+    back = await comes_back_late(web, path, database, merchant, decision="reject")
     for answer in (await web.get(back), await press_pay(web, path, VISA)):
         assert answer.status_code == 410
         assert "This payment page has expired" in text_of(answer)
@@ -181,9 +188,7 @@ async def test_who_comes_back_approved_when_the_page_has_expired_has_paid(
     web: httpx.AsyncClient, signed_form: SignedForm, charges: Charges, database: Database, merchant: Merchant
 ) -> None:
     path = await open_page(web, signed_form())
-    bank_page = leads_to(await press_pay(web, path, ASKS_CUSTOMER))
-    await set_back.times(database, "checkout", {"merchant_id": merchant.id}, expires_at=utc_now())
-    back = leads_to(await web.post(bank_page, data={"decision": "approve"}))
+    back = await comes_back_late(web, path, database, merchant, decision="approve")
     answers = await asyncio.gather(*(web.get(back) for _ in range(4)), press_pay(web, path, VISA))
     assert [answer.headers.get("location") for answer in answers].count(SHOP) == 1
     assert len(charges()) == 1

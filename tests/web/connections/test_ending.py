@@ -30,6 +30,17 @@ async def takes_nothing_new(service: Service) -> None:
                 await asyncio.sleep(0.01)
 
 
+async def said_by_one_that_ends(service: Service, reader: asyncio.StreamReader) -> bytes:
+    """What a service says to who asks for `/hold`, and is answered once it takes nothing new."""
+    async with asyncio.timeout(PATIENCE):
+        while not service.seen:  # noqa: ASYNC110 -- the service is in another thread
+            await asyncio.sleep(0.01)
+    service.end()
+    await takes_nothing_new(service)
+    service.let_go.set()
+    return await said(reader)
+
+
 async def test_what_comes_on_an_idle_connection_in_the_moment_of_the_end_is_answered_and_then_it_closes(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -76,13 +87,7 @@ async def test_of_two_on_their_way_as_it_ends_both_are_answered(serve: Serve) ->
     service = serve(grace=30)
     reader, writer = await asyncio.open_connection("127.0.0.1", service.port)
     writer.write(GET % b"hold" + POST % 3 + b"abc")
-    async with asyncio.timeout(PATIENCE):
-        while not service.seen:  # noqa: ASYNC110 -- the service is in another thread
-            await asyncio.sleep(0.01)
-    service.end()
-    await takes_nothing_new(service)
-    service.let_go.set()
-    answer = await said(reader)
+    answer = await said_by_one_that_ends(service, reader)
     assert (b"at /hold" in answer, b"3 bytes at /echo" in answer) == (True, True)
     assert answer.lower().count(b"connection: close") == 1, "in the last one"
     writer.close()
@@ -102,12 +107,6 @@ async def test_what_is_being_answered_as_it_ends_is_answered(serve: Serve) -> No
     service = serve(grace=30)
     reader, writer = await asyncio.open_connection("127.0.0.1", service.port)
     writer.write(GET % b"hold")
-    async with asyncio.timeout(PATIENCE):
-        while not service.seen:  # noqa: ASYNC110 -- the service is in another thread
-            await asyncio.sleep(0.01)
-    service.end()
-    await takes_nothing_new(service)
-    service.let_go.set()
-    answer = await said(reader)
+    answer = await said_by_one_that_ends(service, reader)
     assert (b"at /hold" in answer, b"connection: close" in answer.lower()) == (True, True)
     writer.close()
