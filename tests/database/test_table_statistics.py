@@ -11,11 +11,18 @@ from tests import breaking, set_back
 from tests.shopfront import buy
 from tests.sweeping import database, database_url
 
+from paydesk.adapters.acquirers.simulator import Bank, SimulatedAcquirer
+from paydesk.adapters.vault import Vault
+from paydesk.core.clock import utc_now
 from paydesk.database.pool import SESSION, Database, connected
-from paydesk.database.table_statistics import TableStatistics
+from paydesk.database.table_statistics import TABLES, TableStatistics
+from paydesk.domain.merchants.merchant import create_merchant, shop_of
 from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.payments import preparing
 from paydesk.domain.payments.checkout_rows import queries
 from paydesk.domain.payments.desk import Desk
+from paydesk.equipment import payment_desk
+from paydesk.settings import Settings
 
 __all__ = ["database", "database_url"]
 
@@ -100,3 +107,60 @@ async def test_a_table_is_looked_at_again_once_it_is_several_times_as_large(youn
 async def known(database: Database, table: str) -> bool:
     """Whether the planner knows anything of a table's values."""
     return bool(await database.fetchval("select exists (select from pg_stats where tablename = $1)", table))
+
+
+SOLD = 400
+"""What a new deployment had sold before the planner was told of any of it."""
+
+
+@pytest.fixture(params=["before the first", "meanwhile"])
+async def first_hour(
+    request: pytest.FixtureRequest,
+    young: Database,
+    own_database_url: str,
+    settings: Settings,
+    vault: Vault,
+    bank: Bank,
+) -> AsyncIterator[dict[str, Session]]:
+    """What looks for the first checkout and what counts a try to pay it, planned before it was
+    sold or after all the others, for none in particular; the planner knows nothing of any.
+    """
+    for table in TABLES:
+        await young.execute(f"alter table {table} set (autovacuum_enabled = off)")
+    merchant = await create_merchant(young, vault, name="Corner Shop", email="owner@shop.example", now=utc_now())
+    shop = shop_of(merchant, live=False)
+    connection = await asyncpg.connect(own_database_url, server_settings=SESSION)
+    await connection.execute("set plan_cache_mode = force_generic_plan")
+    await connection.execute(f"prepare find as {queries.find_checkout.sql}")
+    await connection.execute(f"prepare try as {preparing.queries.prepare_attempt.sql}")
+    if request.param == "before the first":
+        for statement in looked_for(shop, checkout_id=0):
+            await connection.execute(f"explain {statement}")
+    desk = payment_desk(settings, young, vault, SimulatedAcquirer(bank, base_url=settings.address))
+    await buy(desk, shop)
+    first = await young.fetchval("select id from checkout")
+    await set_back.sold_more_of_the_same(young, SOLD)
+    found, tried = looked_for(shop, checkout_id=first)
+    yield {"find": Session(connection, found), "try": Session(connection, tried)}
+    await connection.close()
+
+
+def looked_for(shop: Shop, *, checkout_id: int) -> tuple[str, str]:
+    """How a checkout is found, and a try of it counted, of an address that has tried nothing."""
+    nothing_else = ", ".join(["'{}'"] * 6)
+    return (
+        f"execute find({shop.merchant_id}, false, {checkout_id})",
+        f"execute try({shop.merchant_id}, false, {checkout_id}, '198.51.100.7', now(), 30, {nothing_else}, 10,"
+        " now(), now())",
+    )
+
+
+@pytest.mark.parametrize(("statement", "most"), [("find", FEW), ("try", 2 * SOLD + FEW)])
+async def test_before_the_planner_knows_a_table_a_customer_waits_for_no_others(
+    first_hour: dict[str, Session], statement: str, most: int
+) -> None:
+    """A checkout is found by its key; a try reads each table once at most, never one for each row
+    of another.
+    """
+    session = first_hour[statement]
+    assert await rows_read(session.connection, session.find) < most

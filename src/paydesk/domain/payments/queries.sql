@@ -24,13 +24,15 @@ select id from checkout where merchant_id = :merchant_id and live = :live and to
 -- secrets can be bound.
 with known as materialized (
     select (select count(*)
-              from checkout c
-              join payment p
-                on p.merchant_id = c.merchant_id and p.live = c.live and p.merchant_order_id = c.merchant_order_id
-               and not p.renewal
-              join payment_attempt a
-                on a.merchant_id = p.merchant_id and a.live = p.live and a.payment_id = p.id and a.checkout_id = c.id
-             where c.merchant_id = :merchant_id and c.live = :live and c.id = :checkout_id) as attempts,
+              from payment_attempt
+             where merchant_id = :merchant_id and live = :live and checkout_id = :checkout_id
+               and payment_id = (select id
+                                   from payment
+                                  where merchant_id = :merchant_id and live = :live and not renewal
+                                    and merchant_order_id = (select merchant_order_id
+                                                               from checkout
+                                                              where merchant_id = :merchant_id and live = :live
+                                                                and id = :checkout_id))) as attempts,
            (select count(*)
               from (select 1
                       from payment_attempt
