@@ -105,8 +105,10 @@ for the disk. It has many databases that are gone soon, which need no vacuum.
 MEMORY, ROOM = Path("/dev/shm"), 2 * 2**30
 """Where files may be kept in memory, and the bytes that must be free there and of memory itself."""
 CELL = load_settings().cell
-_templates: dict[str, str] = {}
-"""The name of a migrated database that others are copied from, by its server's address."""
+_templates: dict[tuple[str, str], str] = {}
+"""The name of a migrated database that others are copied from, by its server's address and its
+locale.
+"""
 
 
 @pytest.fixture(scope="session")
@@ -117,7 +119,7 @@ async def server_url(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[
     given = os.environ.get("PAYDESK_DATABASE_URL")
     if given:
         yield given
-        await _drop_template(given)
+        await _drop_templates(given)
         return
     with fast_place(tmp_path_factory) as place:
         server = EmbeddedServer(place)
@@ -150,14 +152,14 @@ def database_at(url: str, name: str) -> str:
 
 
 @asynccontextmanager
-async def migrated_database(server_url: str, *, cell: int | None = CELL) -> AsyncIterator[str]:
+async def migrated_database(server_url: str, *, cell: int | None = CELL, locale: str = "") -> AsyncIterator[str]:
     """The address of an empty, migrated database, for the length of a block; that of a `cell`,
-    whose ids are large, where PAYDESK_CELL names one.
+    whose ids are large, where PAYDESK_CELL names one; of the server's locale, or another.
     """
     name = f"paydesk_test_{secrets.token_hex(6)}"
     admin = await asyncpg.connect(server_url)
     try:
-        template = await template_at(admin, server_url)
+        template = await template_at(admin, server_url, locale)
         # The other way writes each page to the log, too.
         await admin.execute(f"create database {name} template {template} strategy file_copy")
         await admin.execute(f"alter database {name} set synchronous_commit = off")
@@ -170,25 +172,26 @@ async def migrated_database(server_url: str, *, cell: int | None = CELL) -> Asyn
         await admin.close()
 
 
-async def template_at(admin: asyncpg.Connection, server_url: str) -> str:
+async def template_at(admin: asyncpg.Connection, server_url: str, locale: str = "") -> str:
     """The name of a database that is migrated, and that nobody is connected to:
     a copy takes no time, the steps do.
     """
-    if server_url not in _templates:
+    if (server_url, locale) not in _templates:
         name = f"paydesk_test_{secrets.token_hex(6)}"
-        await admin.execute(f"create database {name} template template0")
-        _templates[server_url] = name
+        await admin.execute(f"create database {name} template template0 {locale}")
+        _templates[server_url, locale] = name
         async with connected(database_at(server_url, name), most=2) as pool:
             await migrate(pool)
-    return _templates[server_url]
+    return _templates[server_url, locale]
 
 
-async def _drop_template(server_url: str) -> None:
+async def _drop_templates(server_url: str) -> None:
     """Leave nothing behind on a server that is not ours."""
-    if name := _templates.pop(server_url, ""):
-        admin = await asyncpg.connect(server_url)
+    admin = await asyncpg.connect(server_url)
+    for name in _templates.values():
         await drop_database(admin, name)
-        await admin.close()
+    await admin.close()
+    _templates.clear()
 
 
 @pytest.fixture(scope="session")

@@ -4,22 +4,18 @@ locale makes of them.
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import AsyncIterator
 from pathlib import Path
 from urllib.parse import quote_plus
 
-import asyncpg
 import pytest
 from tests import set_back, shopfront
-from tests.conftest import database_at
-from tests.databases import drop_database
+from tests.conftest import migrated_database
 from tests.domain.payments.test_card_secrecy import dump
 
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Malformed
-from paydesk.database.migrating import migrate
 from paydesk.database.pool import Database, connected
 from paydesk.domain.merchants.refused_forms import log_rejected_form
 from paydesk.domain.merchants.shop import Shop
@@ -44,16 +40,8 @@ letters of ASCII alone.
 
 @pytest.fixture(scope="module", params=[USUAL, THREE_MACHINES], ids=["usual", "C"])
 async def database_url(server_url: str, request: pytest.FixtureRequest) -> AsyncIterator[str]:
-    name = f"paydesk_test_{secrets.token_hex(6)}"
-    admin = await asyncpg.connect(server_url)
-    try:
-        await admin.execute(f"create database {name} template template0 {request.param}")
-        async with connected(database_at(server_url, name), most=2) as pool:
-            await migrate(pool)
-        yield database_at(server_url, name)
-    finally:
-        await drop_database(admin, name)
-        await admin.close()
+    async with migrated_database(server_url, cell=None, locale=request.param) as url:
+        yield url
 
 
 @pytest.fixture(scope="module")
