@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import html
 import json
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -192,6 +193,47 @@ async def test_who_comes_back_approved_when_the_page_has_expired_has_paid(
     answers = await asyncio.gather(*(web.get(back) for _ in range(4)), press_pay(web, path, VISA))
     assert [answer.headers.get("location") for answer in answers].count(SHOP) == 1
     assert len(charges()) == 1
+
+
+async def test_who_comes_back_unasked_when_the_page_has_expired_waits_for_the_bank_without_a_form(
+    web: httpx.AsyncClient,
+    signed_form: SignedForm,
+    charges: Charges,
+    database: Database,
+    merchant: Merchant,
+    desk: Desk,
+) -> None:
+    form = signed_form()
+    path, other = await open_page(web, form), await open_page(web, signed_form(**form | {"description": "Again"}))
+    back = await comes_back_late(web, path, database, merchant, decision="close")
+    for page in (back, path, other):
+        answer = await web.get(page, follow_redirects=True)
+        assert answer.status_code == 200
+        assert "We are checking with your bank" in text_of(answer)
+        assert "not been charged" not in text_of(answer), "nobody knows yet"
+        assert "<form" not in answer.text
+        (status,) = re.findall('data-status="([^"]+)"', answer.text)
+        assert (await web.get(status)).json() == {"state": "processing"}, "nobody is led to the bank by themselves"
+    for pressed in (path, other):
+        assert leads_to(await press_pay(web, pressed, VISA)) == f"{pressed}/result", "a form that stood open still"
+    await settle_due(desk, now=utc_now() + timedelta(hours=2))
+    assert (await web.get(status)).json()["state"] == "done"
+    for page in (back, path, other):
+        assert "This payment page has expired" in text_of(await web.get(page, follow_redirects=True))
+    assert charges() == []
+
+
+async def test_a_question_that_is_left_open_is_answered_though_the_page_has_expired_and_was_pressed(
+    web: httpx.AsyncClient, signed_form: SignedForm, charges: Charges, database: Database, merchant: Merchant
+) -> None:
+    path = await open_page(web, signed_form())
+    bank_page = leads_to(await press_pay(web, path, ASKS_CUSTOMER))
+    await set_back.times(database, "checkout", {"merchant_id": merchant.id}, expires_at=utc_now())
+    assert leads_to(await press_pay(web, path, VISA)) == f"{path}/result"
+    back = leads_to(await web.post(bank_page, data={"decision": "approve"}))
+    assert leads_to(await web.get(back)) == SHOP
+    (charge,) = charges()
+    assert charge.last4 == "3220"
 
 
 @pytest.mark.parametrize("decision", ["reject", "close"])

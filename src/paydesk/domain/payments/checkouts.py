@@ -174,6 +174,14 @@ class Checkout:
         """Whether its money is taken at once: a subscription's is (interface.md §7.4)."""
         return self.terms is not None or not self.shipped_goods
 
+    @property
+    def is_left_to_bank(self) -> bool:
+        """Whether its time is over while a bank asks its customer still (3-D Secure): what comes of
+        that counts, and nothing is paid instead. A page of an acquirer's is gone on with.
+        """
+        asked = self.standing is Standing.CHALLENGED and self.attempt is not None and self.attempt.page_ends_at is None
+        return asked and self.expires_at <= self.now
+
 
 async def find_checkout(database: Database, link: Link | OpenedLink, *, now: datetime) -> Checkout:
     """The checkout behind a customer's link.

@@ -49,9 +49,6 @@ from paydesk.web.visits import client_address, read_form_body, wants_json
 
 LARGEST_BODY = 16 * 1024
 
-WAITING = (Standing.PROCESSING, Standing.PENDING)
-"""Nothing can be paid either, as long as nobody knows what becomes of the last try."""
-
 OVER = (
     Standing.CLOSED,
     Standing.REVERSED,
@@ -73,7 +70,7 @@ async def show(request: Request) -> Response:
 
 
 async def _shown(visit: CheckoutVisit) -> Response:
-    if visit.checkout.standing is Standing.PROCESSING:
+    if visit.checkout.standing is Standing.PROCESSING or visit.checkout.is_left_to_bank:
         return visit.go(f"{visit.path}/result")
     if visit.checkout.standing is Standing.CHALLENGED:
         return visit.again(200, notice=_left_open(visit))
@@ -96,7 +93,7 @@ async def submit(request: Request) -> Response:
     standing = visit.checkout.standing
     if standing is Standing.PAID:
         return await visit.thank()
-    if standing in WAITING:
+    if visit.waits:
         return visit.go(f"{visit.path}/result")
     if standing in OVER or not visit.capabilities.cards:
         return visit.go(visit.path) if wants_json(request) else _ended(visit) or visit.go(visit.path)
@@ -128,7 +125,7 @@ async def go_on(request: Request) -> Response:
     standing, services = visit.checkout.standing, visit.services
     if standing is Standing.PAID:
         return await visit.thank()
-    if standing in WAITING:
+    if visit.waits:
         return visit.go(f"{visit.path}/result")
     if standing in OVER or not visit.has_page:
         return _ended(visit) or visit.go(visit.path)
@@ -157,7 +154,7 @@ async def start(request: Request) -> Response:
     standing, services = visit.checkout.standing, visit.services
     if standing is Standing.PAID:
         return await visit.thank()
-    if standing in WAITING:
+    if visit.waits:
         return visit.go(f"{visit.path}/result")
     if standing in OVER or visit.checkout.needs_card:
         return _ended(visit) or visit.go(visit.path)
@@ -221,13 +218,13 @@ async def show_result(request: Request) -> Response:
     checkout = visit.checkout
     if checkout.standing is Standing.CHALLENGED and checkout.attempt is not None:
         if visit.is_on_page and not await _may_look(visit):
-            return pages.checking_page(visit.view(), visit.texts, status_url=f"{visit.path}/status?soon")
+            return _checking(visit, "?soon")
         try:
             result = await settle_challenge(visit.services.desk, checkout, checkout.attempt, now=checkout.now)
         except Conflict:
             return visit.go(visit.path)
         if isinstance(result, ConfirmWithBank):
-            return visit.again(200, notice=_left_open(visit))
+            return _still_asked(visit)
         if not isinstance(result, Unsettled | Refused):
             return await follow(visit, result)
         # The page may have come to its end meanwhile, or be another's than the one who was refused.
@@ -236,7 +233,7 @@ async def show_result(request: Request) -> Response:
     if checkout.standing in (Standing.PROCESSING, Standing.CHALLENGED):
         # A page that the customer has come back from must not be led to again.
         waits = "?waits" if checkout.standing is Standing.CHALLENGED and visit.is_on_page else ""
-        return pages.checking_page(visit.view(), visit.texts, status_url=f"{visit.path}/status{waits}")
+        return _checking(visit, waits)
     if checkout.standing is Standing.PAID and await leads_by_itself(
         visit.services.desk.database, checkout, now=checkout.now
     ):
@@ -244,6 +241,18 @@ async def show_result(request: Request) -> Response:
     if checkout.standing is Standing.OPEN and checkout.attempt and visit.began_it:
         return visit.again(402, notice=checkout.attempt.decline_reason)
     return _ended(visit) or visit.go(visit.path)
+
+
+def _still_asked(visit: CheckoutVisit) -> Response:
+    """The form for another way to pay, or where that is over the page that waits."""
+    if visit.checkout.is_left_to_bank:
+        return _checking(visit, "?waits")
+    return visit.again(200, notice=_left_open(visit))
+
+
+def _checking(visit: CheckoutVisit, how: str) -> Response:
+    """The page to wait on; `how` says what ends its waiting (`show_status`)."""
+    return pages.checking_page(visit.view(), visit.texts, status_url=f"{visit.path}/status{how}")
 
 
 async def _may_look(visit: CheckoutVisit) -> bool:

@@ -34,7 +34,7 @@ from paydesk_client.signature import Value
 async def _offered(request: Request) -> CheckoutVisit | None:
     """The visit, if saved cards may pay its checkout; else None."""
     visit = await find_visit(request)
-    payable = visit.checkout.standing in (Standing.OPEN, Standing.CHALLENGED)
+    payable = visit.checkout.standing in (Standing.OPEN, Standing.CHALLENGED) and not visit.waits
     return visit if payable and visit.knows_customers else None
 
 

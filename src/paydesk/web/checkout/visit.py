@@ -120,6 +120,11 @@ class CheckoutVisit:
         return attempt is not None and attempt.page_ends_at is not None
 
     @property
+    def waits(self) -> bool:
+        """Whether nobody knows what becomes of the last try, and nothing can be paid instead."""
+        return self.checkout.standing in (Standing.PROCESSING, Standing.PENDING) or self.checkout.is_left_to_bank
+
+    @property
     def began_it(self) -> bool:
         """Whether the order's last attempt was made at this very checkout; what its bank shows of
         it, an e-mail address too, may be another person's otherwise.
