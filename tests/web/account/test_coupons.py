@@ -49,6 +49,16 @@ async def test_a_code_that_is_taken_is_said(owner: Visitor) -> None:
     assert (answer.status_code, "There is a coupon SPRING already" in answer.text) == (409, True)
 
 
+async def test_a_live_amount_that_acquirers_refuse_is_said_beside_its_field(owner: Visitor) -> None:
+    await owner.send(f"{owner.merchant_path}/coupons", f"{owner.merchant_path}/mode", live="1")
+    answer = await make(owner, percent="", amount="1.125", currency="kwd")
+    assert answer.status_code == 400
+    assert 'is-invalid" id="f-amount"' in answer.text
+    assert "Acquirers don't take 1.125 KWD" in text_of(answer)
+    assert answer.text.count("is-invalid") == 1
+    assert leads_to(await make(owner, percent="", amount="1.13", currency="kwd"))
+
+
 async def test_customers_may_type_them_once_that_is_allowed(owner: Visitor) -> None:
     page = f"{owner.merchant_path}/coupons"
     hidden = fields_of((await owner.see(page)).text, page)

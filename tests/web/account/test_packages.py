@@ -109,6 +109,25 @@ async def test_a_sku_that_is_taken_is_said(owner: Visitor) -> None:
     assert (answer.status_code, "There is a package tea already" in answer.text) == (409, True)
 
 
+async def test_a_live_price_that_acquirers_refuse_is_said_beside_its_field_and_what_was_typed_stays(
+    owner: Visitor,
+) -> None:
+    await owner.send(packages(owner), f"{owner.merchant_path}/mode", live="1")
+    new, dinars = f"{packages(owner)}/new", {"currency": "kwd", "name": "Tea for all"}
+    page = leads_to(await send(owner, new, sku_id="of before", currency="KWD"))
+    for path in (new, f"{page}/version"):
+        for field, typed in (("price", {"price": "10.125"}), ("trial_price", {"trial_price": "1.005"})):
+            refused = await send(owner, path, **dinars, **typed)
+            assert refused.status_code == 400
+            assert f'is-invalid" id="f-{field}"' in refused.text
+            assert f"Acquirers don't take {typed[field]} KWD" in text_of(refused)
+            assert refused.text.count("is-invalid") == 1
+            for name, value in (("name", "Tea for all"), ("payments", "12"), (field, typed[field])):
+                assert re.search(rf'name="{name}"[^>]* value="{re.escape(value)}"', refused.text), name
+    assert (await versions(owner, page)).count("Offer") == 1, "nothing was made"
+    assert leads_to(await send(owner, f"{page}/version", **dinars, price="10.13")) == page
+
+
 async def test_only_who_may_set_things_makes_them(owner: Visitor, join: Join) -> None:
     page = leads_to(await send(owner, f"{packages(owner)}/new"))
     viewer = await join(owner, Role.viewer)

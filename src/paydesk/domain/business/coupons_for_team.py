@@ -15,6 +15,7 @@ from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.accounts.sessions import Session, require
 from paydesk.domain.coupons import keeping
 from paydesk.domain.coupons.coupons import Coupon, CouponTerms
+from paydesk.domain.merchants.live_amounts import require_typed_taken
 from paydesk.domain.merchants.shop import Shop
 
 queries = load_statements(__package__ or "", "coupons_for_team.sql")
@@ -56,9 +57,12 @@ async def save_coupon_settings(
 async def make_coupon(gate: Gate, session: Session, shop: Shop, terms: CouponTerms, *, now: datetime) -> Coupon:
     """Make a coupon.
 
-    Raises: Forbidden; Conflict if its code is another's, or there are too many.
+    Raises: Forbidden; Malformed if a live one takes off more decimals than acquirers take; Conflict
+        if its code is another's, or there are too many.
     """
     require(session, Permission.manage_settings)
+    if terms.currency is not None:
+        require_typed_taken(shop, terms.currency, amount=terms.amount)
     return await make_coupon_by(gate.database, session.actor, shop, terms, now=now)
 
 

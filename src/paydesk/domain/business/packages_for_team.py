@@ -16,6 +16,7 @@ from paydesk.domain.accounts.audit import Action, record
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.accounts.sessions import Session, require
 from paydesk.domain.business.payment_links import sell_on_pages
+from paydesk.domain.merchants.live_amounts import require_typed_taken
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.subscriptions.packages import MadeVersion, find_sku, make_package, make_version
 from paydesk.domain.subscriptions.subscription_terms import MOST_PAYMENTS, Terms, Trial, named, sku_of
@@ -42,14 +43,14 @@ class TypedPackage:
 FIELDS = tuple(TypedPackage.__slots__)
 
 
-def read_package(typed: TypedPackage) -> Terms:
-    """What was typed, checked.
+def read_package(shop: Shop, typed: TypedPackage) -> Terms:
+    """What was typed, checked; a live price is one that acquirers take.
 
     Raises: Malformed, naming the field.
     """
     name, sku_id = named(typed.name, "name"), sku_of(typed.sku_id, "sku_id")
     currency = parse_currency(typed.currency)
-    return Terms(
+    terms = Terms(
         name=name,
         sku_id=sku_id,
         currency=currency,
@@ -58,6 +59,9 @@ def read_package(typed: TypedPackage) -> Terms:
         trial=_trial(typed, currency),
         limit=_payments(typed.payments),
     )
+    trial_price = terms.trial.price if terms.trial else None
+    require_typed_taken(shop, currency, price=terms.price, trial_price=trial_price)
+    return terms
 
 
 def as_typed(terms: Terms) -> TypedPackage:
@@ -122,7 +126,7 @@ async def add_package(gate: Gate, session: Session, shop: Shop, typed: TypedPack
     Raises: Forbidden; Malformed, naming the field; Conflict if its SKU is another package's.
     """
     require(session, Permission.manage_settings)
-    terms = read_package(typed)
+    terms = read_package(shop, typed)
     async with gate.database.acquire() as connection, connection.transaction():
         made = await make_package(connection, shop, terms, now=now)
         await _note(connection, session, shop, made, terms, now=now)
@@ -146,7 +150,7 @@ async def add_version(
     """
     require(session, Permission.manage_settings)
     sku_id = await find_sku(gate.database, shop, package_id)
-    terms = read_package(replace(typed, sku_id=sku_id))
+    terms = read_package(shop, replace(typed, sku_id=sku_id))
     async with gate.database.acquire() as connection, connection.transaction():
         made = await make_version(connection, shop, terms, now=now)
         await _note(connection, session, shop, made, terms, now=now)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
 
-from paydesk.core.errors import Conflict, Malformed, NotFound
+from paydesk.core.errors import Conflict, NotFound
 from paydesk.core.money import parse_currency
 from paydesk.core.wording import plural
 from paydesk.database.pool import Database
@@ -20,7 +20,7 @@ from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.accounts.sessions import Session, require
 from paydesk.domain.business.link_offers import Typed, read_offer, read_page
 from paydesk.domain.merchants.customer_links import Link
-from paydesk.domain.merchants.live_amounts import require_taken
+from paydesk.domain.merchants.live_amounts import require_typed_taken
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.fetching_pictures import SIDE, keep_picture
 from paydesk.domain.selling.payment_links import Offer, link_to
@@ -144,24 +144,14 @@ async def _read(database: Database, shop: Shop, typed: Typed, currency: str) -> 
         packages = await find_versions(database, shop, typed.versions)
         page = read_page(typed, packages, currency, several=several)
         for one in packages.values():
-            _require_taken(shop, page.currency, "packages", one.terms.price, one.terms.first_amount)
+            # One of before its price would have been refused is not sold, either.
+            for price in (one.terms.price, one.terms.first_amount):
+                require_typed_taken(shop, page.currency, packages=price)
         return page
     offer = read_offer(typed, currency or parse_currency(typed.currency), several=several)
-    for name in ("price", "monthly_price", "yearly_price"):
-        if (price := getattr(offer, name)) is not None:
-            _require_taken(shop, offer.currency, name, price)
+    prices = {name: getattr(offer, name) for name in ("price", "monthly_price", "yearly_price")}
+    require_typed_taken(shop, offer.currency, **prices)
     return offer
-
-
-def _require_taken(shop: Shop, currency: str, field: str, *prices: Decimal) -> None:
-    """Refuse live prices that acquirers don't take, of packages from before they were refused, too.
-
-    Raises: Malformed, naming the field.
-    """
-    try:
-        require_taken(shop, currency, *prices)
-    except Conflict as error:
-        raise Malformed(error.message, field) from error
 
 
 async def make_link(gate: Gate, session: Session, shop: Shop, typed: Typed, *, now: datetime) -> int:

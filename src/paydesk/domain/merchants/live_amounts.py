@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import ROUND_DOWN, ROUND_UP, Decimal
 
 from paydesk.core.currencies import charge_digits
-from paydesk.core.errors import Conflict
+from paydesk.core.errors import Conflict, Malformed
 from paydesk.core.money import written
 from paydesk.core.wording import worded
 from paydesk.domain.merchants.shop import Shop
@@ -37,6 +37,20 @@ def require_taken(shop: Shop, currency: str, *amounts: Decimal) -> None:
                 rounded=written(odd.quantize(Decimal(1).scaleb(-charge_digits(currency)), ROUND_UP), currency),
             )
         )
+
+
+def require_typed_taken(shop: Shop, currency: str, **typed: Decimal | None) -> None:
+    """The same for amounts of a form, by its fields; one that was left out is None.
+
+    Raises: Malformed, naming the field.
+    """
+    for field, amount in typed.items():
+        if amount is None:
+            continue
+        try:
+            require_taken(shop, currency, amount)
+        except Conflict as error:
+            raise Malformed(error.message, field) from error
 
 
 def has_more_decimals(amount: Decimal, currency: str) -> bool:
