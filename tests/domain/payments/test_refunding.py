@@ -257,6 +257,20 @@ class TestMoreDecimalsThanAcquirersTake:
         await breaking.say(live.database, "payment", {"id": payment_id}, refunded=Decimal("5.005"))
         assert (await live.give_back(payment_id, "5.115")).total > part.total
 
+    @pytest.mark.parametrize(
+        ("before", "asked", "said"),
+        [("9.015", "1.103", "1.105"), ("10.115", "0.003", "0.005"), ("9.015", "1.093", "1.100")],
+    )
+    async def test_what_could_be_asked_for_instead_is_no_more_than_is_left(
+        self, live: Till, before: str, asked: str, said: str
+    ) -> None:
+        payment_id = await live.sell(amount="10.12", currency="KWD")
+        await live.give_back(payment_id, "5.00")
+        await breaking.say(live.database, "payment", {"id": payment_id}, refunded=Decimal(before))
+        with pytest.raises(Conflict, match=rf"don't take {asked} KWD, .*; ask for {said}"):
+            await live.give_back(payment_id, asked)
+        assert (await live.give_back(payment_id, said)).total == Decimal(before) + Decimal(said)
+
     async def test_of_what_is_not_captured_yet_it_is_said_that_no_part_can_be_given_back(self, live: Till) -> None:
         """And not what could be asked for, which would be refused, too."""
         await ships(live.database, live.shop)

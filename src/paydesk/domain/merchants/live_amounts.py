@@ -21,20 +21,22 @@ def taken(amount: Decimal, currency: str, *, live: bool) -> Decimal:
     return rounded if live and rounded > 0 and rounded != amount else amount
 
 
-def require_taken(shop: Shop, currency: str, *amounts: Decimal) -> None:
-    """Refuse live amounts whose decimals no acquirer takes, before somebody is to pay them.
+def require_taken(shop: Shop, currency: str, *amounts: Decimal, most: Decimal | None = None) -> None:
+    """Refuse live amounts whose decimals no acquirer takes, before somebody is to pay them; no
+    more than `most` could be asked for, which is taken as it is.
 
     Raises: Conflict, saying which one, and what could be asked for.
     """
     odd = next((amount for amount in amounts if has_more_decimals(amount, currency)), None)
     if shop.live and odd is not None:
+        rounded = odd.quantize(Decimal(1).scaleb(-charge_digits(currency)), ROUND_UP)
         raise Conflict(
             worded(
                 "acquirers don't take %(amount)s %(currency)s, which has too many decimals; ask for %(rounded)s, for "
                 "example. Test payments are not concerned",
                 amount=written(odd, currency),
                 currency=currency,
-                rounded=written(odd.quantize(Decimal(1).scaleb(-charge_digits(currency)), ROUND_UP), currency),
+                rounded=written(rounded if most is None else min(rounded, most), currency),
             )
         )
 

@@ -200,7 +200,7 @@ def _refuse_decimals(amount: Decimal | None, row: Refundable, shop: Shop, left: 
     Raises: Conflict, saying what could be asked for.
     """
     if amount is not None and amount != left and not has_more_decimals(row.amount, row.currency):
-        require_taken(shop, row.currency, amount)
+        require_taken(shop, row.currency, amount, most=left)
 
 
 async def refuse_over(database: Database, row: Refundable, asked: Asked, limits: RefundLimits | None) -> None:
