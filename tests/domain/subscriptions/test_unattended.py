@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from tests import set_back
 from tests.banks import ObedientBank
 from tests.proving import check
 from tests.till import Till
@@ -25,6 +26,8 @@ from paydesk.adapters.acquirers.interface import (
     Voided,
 )
 from paydesk.adapters.acquirers.purchases import Purchase
+from paydesk.core.clock import utc_now
+from paydesk.domain.subscriptions.changing import carry_out_due, pause, resume
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.retry_times import REFUSED_PAUSES
 from paydesk.domain.subscriptions.states import SubscriptionState
@@ -142,6 +145,71 @@ class TestRefusedRequests:
         bank.why_not = AcquirerRefused("again")
         again = await club.charge_due(renewed)
         assert again.date_next == due + timedelta(hours=1), "each period is counted anew"
+
+    async def test_pausing_and_resuming_brings_no_try_forward(self, subscriber: Till) -> None:
+        club, subscription, bank = await self.refused(subscriber, 3)
+        then, asked = subscription.date_next, len(bank.asked)
+        assert then is not None
+        named = (club.database, club.shop, subscription.id)
+        for hours in range(1, 21):
+            begun = then - timedelta(hours=24 - hours)
+            previewed = await pause(*named, until=begun + timedelta(hours=1), by="merchant", now=begun, preview=True)
+            assert previewed.subscription.charged_next_at == then
+            await pause(*named, by="merchant", now=begun)
+            await resume(*named, now=begun + timedelta(minutes=30))
+            assert await club.charge(begun + timedelta(minutes=31)) == 0
+        assert (await club.now(subscription)).date_next == then
+        begun = then - timedelta(hours=2)
+        await pause(*named, until=begun + timedelta(hours=1), by="merchant", now=begun)
+        assert (await club.now(subscription)).charged_next_at == then
+        merchant_id = club.shop.merchant_id
+        await carry_out_due(club.database, real_now=utc_now(), merchant_id=merchant_id, at=begun + timedelta(hours=1))
+        assert (await club.now(subscription)).date_next == then
+        assert len(bank.asked) == asked
+        assert (await club.charge_due(subscription)).date_next == then + timedelta(days=2)
+
+    async def test_paused_beyond_its_day_it_is_tried_once_when_it_is_resumed(self, subscriber: Till) -> None:
+        club, subscription, bank = await self.refused(subscriber, 3)
+        then = subscription.date_next
+        assert then is not None
+        named, at = (club.database, club.shop, subscription.id), then + timedelta(days=9)
+        await pause(*named, by="merchant", now=then - timedelta(hours=1))
+        await resume(*named, now=at)
+        assert await club.charge(at) == 1
+        tried = await club.now(subscription)
+        assert tried.date_next == at + timedelta(days=2)
+        await pause(*named, by="merchant", now=at)
+        await resume(*named, now=at + timedelta(hours=1))
+        assert (await club.now(subscription)).date_next == at + timedelta(days=2)
+        assert len(bank.asked) == 1 + 4
+
+    async def test_of_a_failing_charge_that_is_paused_the_later_try_counts(self, subscriber: Till) -> None:
+        club, subscription, bank = await self.refused(subscriber, 2)
+        bank.why_not, bank.refuse = None, DeclineReason.INSUFFICIENT_FUNDS
+        subscription = await club.charge_due(subscription)
+        bank.why_not = AcquirerRefused("again")
+        subscription = await club.charge_due(subscription)
+        then = subscription.date_next
+        assert then is not None
+        named, begun = (club.database, club.shop, subscription.id), then - timedelta(hours=20)
+        await pause(*named, by="merchant", now=begun)
+        await resume(*named, now=begun)
+        assert (await club.now(subscription)).date_next == then
+        await pause(*named, by="merchant", now=then - timedelta(hours=1))
+        await resume(*named, now=then - timedelta(hours=1))
+        assert (await club.now(subscription)).date_next == then + timedelta(hours=5), "after the usual pause"
+
+    async def test_another_card_is_tried_at_once_when_it_is_resumed(self, subscriber: Till) -> None:
+        club, subscription, bank = await self.refused(subscriber, 3)
+        then = subscription.date_next
+        assert then is not None
+        named, begun = (club.database, club.shop, subscription.id), then - timedelta(hours=20)
+        await pause(*named, by="merchant", now=begun)
+        bank.why_not = None
+        await set_back.card_replaced(club.desk, subscription)
+        await resume(*named, now=begun)
+        assert await club.charge(begun) == 1
+        assert (await club.now(subscription)).paid_number_counter == 2
 
     async def test_a_key_that_was_used_before_is_looked_up(self, subscriber: Till) -> None:
         club, subscription, bank = await self.refused(subscriber, 0)

@@ -20,7 +20,7 @@ from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.states import PaymentState
 from paydesk.domain.subscriptions.changes import NO_CARD, Change, ChangeType
 from paydesk.domain.subscriptions.lifecycle import Subscription
-from paydesk.domain.subscriptions.rows import StandingRow, subscription_of
+from paydesk.domain.subscriptions.rows import TriedRow, subscription_of
 from paydesk.domain.subscriptions.states import CardChangeState
 
 queries = load_statements(__package__ or "", "for_customer.sql")
@@ -210,7 +210,7 @@ RECEIPTS = (PaymentState.CAPTURED, PaymentState.PARTIALLY_REFUNDED, PaymentState
 """In these states there is a receipt for a payment."""
 
 
-class _Holding(StandingRow, frozen=True):
+class _Holding(TriedRow, frozen=True):
     """A subscription with its card, and the last change of that, if there was one."""
 
     merchant_name: str

@@ -12,7 +12,7 @@ select w.*, m.name as merchant_name, b.changed_at as branded_at, coalesce(b.logo
        m.portal_cancels, m.portal_pauses, m.portal_plans, m.portal_quantities,
        w.live and m.suspended_at is not null as suspended, side_clock(w.live, m.test_clock) as clock, d.slow,
        d.brand, d.last4, d.holder, d.exp_month, d.exp_year,
-       s.balance, s.dunning,
+       s.balance,
        coalesce((select nullif(f.website, '')
                    from business_profile f
                   where f.merchant_id = w.merchant_id and f.status = 'accepted'),
@@ -32,7 +32,7 @@ select w.*, m.name as merchant_name, b.changed_at as branded_at, coalesce(b.logo
                  from package_version o
                 where o.merchant_id = w.merchant_id and o.live = w.live and o.currency = w.currency
                   and o.portal_offered and o.id <> w.package_version_id) as has_plans
-  from subscription_planned w
+  from subscription_tried w
   join subscription s on s.merchant_id = w.merchant_id and s.live = w.live and s.id = w.id
   join merchant m on m.id = w.merchant_id
   left join branding b on b.merchant_id = m.id

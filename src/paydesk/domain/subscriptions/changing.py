@@ -40,7 +40,7 @@ from paydesk.domain.subscriptions.lifecycle import (
     resumed,
 )
 from paydesk.domain.subscriptions.prorating import Proration, least_charge
-from paydesk.domain.subscriptions.rows import StandingRow, SubscriptionRow, as_columns, subscription_of
+from paydesk.domain.subscriptions.rows import SubscriptionRow, TriedRow, as_columns, subscription_of
 from paydesk.domain.subscriptions.subscription_object import subscription_object
 
 queries = load_statements(__package__ or "", "changing.sql")
@@ -96,7 +96,7 @@ class _Moved:
     id: int
 
 
-class _Due(StandingRow, frozen=True):
+class _Due(TriedRow, frozen=True):
     """A subscription whose change is due, and its account."""
 
     shop_now: datetime

@@ -156,13 +156,12 @@ with due as (
      limit :most)
 )
 select w.*, coalesce(:at::timestamptz, :real_now::timestamptz + side_clock(w.live, m.test_clock)) as shop_now,
-       s.dunning, m.pingback_url as account_url, m.test_pingback_url, m.went_live_at, m.pingback_format
+       m.pingback_url as account_url, m.test_pingback_url, m.went_live_at, m.pingback_format
   from due
   join merchant m on m.id = due.merchant_id
-  join subscription s on s.merchant_id = due.merchant_id and s.live = due.live and s.id = due.subscription_id
  cross join lateral (
      select *
-       from subscription_planned w
+       from subscription_tried w
       where w.merchant_id = due.merchant_id and w.live = due.live and w.id = due.subscription_id
      offset 0
  ) w

@@ -18,7 +18,7 @@ from paydesk.domain.pingbacks import waking
 from paydesk.domain.pingbacks.destinations import Account, body_format, destination
 from paydesk.domain.pingbacks.payload import subscription_envelope
 from paydesk.domain.subscriptions.lifecycle import Canceller, Subscription, cancelled, expired
-from paydesk.domain.subscriptions.rows import StandingRow, SubscriptionRow, as_rows, subscription_of
+from paydesk.domain.subscriptions.rows import SubscriptionRow, TriedRow, as_rows, subscription_of
 from paydesk.domain.subscriptions.subscription_object import subscription_object
 
 queries = load_statements(__package__ or "")
@@ -50,10 +50,10 @@ class Told:
     test_clock: timedelta
 
 
-async def find_row(database: Database, shop: Shop, subscription_id: int) -> StandingRow:
+async def find_row(database: Database, shop: Shop, subscription_id: int) -> TriedRow:
     """A subscription's row as it stands. Raises: NotFound."""
     row = record_if_any(
-        StandingRow,
+        TriedRow,
         await queries.find(database, merchant_id=shop.merchant_id, live=shop.live, id=subscription_id),
     )
     if row is None:

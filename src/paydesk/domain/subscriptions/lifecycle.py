@@ -32,7 +32,8 @@ class Subscription(msgspec.Struct, frozen=True, gc=False):
     While a `change` is open, the subscription has neither a next charge nor an end of its own; one
     of its plan comes with the next charge, so that `date_next` is then.
     `tells_pauses`: its account asks to be told of pauses. `dunning` is the plan by which a failing
-    charge is tried again, known where a failure is written down; None: as usual. Without a card
+    charge is tried again, known where a failure is written down; None: as usual. `refused_until` is
+    when one is that the acquirer refused as a request, known where it is changed. Without a card
     (`has_card`) nothing is charged: it ends with its trial, if its customer gives none by then.
     """
 
@@ -67,6 +68,7 @@ class Subscription(msgspec.Struct, frozen=True, gc=False):
     dunning: Dunning | None = None
     has_card: bool = True
     set_back: int = 0
+    refused_until: datetime | None = None
 
     @property
     def missed(self) -> int:
@@ -305,15 +307,17 @@ def kept(subscription: Subscription) -> Subscription:
 def resumed(subscription: Subscription, *, at: datetime) -> Subscription:
     """It goes on with what was left of its period: its calendar has moved on by the pause.
 
-    A charge that had failed before is not tried sooner than it would have been without a pause.
+    A charge that had failed before, or that the acquirer had refused, is not tried sooner than it
+    would have been without a pause.
     """
     assert subscription.change is not None, "only what is paused is resumed"
     away = at - min(subscription.change.since, at)
     schedule = subscription.schedule.beginning(subscription.next_period, subscription.paid_until + away)
     due = schedule.due(subscription.next_period)
     over = due is None
-    if due is not None and subscription.failures and due <= at:
-        due = _tried_from(subscription, at)
+    if due is not None and due <= at:
+        due = _tried_from(subscription, at) if subscription.failures else due
+        due = max(due, subscription.refused_until or due)
     gone_on = replace(
         subscription,
         change=None,

@@ -77,10 +77,7 @@ with wanted as (
 select w.currency, w.others + 1 as count from wanted w;
 
 -- name: find(merchant_id, live, id)^
-select w.*, s.dunning
-  from subscription_planned w
-  join subscription s on s.merchant_id = w.merchant_id and s.live = w.live and s.id = w.id
- where w.merchant_id = :merchant_id and w.live = :live and w.id = :id;
+select * from subscription_tried where merchant_id = :merchant_id and live = :live and id = :id;
 
 -- name: end_subscription(subscriptions, event, payload, send_to, pingback_format, now)$
 -- The version given is written if nobody else wrote one first, together with the pingback that reports it; the number

@@ -20,6 +20,7 @@ from paydesk.domain.pingbacks.destinations import Addressed
 from paydesk.domain.subscriptions.changes import Change, ChangeType
 from paydesk.domain.subscriptions.dunning import Dunning
 from paydesk.domain.subscriptions.lifecycle import Subscription
+from paydesk.domain.subscriptions.retry_times import refused_retry_at
 from paydesk.domain.subscriptions.states import SubscriptionState
 from paydesk.domain.subscriptions.subscription_terms import Discount, Package, Terms, Trial
 
@@ -142,6 +143,20 @@ class StandingRow(SubscriptionRow, frozen=True):
     """A row of it with the plan by which a charge that fails is tried again."""
 
     dunning: Dunning | None
+
+
+class TriedRow(StandingRow, frozen=True):
+    """A row of `subscription_tried`."""
+
+    refused_at: datetime | None
+    refusals_until_then: int | None
+
+    @property
+    def refused_until(self) -> datetime | None:
+        """When the next charge is tried again, if the acquirer refused it as a request."""
+        if self.refused_at is None or not self.refusals_until_then:
+            return None
+        return refused_retry_at(self.refused_at, self.refusals_until_then)
 
 
 class Report(Addressed, frozen=True):
@@ -297,6 +312,7 @@ def subscription_of(row: SubscriptionRow | RenewalRow, package: Package | None =
         email=row.email,
         has_card=row.acquirer != NO_ACCOUNT,
         dunning=row.dunning if isinstance(row, StandingRow) else None,
+        refused_until=row.refused_until if isinstance(row, TriedRow) else None,
     )
     if isinstance(row, RenewalRow):
         # What is being charged has no open change.
