@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests import set_back
 from tests.shopfront import open_page, press_pay
 from tests.standings import standings
 
@@ -191,6 +192,28 @@ async def test_a_page_whose_time_is_over_lets_the_customer_try_again(
     assert answer.status_code == 402
     assert "You have not paid yet" in html.unescape(answer.text)
     assert leads_to(await press_continue(web, path)) != first
+
+
+async def test_once_its_checkout_has_expired_a_page_can_be_gone_on_with_and_no_card_is_asked_for(
+    web: httpx.AsyncClient,
+    signed_form: SignedForm,
+    bank: Bank,
+    charges: Charges,
+    database: Database,
+    merchant: Merchant,
+) -> None:
+    path = await open_page(web, signed_form())
+    address = leads_to(await press_continue(web, path))
+    await set_back.times(database, "checkout", {"merchant_id": merchant.id}, expires_at=utc_now())
+    assert leads_to(await press_pay(web, path, VISA)) == path, "a form that stood open still"
+    shown = await web.get(path)
+    assert shown.status_code == 200
+    assert f'action="{path}/continue"' in shown.text
+    assert f'action="{path}/pay"' not in shown.text
+    assert leads_to(await press_continue(web, path)) == address
+    bank.pages.pay(page_in(address), Way.CARD, VISA)
+    assert leads_to(await web.get(f"{path}/result")) == SHOP
+    assert [charge.net for charge in charges()] == [Decimal(10)]
 
 
 async def test_the_banks_page_holds_the_money_of_shipped_goods(

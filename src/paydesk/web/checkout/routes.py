@@ -95,7 +95,7 @@ async def submit(request: Request) -> Response:
         return await visit.thank()
     if visit.waits:
         return visit.go(f"{visit.path}/result")
-    if standing in OVER or not visit.capabilities.cards:
+    if standing in OVER or not visit.takes_cards:
         return visit.go(visit.path) if wants_json(request) else _ended(visit) or visit.go(visit.path)
     form = read_form(await read_form_body(request, LARGEST_BODY))
     services, typed = visit.services, card_form.typed(form)

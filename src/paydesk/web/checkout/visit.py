@@ -58,9 +58,14 @@ class CheckoutVisit:
         return self.acquirer.capabilities if self.acquirer is not None else Capabilities()
 
     @property
+    def takes_cards(self) -> bool:
+        """Whether a card may be typed here."""
+        return self.capabilities.cards and not self.checkout.is_late
+
+    @property
     def saves_cards(self) -> bool:
         """Whether customers may save the card that they type here, and pay with a saved one."""
-        if self.acquirer is None or not self.capabilities.cards:
+        if self.acquirer is None or not self.takes_cards:
             return False
         return takes_saved(self.checkout, self.acquirer)
 
@@ -160,7 +165,7 @@ class CheckoutVisit:
             currency=checkout.currency,
             merchant_order_id=checkout.merchant_order_id,
             live=checkout.shop.live,
-            pay_url=f"{self.path}/pay" if self.capabilities.cards and not self.without_card else "",
+            pay_url=f"{self.path}/pay" if self.takes_cards and not self.without_card else "",
             continue_url=self._continue_url,
             without_card=self.without_card,
             given_back=checkout.given_back,
