@@ -85,6 +85,20 @@ class StripeBalance:
         }
         return self._move("refund", "refund", -amount, of["currency"], 0, name)
 
+    def fail_debit(self, charge: str) -> dict[str, Any]:
+        """A direct debit comes to nothing: what was written when it was asked for goes off."""
+        of = self.sources[charge]
+        of |= {"status": "failed", "amount_captured": 0}
+        return self._move("payment_failure_refund", "charge_failure", -of["amount"], of["currency"], 0, charge)
+
+    def capture_part(self, charge: str, captured: int) -> dict[str, Any]:
+        """Less is captured than was held: the charge is of all, and the rest is a refund of it."""
+        of = self.sources[charge]
+        made = self.refund(charge, of["amount"] - captured)
+        made["reporting_category"] = "partial_capture_reversal"
+        of |= {"amount_captured": captured, "amount_refunded": of["amount"] - captured}
+        return made
+
     def dispute(self, charge: str, fee: int) -> dict[str, Any]:
         """A bank takes the money back, and Stripe a fee for that."""
         name, of = f"dp_{len(self.sources) + 1}", self.sources[charge]

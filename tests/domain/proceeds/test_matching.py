@@ -142,6 +142,20 @@ async def test_a_refund_that_our_books_don_t_know_is_named_even_if_all_went_back
     assert (kind, reason) == ("unknown_here", "10.00 USD were moved as refund (re_1), and our books don't know it")
 
 
+async def test_a_debit_that_came_to_nothing_leaves_no_trace_in_the_operators_books(proceeds: Proceeds) -> None:
+    # Written to the balance when it was asked for, and taken off it when it failed.
+    await proceeds.buy(number="4000000000000002")
+    key = await proceeds.database.fetchval(
+        "select idempotency_key from payment_attempt where merchant_id = $1 and state = 'declined'",
+        proceeds.shop.merchant_id,
+    )
+    line = await proceeds.capture(id="txn_py", fee=Decimal(0), key=key, of_key=key, source="py_1", purchase="pi_py")
+    gone = replace(line, id="txn_pyr", kind=LineKind.REFUND, amount=Decimal(-10), key="", of_key="")
+    proceeds.balance.told = [line, replace(gone, type="payment_failure_refund")]
+    await proceeds.read()
+    assert (await proceeds.findings(), await proceeds.entries()) == ([], {})
+
+
 async def test_a_refund_of_other_software_is_no_finding(proceeds: Proceeds) -> None:
     line = await proceeds.capture(is_ours=False, key="", of_key="", purchase="pi_other")
     back = replace(line, id="txn_re", kind=LineKind.REFUND, amount=Decimal(-4), is_ours=None, source="re_1")

@@ -102,6 +102,17 @@ async def test_refunds_chargebacks_and_fees_are_told_apart(account: MollieBalanc
     assert (told_refund.key, told_refund.of_key) == ("refund-1", "key-1")
 
 
+async def test_a_debit_that_fails_goes_back_as_it_came(account: MollieBalances, balance: Balance) -> None:
+    # Mollie: regular payment processing is `payment`, `capture` and `failed-payment`, the latter
+    # with the payment's name alone.
+    payment = account.pay("10.00", "key-1")
+    account.move("payment", "10.00", paymentId=payment)
+    account.move("failed-payment", "-10.00", "0.35", paymentId=payment)
+    (_, back) = await all_lines(account, balance)
+    assert (back.kind, back.amount, back.fee) == (LineKind.REFUND, Decimal(-10), Decimal("0.35"))
+    assert (back.purchase, back.key, back.of_key, back.is_ours) == (payment, "", "key-1", True)
+
+
 async def test_what_is_withheld_is_no_fee(account: MollieBalances, balance: Balance) -> None:
     details = {"fees": {"currency": "EUR", "value": "-0.29"}, "reservations": {"currency": "EUR", "value": "-1.00"}}
     account.move("payment", "10.00", "1.29", details=details, paymentId=account.pay("10.00", "key-1"))

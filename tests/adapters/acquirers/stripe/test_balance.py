@@ -97,6 +97,28 @@ async def test_refunds_disputes_and_fees_are_told_apart(account: StripeBalance, 
     ]
 
 
+async def test_a_debit_that_fails_goes_back_as_it_came(account: StripeBalance, balance: Balance) -> None:
+    # Stripe: a delayed payment has a transaction of type `payment` when it is created, and another
+    # one of type `payment_failure_refund` (`charge_failure`) if it fails later.
+    account.charge(1000, "usd", settled=(920, "eur", 0.92), metadata=OURS)
+    failed = account.fail_debit("ch_1")
+    failed |= {"amount": -920, "net": -920, "currency": "eur"}
+    taken, back = await all_lines(account, balance)
+    assert (taken.kind, taken.amount, taken.of_amount) == (LineKind.CAPTURE, Decimal("9.2"), Decimal(10))
+    assert (back.kind, back.amount, back.of_amount) == (LineKind.REFUND, Decimal("-9.2"), Decimal(-10))
+    assert (back.purchase, back.key, back.type) == (taken.purchase, "", "payment_failure_refund")
+
+
+async def test_what_a_capture_in_part_let_go_of_is_given_back(account: StripeBalance, balance: Balance) -> None:
+    # Stripe: two transactions, one for the full amount of the authorization, and another reversing
+    # the part that was not captured, of type `refund` (`partial_capture_reversal`).
+    account.charge(1000, "usd", settled=(920, "eur", 0.92), metadata=OURS)
+    account.capture_part("ch_1", 700)
+    taken, back = await all_lines(account, balance)
+    assert (taken.kind, taken.of_amount) == (LineKind.CAPTURE, Decimal(10))
+    assert (back.kind, back.amount, back.key) == (LineKind.REFUND, Decimal(-3), "")
+
+
 async def test_all_lines_of_a_refund_or_dispute_name_the_payment(account: StripeBalance, balance: Balance) -> None:
     account.charge(1000, metadata=OURS)
     account.refund("ch_1", 400)

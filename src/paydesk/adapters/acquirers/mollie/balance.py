@@ -4,6 +4,9 @@ out.
 An API key may not read them: an access token of the organization with `balances.read` and
 `settlements.read` may. What a settlement is of are the transactions between it and the one before.
 
+A payment that fails after it was written to the balance (a direct debit) is taken off it again by a
+`failed-payment` of as much: its money goes back, and none was moved otherwise.
+
 Source: docs.mollie.com/reference/list-balances, /list-balance-transactions, /list-settlements,
     /get-settlement, /get-payment, /pagination.
 """
@@ -37,6 +40,7 @@ from paydesk.core.wording import noted
 _KINDS: Final = {
     "payment": LineKind.CAPTURE,
     "capture": LineKind.CAPTURE,
+    "failed-payment": LineKind.REFUND,
     "refund": LineKind.REFUND,
     "returned-refund": LineKind.REFUND_FAILURE,
     "chargeback": LineKind.CHARGEBACK,

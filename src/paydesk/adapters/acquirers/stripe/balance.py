@@ -4,6 +4,10 @@ What a transaction was is read from its reporting category, which Stripe names f
 type says the rest. Of payouts only automatic ones are traced: which transactions one that was made
 by hand is of, Stripe can't say.
 
+Of a direct debit Stripe writes a charge as soon as it is asked for, and a `charge_failure` of as
+much if it comes to nothing; of what was captured in part, a charge of all that was held, and a
+`partial_capture_reversal` of the rest. Both go back to the customer: no money was moved otherwise.
+
 Source: docs.stripe.com/api/balance_transactions, docs.stripe.com/api/payouts,
     docs.stripe.com/payouts/reconciliation, docs.stripe.com/reports/reporting-categories,
     docs.stripe.com/reports/balance-transaction-types.
@@ -33,6 +37,8 @@ from paydesk.adapters.acquirers.stripe.objects import KEY, VOID, Named, mark_of
 _PAGE: Final = 100
 _KINDS: Final = {
     "charge": LineKind.CAPTURE,
+    "charge_failure": LineKind.REFUND,
+    "partial_capture_reversal": LineKind.REFUND,
     "refund": LineKind.REFUND,
     "refund_failure": LineKind.REFUND_FAILURE,
     "dispute": LineKind.CHARGEBACK,
@@ -60,7 +66,6 @@ class Source(msgspec.Struct, frozen=True):
 
     id: str
     amount: int = 0
-    amount_captured: int | None = None
     currency: str = ""
     payment_intent: Named | str | None = None
     metadata: dict[str, str] | None = None
@@ -74,8 +79,7 @@ class Source(msgspec.Struct, frozen=True):
     @property
     def of_amount(self) -> Decimal:
         """What it is of, in main units of its own currency."""
-        units = self.amount if self.amount_captured is None else self.amount_captured
-        return main_units(units, self.currency)
+        return main_units(self.amount, self.currency)
 
 
 class Transaction(msgspec.Struct, frozen=True):
@@ -170,7 +174,7 @@ def _line(one: Transaction) -> BalanceLine:
     amount, fee = main_units(one.amount, currency), main_units(one.fee, currency)
     if kind is LineKind.FEE:
         amount, fee = Decimal(0), fee - amount
-    key = _key(kind, source)
+    key = "" if one.reporting_category == "charge_failure" else _key(kind, source)
     exchanged = bool(source.currency) and source.currency.upper() != currency and kind not in _KEPT_WITHIN
     return BalanceLine(
         id=one.id,
