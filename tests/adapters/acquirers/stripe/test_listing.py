@@ -110,6 +110,16 @@ async def test_what_other_software_made_has_no_key_and_no_mark(acquirer: StripeA
     assert {(one.key, one.mark) for one in (await acquirer.list_purchases(NOON, "")).purchases} == {("", None)}
 
 
+async def test_a_refund_of_which_nobody_wrote_anything_keeps_no_other_from_being_read(
+    acquirer: StripeAcquirer, stub: Stub
+) -> None:
+    # Stripe's types: the metadata of a refund may be null.
+    ours = intent(metadata={"paydesk_key": "the purchase"})
+    stub.will("GET", REFUNDS, listed(refund(2), refund(1, metadata=None, payment_intent=ours)))
+    told, theirs = (await acquirer.list_refunds(NOON, "")).refunds
+    assert (told.key, theirs.key, theirs.of_key, theirs.number) == ("refund-2", "", "the purchase", 0)
+
+
 async def test_a_refund_that_is_on_its_way_or_failed_is_not_made(acquirer: StripeAcquirer, stub: Stub) -> None:
     states = ("succeeded", "pending", "requires_action", "failed", "canceled")
     stub.will("GET", REFUNDS, listed(*(refund(number, status=state) for number, state in enumerate(states))))

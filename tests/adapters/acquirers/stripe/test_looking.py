@@ -140,6 +140,17 @@ class TestUnknownOutcomes:
         stub.will("GET", "/v1/setup_intents/seti_1", checked)
         assert await acquirer.find("one", OVER) == Approved("seti_1", "")
 
+    async def test_a_checked_card_of_other_software_hides_no_purchase(
+        self, acquirer: StripeAcquirer, stub: Stub
+    ) -> None:
+        # Stripe's types: the metadata of a SetupIntent may be null.
+        stub.will("GET", SEARCH, NOTHING)
+        stub.will("POST", INTENTS, KEY_REUSED, 400)
+        stub.will("GET", "/v1/setup_intents", listed({"id": "seti_9", "status": "succeeded", "metadata": None}))
+        stub.will("GET", INTENTS, listed(intent()))
+        stub.will("GET", f"{INTENTS}/pi_1", intent())
+        assert await acquirer.find("one", OVER) == Approved("pi_1", "")
+
     async def test_a_used_key_that_nothing_shows_stays_unknown(self, acquirer: StripeAcquirer, stub: Stub) -> None:
         stub.will("GET", SEARCH, NOTHING)
         stub.will("POST", INTENTS, KEY_REUSED, 400)

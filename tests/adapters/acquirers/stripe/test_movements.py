@@ -34,6 +34,15 @@ class TestMovements:
         with pytest.raises(AcquirerRefused, match=r"4\.5 is left"):
             await acquirer.refund("more", "pi_1", Decimal("4.51"), "USD")
 
+    async def test_a_refund_of_which_nobody_wrote_anything_hinders_no_other(
+        self, acquirer: StripeAcquirer, stub: Stub
+    ) -> None:
+        # Stripe's types: the metadata of a refund may be null.
+        stub.will("GET", f"{INTENTS}/pi_1", intent(latest_charge={"id": "ch_1", "amount_refunded": 300}))
+        stub.will("GET", "/v1/refunds", listed({"id": "re_0", "amount": 300, "status": "succeeded", "metadata": None}))
+        stub.will("POST", "/v1/refunds", {"id": "re_1", "amount": 700, "status": "succeeded", "metadata": None})
+        assert await acquirer.refund("refund", "pi_1", Decimal(7), "USD") == "re_1"
+
     async def test_disputed_money_is_not_refunded(self, acquirer: StripeAcquirer, stub: Stub) -> None:
         stub.will("GET", f"{INTENTS}/pi_1", intent())
         stub.will("GET", "/v1/refunds", NOTHING)

@@ -169,6 +169,8 @@ class Charge(msgspec.Struct, frozen=True):
 class Intent(msgspec.Struct, frozen=True):
     """A PaymentIntent, or the SetupIntent of a card that is only checked;
     amounts in minor units.
+
+    (A SetupIntent's metadata, and a refund's, may be null: Stripe's types say so.)
     """
 
     id: str
@@ -177,7 +179,7 @@ class Intent(msgspec.Struct, frozen=True):
     amount_received: int = 0
     created: int = 0
     currency: str = ""
-    metadata: dict[str, str] = {}
+    said: dict[str, str] | None = msgspec.field(name="metadata", default=None)
     capture_method: str = "automatic"
     customer: str | None = None
     payment_method: PaymentMethod | str | None = None
@@ -187,6 +189,11 @@ class Intent(msgspec.Struct, frozen=True):
     latest_charge: Charge | str | None = None
     setup_future_usage: str | None = None
     payment_method_options: MethodOptions | None = None
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """What whoever asked for it wrote on it, empty if that is nothing."""
+        return self.said or {}
 
     @property
     def is_setup(self) -> bool:
@@ -254,7 +261,12 @@ class Refund(msgspec.Struct, frozen=True):
     currency: str = ""
     created: int = 0
     payment_intent: Intent | str | None = None
-    metadata: dict[str, str] = {}
+    said: dict[str, str] | None = msgspec.field(name="metadata", default=None)
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """What whoever asked for it wrote on it, empty if that is nothing."""
+        return self.said or {}
 
     @property
     def number(self) -> int:
