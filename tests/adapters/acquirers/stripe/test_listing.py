@@ -85,6 +85,19 @@ async def test_amounts_are_in_main_units_and_a_part_that_was_captured_is_no_refu
     assert (given_back.captured, given_back.refunded) == (Decimal("10.00"), Decimal("6.00"))
 
 
+async def test_what_a_capture_in_part_let_go_of_was_never_taken_and_not_given_back(
+    acquirer: StripeAcquirer, stub: Stub
+) -> None:
+    # Stripe: the part that was not captured is reversed just as if it had been refunded later, and
+    # is in the charge's `amount_refunded`: of 10.00 here 4.50 were captured, then 1.00 refunded.
+    part = {"id": "ch_1", "object": "charge", "amount": 1000, "amount_captured": 450, "amount_refunded": 550}
+    more = part | {"amount_refunded": 650}
+    stub.will("GET", INTENTS, listed(*(intent(amount_received=450, latest_charge=charge) for charge in (part, more))))
+    taken, given_back = (await acquirer.list_purchases(NOON, "")).purchases
+    assert (taken.captured, taken.refunded) == (Decimal("4.50"), Decimal(0))
+    assert (given_back.captured, given_back.refunded) == (Decimal("4.50"), Decimal(1))
+
+
 async def test_the_card_that_is_kept_and_its_last_digits_are_told(acquirer: StripeAcquirer, stub: Stub) -> None:
     charge = {"id": "ch_1", "object": "charge", "payment_method_details": {"card": {"last4": "4242"}}}
     stub.will("GET", INTENTS, listed(intent(customer="cus_1", payment_method="pm_1", latest_charge=charge), intent()))

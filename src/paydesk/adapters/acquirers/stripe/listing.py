@@ -69,7 +69,10 @@ def _purchase(intent: Intent) -> ListedPurchase:
     """
     currency = intent.currency.upper()
     charge = intent.latest_charge
-    refunded = charge.amount_refunded if isinstance(charge, Charge) else 0
+    # Of a capture of a part Stripe says what was received, and calls the hold that it let go of
+    # refunded: that was never taken.
+    let_go = max(intent.amount - intent.amount_received, 0)
+    refunded = max(charge.amount_refunded - let_go, 0) if isinstance(charge, Charge) else 0
     return ListedPurchase(
         key=intent.metadata.get(KEY, ""),
         reference=intent.id,
@@ -77,8 +80,6 @@ def _purchase(intent: Intent) -> ListedPurchase:
         amount=main_units(intent.amount, currency),
         currency=currency,
         state=_state(intent),
-        # Of a capture of a part Stripe says what was received; the hold that it let go of is
-        # no refund.
         captured=main_units(intent.amount_received, currency),
         refunded=main_units(refunded, currency) if intent.status == "succeeded" else Decimal(0),
         mark=mark_of(intent.metadata),
