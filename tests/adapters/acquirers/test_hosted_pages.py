@@ -719,6 +719,14 @@ class TestStripesOwn:
         answer = await stripes.acquirer.charge_stored(stripes.charge(kept.reference))
         assert answer == Declined(reason)
 
+    async def test_what_was_detached_at_stripe_is_a_decline_as_a_mandate_that_was_revoked_is(
+        self, stripes: StripesWindow
+    ) -> None:
+        kept = await stripes.kept()
+        await release_kept(stripes.acquirer, kept.reference)
+        answer = await stripes.acquirer.charge_stored(stripes.charge(kept.reference))
+        assert answer == Declined(DeclineReason.DECLINED)
+
     async def test_what_was_kept_with_a_typed_card_is_charged_as_before(self, stripes: StripesWindow) -> None:
         kept = await stripes.kept()
         charge = stripes.charge("", network_reference=kept.reference)

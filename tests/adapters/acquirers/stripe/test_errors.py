@@ -80,6 +80,54 @@ class TestErrors:
             with pytest.raises(OutcomeUnknown, match="PAYDESK_STRIPE_SECRET_KEY"):
                 await question
 
+    @pytest.mark.parametrize(
+        ("kept", "status"),
+        [
+            ({"id": "pm_1", "object": "payment_method", "customer": None}, 200),
+            ({"error": {"type": "invalid_request_error", "code": "resource_missing", "message": "No such one"}}, 404),
+        ],
+        ids=["detached", "gone with its customer"],
+    )
+    async def test_what_stripe_does_not_keep_any_more_is_declined_and_no_refused_request(
+        self, acquirer: StripeAcquirer, stub: Stub, kept: Any, status: int
+    ) -> None:
+        # Stripe: once a method is detached it can no longer be used for a payment; it is one of an
+        # invalid request without a code.
+        told = {"type": "invalid_request_error", "message": "It may not be used again."}
+        stub.will("POST", INTENTS, {"error": told}, 400)
+        stub.will("GET", "/v1/payment_methods/pm_1", kept, status)
+        renewal = purchase(network_reference="cus_1/pm_1", return_url="")
+        assert await acquirer.charge_stored(renewal) == Declined(DeclineReason.DECLINED)
+        one_click = purchase(stored_reference="cus_1/pm_1/card")
+        assert await acquirer.authorize(one_click) == Declined(DeclineReason.DECLINED)
+
+    @pytest.mark.parametrize(
+        ("kept", "status"),
+        [
+            ({"id": "pm_1", "object": "payment_method", "customer": "cus_1"}, 200),
+            ({"error": {"type": "api_error", "message": "down"}}, 500),
+        ],
+        ids=["kept", "unknown"],
+    )
+    async def test_a_refused_charge_of_what_stripe_keeps_stays_refused_with_its_reason(
+        self, acquirer: StripeAcquirer, stub: Stub, kept: Any, status: int
+    ) -> None:
+        told = {"type": "invalid_request_error", "code": "amount_too_small", "message": "Amount too small."}
+        stub.will("POST", INTENTS, {"error": told}, 400)
+        stub.will("GET", "/v1/payment_methods/pm_1", kept, status)
+        with pytest.raises(AcquirerRefused, match=r"Amount too small\."):
+            await acquirer.charge_stored(purchase(network_reference="cus_1/pm_1", return_url=""))
+
+    @pytest.mark.parametrize("code", ["payment_intent_mandate_invalid", "india_recurring_payment_mandate_canceled"])
+    async def test_a_mandate_that_was_revoked_is_a_decline(
+        self, acquirer: StripeAcquirer, stub: Stub, code: str
+    ) -> None:
+        # Stripe: an inactive mandate was rejected or revoked, and is good for no payment any more.
+        told = {"type": "invalid_request_error", "code": code, "message": "The provided mandate is invalid."}
+        stub.will("POST", INTENTS, {"error": told}, 400)
+        renewal = purchase(stored_reference="cus_1/pm_1/sepa_debit", return_url="")
+        assert await acquirer.charge_stored(renewal) == Declined(DeclineReason.DECLINED)
+
     async def test_a_payment_that_is_not_there_is_refused(self, acquirer: StripeAcquirer, stub: Stub) -> None:
         missing = {"error": {"type": "invalid_request_error", "code": "resource_missing", "message": "No such intent"}}
         stub.will("GET", f"{INTENTS}/pi_1", missing, 404)
@@ -103,7 +151,11 @@ class TestErrors:
             ("card_declined", "invalid_account", DeclineReason.CLOSED_ACCOUNT),
             ("card_declined", "a_code_of_tomorrow", DeclineReason.DECLINED),
             ("card_declined", None, DeclineReason.DECLINED),
+            ("account_closed", None, DeclineReason.CLOSED_ACCOUNT),
+            ("no_account", None, DeclineReason.CLOSED_ACCOUNT),
+            ("debit_not_authorized", None, DeclineReason.DECLINED),
             ("expired_card", None, DeclineReason.EXPIRED_CARD),
+            ("expired_payment_method", None, DeclineReason.EXPIRED_CARD),
             ("incorrect_cvc", None, DeclineReason.WRONG_CVC),
             ("processing_error", None, DeclineReason.PROCESSING_ERROR),
             ("authentication_required", "authentication_required", DeclineReason.AUTHENTICATION_FAILED),

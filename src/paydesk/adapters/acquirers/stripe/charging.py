@@ -8,11 +8,19 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Final
 
-from paydesk.adapters.acquirers.interface import DeclineReason
+from paydesk.adapters.acquirers.interface import AcquirerRefused, DeclineReason, OutcomeUnknown
 from paydesk.adapters.acquirers.purchases import Purchase
 from paydesk.adapters.acquirers.stripe.amounts import minor_units
 from paydesk.adapters.acquirers.stripe.calls import Calls, Rejected
-from paydesk.adapters.acquirers.stripe.objects import ALWAYS_AUTHENTICATE, DEBITS, KEY, Intent, Named, metadata_of
+from paydesk.adapters.acquirers.stripe.objects import (
+    ALWAYS_AUTHENTICATE,
+    DEBITS,
+    KEY,
+    Intent,
+    Method,
+    Named,
+    metadata_of,
+)
 
 
 class Charging:
@@ -35,8 +43,8 @@ class Charging:
         never off-session, so that their bank may ask for them. Moves money.
         """
         customer, method, kind = [*purchase.stored_reference.split("/"), "card"][:3]
-        how = {"customer": customer, "payment_method": method, "return_url": purchase.return_url}
-        return await self._pay(purchase, how | {"allowed_payment_method_types": [kind]})
+        how: dict[str, object] = {"return_url": purchase.return_url, "allowed_payment_method_types": [kind]}
+        return await self._pay_by(customer, method, purchase, how)
 
     async def kept(self, purchase: Purchase) -> Intent:
         """Make and confirm a PaymentIntent with what Stripe keeps, without the customer: by its own
@@ -44,11 +52,33 @@ class Charging:
         """
         kept = purchase.stored_reference or purchase.network_reference or ""
         customer, method, kind = [*kept.split("/"), "card"][:3]
-        how: dict[str, object] = {"customer": customer, "payment_method": method, "off_session": True}
+        how: dict[str, object] = {"off_session": True, "allowed_payment_method_types": [kind]}
         if kind in DEBITS:
             # What it waits for is told of the charge.
             how["expand"] = ["latest_charge"]
-        return await self._pay(purchase, how | {"allowed_payment_method_types": [kind]})
+        return await self._pay_by(customer, method, purchase, how)
+
+    async def _pay_by(self, customer: str, method: str, purchase: Purchase, how: dict[str, object]) -> Intent:
+        """Ask for the money by what Stripe keeps. Moves money.
+
+        A method that was detached, or whose customer was deleted, is never taken again, which
+        Stripe calls an invalid request: it is a decline, so that its customer is asked for another.
+        Source: docs.stripe.com/api/payment_methods/detach, docs.stripe.com/api/customers/delete.
+        """
+        try:
+            return await self._pay(purchase, how | {"customer": customer, "payment_method": method})
+        except AcquirerRefused:
+            if await self._is_gone(customer, method):
+                raise Rejected(DeclineReason.DECLINED) from None
+            raise
+
+    async def _is_gone(self, customer: str, method: str) -> bool:
+        """Whether Stripe surely does not keep a method with a customer any more. Moves no money."""
+        try:
+            kept = await self._calls.look(self._calls.v1.payment_methods.retrieve_async(method), Method)
+        except OutcomeUnknown:
+            return False
+        return kept is None or kept.customer != customer
 
     async def _pay(self, purchase: Purchase, how: dict[str, object]) -> Intent:
         """Ask for the money, in one call, unless getting the card there took too long."""

@@ -1,4 +1,4 @@
-"""Stripe's reasons for a declined card as ours.
+"""Stripe's reasons for a declined card, or direct debit, as ours.
 
 Source: docs.stripe.com/declines/codes and docs.stripe.com/error-codes.
 """
@@ -15,6 +15,7 @@ _BY_CODE: Final[Mapping[str, DeclineReason]] = {
     "card_velocity_exceeded": DeclineReason.INSUFFICIENT_FUNDS,
     "withdrawal_count_limit_exceeded": DeclineReason.INSUFFICIENT_FUNDS,
     "expired_card": DeclineReason.EXPIRED_CARD,
+    "expired_payment_method": DeclineReason.EXPIRED_CARD,
     "invalid_expiry_month": DeclineReason.EXPIRED_CARD,
     "invalid_expiry_year": DeclineReason.EXPIRED_CARD,
     "incorrect_cvc": DeclineReason.WRONG_CVC,
@@ -30,9 +31,15 @@ _BY_CODE: Final[Mapping[str, DeclineReason]] = {
     "lost_card": DeclineReason.STOLEN_CARD,
     "stolen_card": DeclineReason.STOLEN_CARD,
     "pickup_card": DeclineReason.STOLEN_CARD,
+    "account_closed": DeclineReason.CLOSED_ACCOUNT,
     "invalid_account": DeclineReason.CLOSED_ACCOUNT,
+    "no_account": DeclineReason.CLOSED_ACCOUNT,
     "new_account_information_available": DeclineReason.CLOSED_ACCOUNT,
+    "billing_invalid_mandate": DeclineReason.DECLINED,
     "card_declined": DeclineReason.DECLINED,
+    "debit_not_authorized": DeclineReason.DECLINED,
+    "india_recurring_payment_mandate_canceled": DeclineReason.DECLINED,
+    "payment_intent_mandate_invalid": DeclineReason.DECLINED,
     "incorrect_number": DeclineReason.DECLINED,
     "invalid_number": DeclineReason.DECLINED,
 }
