@@ -459,6 +459,13 @@ class Mollie:
         """The bank gives it again."""
         self.chargebacks[name]["reversedAt"] = self._written(self.now)
 
+    def give_back(self, name: str, value: str) -> str:
+        """A refund is made in the dashboard."""
+        amount = {"currency": self.payments[name]["amount"]["currency"], "value": value}
+        made = self._refund(name, {"amount": amount})[1]
+        assert made is not None
+        return str(made["id"])
+
     def change_refund(self, name: str, status: str) -> None:
         """A refund goes on, fails, or is canceled in the dashboard."""
         self.refunds[name]["status"] = status

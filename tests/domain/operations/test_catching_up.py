@@ -18,6 +18,7 @@ from paydesk.domain.acquirers.leases import Unleased
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.operations import catching_up
 from paydesk.domain.operations.catching_up import catch_up
+from paydesk.domain.payments.failed_refunds import read_failed_refunds
 from paydesk.domain.payments.found_movements import record_refund
 
 __all__ = ["database", "database_url"]
@@ -72,6 +73,42 @@ async def test_a_refund_made_by_hand_at_the_bank_is_known_by_its_reference(books
     said = f"a refund of 4.00 USD of payment {books.payment_id}, in the acquirer's own pages"
     assert [await caught_up(by_hand) for _ in range(2)] == [[said], []]
     assert (await books.states(), await books.problems()) == (["partially_refunded"], [])
+
+
+def telling_by_hand(books: Books, made: str) -> Books:
+    """At a bank that has no key of ours for this refund."""
+    honest = books.desk.acquirers["simulator"]
+
+    def without_key(one: Any) -> Any:
+        return replace(one, key="") if one.reference == made else one
+
+    async def list_refunds(*asked: Any) -> Any:
+        page = await honest.list_refunds(*asked)
+        return replace(page, refunds=tuple(map(without_key, page.refunds)))
+
+    async def failed_refunds(*asked: Any) -> Any:
+        page = await honest.failed_refunds(*asked)
+        return replace(page, refunds=tuple(map(without_key, page.refunds)))
+
+    return books.at(answering(honest, list_refunds=list_refunds, failed_refunds=failed_refunds))
+
+
+async def test_a_refund_made_by_hand_that_comes_back_is_the_merchants_money_again(books: Books) -> None:
+    made = await refund_there(books, FOUR)
+    by_hand = telling_by_hand(books, made)
+    await caught_up(by_hand)
+    assert await books.states() == ["partially_refunded"]
+    books.bank.fail_refund(made, "expired_or_canceled_card")
+    await read_failed_refunds(by_hand.desk, now=utc_now())
+    assert (await books.states(), await by_hand.reasons(), await books.problems()) == (["captured"], [], [])
+
+
+async def test_a_refund_made_by_hand_that_fails_before_it_was_recorded_is_nothing(books: Books) -> None:
+    made = await refund_there(books, FOUR)
+    books.bank.fail_refund(made, "expired_or_canceled_card")
+    await read_failed_refunds(telling_by_hand(books, made).desk, now=utc_now())
+    waits = "select from failed_refund_waiting where acquirer_reference = $1"
+    assert (await books.database.fetch(waits, made), await books.states()) == ([], ["captured"])
 
 
 async def test_refunds_are_recorded_in_the_order_in_which_they_were_made(books: Books) -> None:

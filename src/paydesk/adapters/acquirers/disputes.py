@@ -112,8 +112,9 @@ class DisputePage:
 class FailedRefund:
     """A refund that failed after it was made: the customer's bank did not take it.
 
-    `key` is the refund's own idempotency key; `amount` is in the main unit of `currency`; `reason`
-    is the acquirer's word for it, such as "expired_or_canceled_card"; `at` (UTC) is when it failed.
+    `key` is the refund's own idempotency key, empty for one of a purchase of ours that was made in
+    the acquirer's own pages; `amount` is in the main unit of `currency`; `reason` is the acquirer's
+    word for it, such as "expired_or_canceled_card"; `at` (UTC) is when it failed.
     """
 
     reference: str

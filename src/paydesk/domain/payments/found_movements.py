@@ -11,6 +11,7 @@ from decimal import Decimal
 
 import asyncpg
 
+from paydesk.adapters.acquirers.disputes import FailedRefund
 from paydesk.adapters.acquirers.listing import ListedRefund
 from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.acquirers.leases import Within
@@ -20,6 +21,9 @@ from paydesk.domain.payments.movement_outcomes import record_done_within
 from paydesk.domain.payments.states import MovementKind
 
 queries = load_statements(__package__ or "", "found_movements.sql")
+
+_BY_HAND = "-given-back-at-the-bank"
+"""What the key of a refund ends with that was not asked for by us, after its reference."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +51,16 @@ class _Made:
     reference: str = ""
 
 
-def key_of(refund: ListedRefund) -> str:
-    """The key that a listed refund has in our books:
+def key_of(refund: ListedRefund | FailedRefund) -> str:
+    """The key that a refund has in our books:
     its own, or one of its reference if it was not asked for by us.
     """
-    return refund.key or f"{refund.reference}-given-back-at-the-bank"
+    return refund.key or f"{refund.reference}{_BY_HAND}"
+
+
+def is_by_hand(key: str) -> bool:
+    """Whether this is the key of a refund that was made in an acquirer's own pages."""
+    return key.endswith(_BY_HAND)
 
 
 async def record_refund(within: Within, held: Held, refund: ListedRefund, *, now: datetime) -> bool:

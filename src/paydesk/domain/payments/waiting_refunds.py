@@ -22,6 +22,7 @@ from paydesk.domain.acquirers.waiting import KEPT, Kind, Reference, Waiting, col
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm
 from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.payments.found_movements import key_of
 
 queries = load_statements(__package__ or "", "waiting_refunds.sql")
 
@@ -93,8 +94,8 @@ REFUNDS: Final = Kind(
 
 
 def storable(refund: FailedRefund) -> FailedRefund:
-    """A refund by a name that PostgreSQL stores and finds."""
-    return replace(refund, reference=storable_name(refund.reference))
+    """A refund by a name that PostgreSQL stores and finds, under its key in our books."""
+    return replace(refund, reference=storable_name(refund.reference), key=key_of(refund))
 
 
 async def due(database: Connection, acquirer: str, *, now: datetime) -> list[WaitingRefund]:

@@ -9,6 +9,18 @@ import pytest
 from tests.adapters.acquirers.mollie.conftest import Till
 
 
+async def test_one_of_the_dashboard_that_is_canceled_before_it_goes_out_is_told_by_its_name(till: Till) -> None:
+    # Mollie: a refund that is queued, or pending, can be canceled until it is processed.
+    _, name = await till.paid()
+    till.account.do("set", refund_status="queued")
+    made = till.account.do("give_back", name, "4.00")
+    (listed,) = (await till.acquirer.list_refunds(till.clock.now, "")).refunds
+    assert (listed.key, listed.reference, listed.made) == ("", made, True)
+    till.account.do("change_refund", made, "canceled")
+    (told,) = (await till.acquirer.failed_refunds("")).refunds
+    assert (told.reference, told.key, told.amount, told.reason) == (made, "", Decimal(4), "canceled")
+
+
 @pytest.mark.parametrize("status", ["failed", "canceled"])
 async def test_one_that_comes_to_nothing_later_is_told(till: Till, status: str) -> None:
     _, name = await till.paid()

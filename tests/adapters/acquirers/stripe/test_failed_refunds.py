@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from tests.adapters.acquirers.stripe.stub import NOTHING, Stub, listed
+from tests.adapters.acquirers.stripe.stub import INTENTS, NOTHING, Stub, intent, listed
 
 from paydesk.adapters.acquirers.disputes import FailedRefund
 from paydesk.adapters.acquirers.interface import OutcomeUnknown
@@ -45,9 +45,29 @@ class TestReading:
     async def test_what_did_not_fail_or_is_not_ours_is_passed_over(self, acquirer: StripeAcquirer, stub: Stub) -> None:
         stub.will("GET", EVENTS, listed(event(2, status="succeeded"), event(1, metadata={})))
         stub.will("GET", EVENTS, NOTHING)
+        stub.will("GET", f"{INTENTS}/pi_1", intent(metadata={}))
         page = await acquirer.failed_refunds("")
         assert (page.refunds, page.next) == ((), "evt_2")
         assert [one.params.get("ending_before") for one in stub.to("GET", EVENTS)] == [None, "evt_2"]
+
+    @pytest.mark.parametrize("metadata", [{}, None])
+    async def test_one_of_stripe_s_own_pages_is_ours_if_its_payment_is(
+        self, acquirer: StripeAcquirer, stub: Stub, metadata: dict[str, str] | None
+    ) -> None:
+        stub.will("GET", EVENTS, listed(event(1, metadata=metadata)))
+        stub.will("GET", EVENTS, NOTHING)
+        stub.will("GET", f"{INTENTS}/pi_1", intent())
+        (told,) = (await acquirer.failed_refunds("")).refunds
+        assert (told.reference, told.key, told.amount) == ("re_1", "", Decimal(4))
+
+    async def test_whose_it_is_must_be_known_before_it_is_passed_over(
+        self, acquirer: StripeAcquirer, stub: Stub
+    ) -> None:
+        stub.will("GET", EVENTS, listed(event(1, metadata={})))
+        stub.will("GET", EVENTS, NOTHING)
+        stub.will("GET", f"{INTENTS}/pi_1", {"error": {"type": "api_error"}}, 500)
+        with pytest.raises(OutcomeUnknown):
+            await acquirer.failed_refunds("")
 
     async def test_the_oldest_comes_first(self, acquirer: StripeAcquirer, stub: Stub) -> None:
         stub.will("GET", EVENTS, listed(event(3), event(2), more=True))

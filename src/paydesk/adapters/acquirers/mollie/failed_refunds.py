@@ -1,5 +1,5 @@
 """Refunds that fail at Mollie after they were made, or are canceled in its dashboard before they go
-out, read from its list of refunds.
+out, read from its list of refunds: ours, and those of our payments that were made in the dashboard.
 
 Source: docs.mollie.com/docs/refunds, "Refund statuses"; docs.mollie.com/reference/list-all-refunds.
 """
@@ -38,7 +38,7 @@ class FailedRefunds:
         now = self._now()
         if is_fresh(read_before(cursor), now, _PAUSE):
             return FailedRefundPage((), cursor)
-        found = [_failed(one, now) for one in await self._listed(now - _FARTHEST) if one.key and not one.counts]
+        found = [_failed(one, now) for one in await self._listed(now - _FARTHEST) if _is_ours(one) and not one.counts]
         return FailedRefundPage(tuple(reversed(found)), now.isoformat())
 
     async def _listed(self, since: datetime) -> list[Refund]:
@@ -46,11 +46,18 @@ class FailedRefunds:
         found: list[Refund] = []
         after = ""
         while True:
-            part = await self._calls.ask(partial(self._calls.sdk.refunds.all_async, **place(after)), Listed)
+            ask = partial(self._calls.sdk.refunds.all_async, embed="payment", **place(after))
+            part = await self._calls.ask(ask, Listed)
             found += [one for one in part.embedded.refunds if moment(one.created_at) >= since]
             if not part.next or moment(part.embedded.refunds[-1].created_at) < since:
                 return found
             after = part.next
+
+
+def _is_ours(refund: Refund) -> bool:
+    """Whether it is a refund of ours, or of a payment of ours."""
+    payment = refund.embedded.payment if refund.embedded else None
+    return bool(refund.key or (payment and payment.key))
 
 
 def _failed(refund: Refund, now: datetime) -> FailedRefund:

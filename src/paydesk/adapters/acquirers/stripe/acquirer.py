@@ -110,7 +110,7 @@ class StripeAcquirer:
         self._sessions: Final = Sessions(self._calls, self._looking)
         self._movements: Final = Movements(self._calls, self._looking)
         self._disputes: Final = Disputes(self._calls, self._looking, now)
-        self._failed_refunds: Final = FailedRefunds(self._calls)
+        self._failed_refunds: Final = FailedRefunds(self._calls, self._looking)
         self._listing: Final = Listing(self._calls)
         self.balance: Balance | None = StripeBalance(self._calls)
         self._notices: Final = Notices(webhook_secrets, now)

@@ -5,6 +5,8 @@ A customer's bank may send a refund back up to 30 days after it succeeded: the r
 Stripe tells it as `refund.failed`, to accounts of older API versions as an update. It keeps events
 for 30 days, the cursor is the newest one that was read.
 
+One that was made in Stripe's own pages has no key of ours: whose it is, its payment says.
+
 Source: docs.stripe.com/refunds, "Failed refunds"; docs.stripe.com/api/events/types.
 """
 
@@ -17,6 +19,7 @@ from paydesk.adapters.acquirers.disputes import FailedRefund, FailedRefundPage
 from paydesk.adapters.acquirers.stripe.amounts import main_units
 from paydesk.adapters.acquirers.stripe.calls import Calls
 from paydesk.adapters.acquirers.stripe.events import Event, EventPage, Events
+from paydesk.adapters.acquirers.stripe.looking import Looking
 from paydesk.adapters.acquirers.stripe.objects import KEY, Refund
 
 _TYPES: Final = ["refund.failed", "refund.updated", "charge.refund.updated"]
@@ -31,8 +34,9 @@ class _Refunded(Refund, frozen=True):
 class FailedRefunds:
     """Reads what happened to refunds after they were made."""
 
-    def __init__(self, calls: Calls) -> None:
+    def __init__(self, calls: Calls, looking: Looking) -> None:
         self._events: Final = Events(calls, _TYPES, EventPage[_Refunded])
+        self._looking: Final = looking
 
     async def after(self, cursor: str) -> FailedRefundPage:
         """Our refunds that failed after a cursor; one may be told more than once. Moves no money.
@@ -44,20 +48,27 @@ class FailedRefunds:
             if not events:
                 return FailedRefundPage((), cursor)
             cursor = events[0].id
-            found = tuple(failed for event in reversed(events) if (failed := _failed(event)) is not None)
+            found = [_failed(event) for event in reversed(events) if await self._is_ours(event.data.object)]
             if found:
-                return FailedRefundPage(found, cursor)
+                return FailedRefundPage(tuple(found), cursor)
+
+    async def _is_ours(self, refund: _Refunded) -> bool:
+        """Whether it is a refund that failed, of a purchase of ours. Raises: OutcomeUnknown."""
+        if refund.counts:
+            return False
+        if KEY in refund.metadata:
+            return True
+        named = refund.payment_intent if isinstance(refund.payment_intent, str) else ""
+        intent = await self._looking.intent(named)
+        return intent is not None and KEY in intent.metadata
 
 
-def _failed(event: Event[_Refunded]) -> FailedRefund | None:
-    """An event as the refund of ours that failed with it, None if it is about anything else."""
+def _failed(event: Event[_Refunded]) -> FailedRefund:
+    """An event as the refund that failed with it."""
     refund = event.data.object
-    key = refund.metadata.get(KEY)
-    if refund.counts or key is None:
-        return None
     return FailedRefund(
         reference=refund.id,
-        key=key,
+        key=refund.metadata.get(KEY, ""),
         amount=main_units(refund.amount, refund.currency),
         currency=refund.currency.upper(),
         reason=refund.failure_reason or refund.status or "failed",
