@@ -141,6 +141,16 @@ async def test_a_refund_that_is_on_its_way_or_failed_is_not_made(acquirer: Strip
     assert (page.refunds[0].key, page.refunds[0].of_reference) == ("refund-0", "pi_1")
 
 
+async def test_a_refund_of_stripe_s_own_pages_is_made_while_it_waits_for_the_balance(
+    acquirer: StripeAcquirer, stub: Stub
+) -> None:
+    # Stripe holds a refund as pending until the balance is topped up: long after it is listed.
+    states = ("pending", "requires_action", "failed", "canceled")
+    stub.will("GET", REFUNDS, listed(*(refund(place, status=state, metadata={}) for place, state in enumerate(states))))
+    page = await acquirer.list_refunds(NOON, "")
+    assert [one.made for one in page.refunds] == [True, True, False, False]
+
+
 async def test_a_key_that_may_not_list_is_refused_with_words(acquirer: StripeAcquirer, stub: Stub) -> None:
     stub.will("GET", INTENTS, {"error": {"type": "invalid_request_error", "message": "no"}}, status=403)
     with pytest.raises(AcquirerRefused, match="PAYDESK_STRIPE_SECRET_KEY"):

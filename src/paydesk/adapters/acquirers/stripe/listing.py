@@ -105,15 +105,22 @@ def _state(intent: Intent) -> PurchaseState:
 
 
 def _refund(refund: Refund) -> ListedRefund:
+    """A refund as it stands.
+
+    Stripe holds one as pending until the balance covers it, or its bank has taken it, which takes
+    days. Of ours somebody asks until then. One that was made in Stripe's own pages counts as made
+    at once: its money is promised to the customer, and it is told if it fails (`failed_refunds`).
+    """
     currency, intent = refund.currency.upper(), refund.payment_intent
+    key = refund.metadata.get(KEY, refund.metadata.get(VOID, ""))
     return ListedRefund(
-        key=refund.metadata.get(KEY, refund.metadata.get(VOID, "")),
+        key=key,
         reference=refund.id,
         of_reference=(intent.id if isinstance(intent, Intent) else intent) or "",
         at=datetime.fromtimestamp(refund.created, UTC),
         amount=main_units(refund.amount, currency),
         currency=currency,
-        made=refund.counts and refund.is_final,
+        made=refund.counts and (refund.is_final or not key),
         of_key=intent.metadata.get(KEY, "") if isinstance(intent, Intent) else "",
         number=refund.number,
         mark=mark_of(intent.metadata) if isinstance(intent, Intent) else None,
