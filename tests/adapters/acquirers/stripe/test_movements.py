@@ -18,8 +18,10 @@ from tests.adapters.acquirers.stripe.stub import (
 from paydesk.adapters.acquirers.interface import (
     AcquirerRefused,
     Captured,
+    Moved,
     OutcomeUnknown,
     Refused,
+    UnderWay,
 )
 from paydesk.adapters.acquirers.stripe import StripeAcquirer
 
@@ -42,6 +44,33 @@ class TestMovements:
         stub.will("GET", "/v1/refunds", listed({"id": "re_0", "amount": 300, "status": "succeeded", "metadata": None}))
         stub.will("POST", "/v1/refunds", {"id": "re_1", "amount": 700, "status": "succeeded", "metadata": None})
         assert await acquirer.refund("refund", "pi_1", Decimal(7), "USD") == "re_1"
+
+    async def test_a_capture_that_stripe_works_on_is_not_made_until_it_is(
+        self, acquirer: StripeAcquirer, stub: Stub
+    ) -> None:
+        # Stripe: of an intent that requires a capture, attempting that moves it to `processing`.
+        asked = {"paydesk_key": "one", "paydesk_capture": "capture"}
+        held = intent(status="requires_capture", amount_received=0)
+        working = intent(status="processing", amount_received=0, metadata=asked)
+        stub.will("GET", f"{INTENTS}/pi_1", held)
+        stub.will("POST", f"{INTENTS}/pi_1/capture", working)
+        with pytest.raises(OutcomeUnknown, match="not done"):
+            await acquirer.capture("capture", "pi_1", Decimal(10), "USD")
+        stub.answers["GET", f"{INTENTS}/pi_1"] = [(200, working)]
+        stub.will("GET", "/v1/refunds", NOTHING)
+        assert await acquirer.find_movement("capture", "one", "pi_1") == UnderWay()
+        with pytest.raises(OutcomeUnknown, match="not done"):
+            await acquirer.capture("capture", "pi_1", Decimal(10), "USD")
+        assert len(stub.to("POST", f"{INTENTS}/pi_1/capture")) == 1
+        stub.answers["GET", f"{INTENTS}/pi_1"] = [(200, intent(metadata=asked))]
+        assert await acquirer.find_movement("capture", "one", "pi_1") == Moved("pi_1")
+        await acquirer.capture("capture", "pi_1", Decimal(10), "USD")
+
+    async def test_a_capture_that_failed_in_the_end_is_refused(self, acquirer: StripeAcquirer, stub: Stub) -> None:
+        asked = {"paydesk_key": "one", "paydesk_capture": "capture"}
+        stub.will("GET", f"{INTENTS}/pi_1", intent(status="canceled", amount_received=0, metadata=asked))
+        with pytest.raises(AcquirerRefused, match="nothing is held any more"):
+            await acquirer.capture("capture", "pi_1", Decimal(10), "USD")
 
     async def test_disputed_money_is_not_refunded(self, acquirer: StripeAcquirer, stub: Stub) -> None:
         stub.will("GET", f"{INTENTS}/pi_1", intent())

@@ -2,6 +2,10 @@
 
 A movement's key is Stripe's idempotency key and stands in metadata too, so that a repeated key gets
 the first answer after Stripe has forgotten it as an idempotency key.
+
+To capture is answered by an intent that has succeeded, or by one that is processing, and may fail
+yet: that is under way until Stripe says what came of it.
+Source: docs.stripe.com/payments/paymentintents/lifecycle, "processing".
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ from paydesk.adapters.acquirers.interface import (
     Refused,
     Release,
     Undecided,
+    UnderWay,
     Voided,
 )
 from paydesk.adapters.acquirers.stripe.amounts import main_units, minor_units, plain
@@ -43,10 +48,12 @@ class Movements:
     async def capture(self, key: str, reference: str, amount: Decimal, currency: str) -> None:
         """Take what an authorization holds, or a part of it. Moves money.
 
-        Raises: AcquirerRefused, OutcomeUnknown.
+        Raises: AcquirerRefused, OutcomeUnknown, also while Stripe works on it.
         """
         intent, units = await self._money(reference, amount, currency, "capture")
-        if intent.metadata.get(CAPTURE) == key:
+        if intent.status == "processing":
+            raise Undecided(f"Stripe is not done with {intent.id}")
+        if intent.metadata.get(CAPTURE) == key and intent.status == "succeeded":
             if intent.amount_received != units:
                 raise KeyUsed(noted("the key was used for another capture"))
             return
@@ -59,7 +66,10 @@ class Movements:
                 noted("%(amount)s can't be captured, %(held)s is held", amount=plain(units, currency), held=held)
             )
         asked = {"amount_to_capture": units, "metadata": {CAPTURE: key}}
-        await self._do(self._calls.v1.payment_intents.capture_async(reference, asked, {"idempotency_key": key}), Intent)
+        call = self._calls.v1.payment_intents.capture_async(reference, asked, {"idempotency_key": key})
+        taken = await self._do(call, Intent)
+        if taken.status != "succeeded":
+            raise Undecided(f"Stripe is not done with {taken.id}: {taken.status[:40]}")
 
     async def refund(self, key: str, reference: str, amount: Decimal, currency: str, number: int = 0) -> str:
         """Give captured money back and return the refund's reference. Moves money.
@@ -160,6 +170,8 @@ class Movements:
             return NothingHeld()
         if intent.metadata.get(CAPTURE) == key and intent.status == "succeeded":
             return Moved(intent.id)
+        if intent.metadata.get(CAPTURE) == key and intent.status == "processing":
+            return UnderWay()
         if intent.metadata.get(VOID) == key and (intent.status == "canceled" or intent.is_setup):
             return Moved(intent.id)
         # Not by what the charge says was refunded: the amount of a refund that failed is taken out
