@@ -191,3 +191,18 @@ async def test_a_lost_answer_to_keeping_is_asked_for_again_byte_for_byte(till: T
     assert lost == customer
     assert again == [customer, payment]
     assert len(till.account.see()["payments"]) == 1
+
+
+async def test_a_payment_of_other_software_in_a_state_of_tomorrow_keeps_no_page_from_being_listed(till: Till) -> None:
+    # Mollie: new values may come at any time, and are to be taken as unknown.
+    _, theirs = await till.paid()
+    ours = await till.acquirer.open_page(till.wanted())
+    payments = till.account.see()["payments"]
+    payments[theirs] |= {"status": "a state of tomorrow", "metadata": None}
+    till.account.do("set", payments=payments)
+    since = till.clock.now - timedelta(minutes=1)
+    assert [one.page.reference for one in (await till.acquirer.list_pages(since, "")).pages] == [ours.reference]
+    payments[ours.reference] |= {"status": "a state of tomorrow"}
+    till.account.do("set", payments=payments)
+    with pytest.raises(OutcomeUnknown):
+        await till.acquirer.list_pages(since, "")

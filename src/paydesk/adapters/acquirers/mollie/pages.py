@@ -34,7 +34,7 @@ from paydesk.adapters.acquirers.hosted_pages import (
     PageState,
 )
 from paydesk.adapters.acquirers.instruments import Instrument, InstrumentKind
-from paydesk.adapters.acquirers.interface import AcquirerRefused, KeyUsed, NoSuchPage, Undecided
+from paydesk.adapters.acquirers.interface import AcquirerRefused, KeyUsed, NoSuchPage, OutcomeUnknown, Undecided
 from paydesk.adapters.acquirers.mollie.amounts import value_of
 from paydesk.adapters.acquirers.mollie.calls import Calls, header_of
 from paydesk.adapters.acquirers.mollie.kept import KEPT_AS_DEBITS, METHODS, METHODS_FOR_NOTHING, Kept
@@ -170,7 +170,7 @@ class Pages:
         """
         part = await self._calls.ask(partial(self._calls.sdk.payments.list_async, **place(after)), Listed)
         young = [payment for payment in part.embedded.payments if payment.at >= since]
-        listed = [ListedPage(page_of(payment), payment.at, payment.mark) for payment in young]
+        listed = [listed for payment in young if (listed := _listed(payment)) is not None]
         alive = tuple(one for one in listed if one.page.state is not PageState.ENDED)
         return PageList(alive, part.next if len(young) == len(part.embedded.payments) else "")
 
@@ -230,6 +230,19 @@ def page_of(payment: Payment) -> Page:
         instrument=instrument_of(payment) if is_paid else None,
         hold_until=payment.hold_until,
     )
+
+
+def _listed(payment: Payment) -> ListedPage | None:
+    """A payment as a page in the list, None for one of other software that can't be read as one.
+
+    Raises: OutcomeUnknown for one of ours.
+    """
+    try:
+        return ListedPage(page_of(payment), payment.at, payment.mark)
+    except OutcomeUnknown:
+        if payment.key:
+            raise
+        return None
 
 
 def instrument_of(payment: Payment) -> Instrument:
