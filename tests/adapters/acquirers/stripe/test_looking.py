@@ -168,6 +168,47 @@ class TestUnknownOutcomes:
         stub.will("GET", f"{INTENTS}/pi_1", intent())
         assert await acquirer.find("one", OVER) == Approved("pi_1", "")
 
+    async def test_without_search_a_key_that_stripe_may_have_forgotten_is_no_proof_that_nothing_was_paid(
+        self, acquirer: StripeAcquirer, stub: Stub
+    ) -> None:
+        # Stripe: search is not there for merchants in India; keys may be removed once they are 24
+        # hours old, and a key that was is free for a new request.
+        refusal = {"error": {"type": "invalid_request_error", "message": "Search is not available"}}
+        stub.will("GET", SEARCH, refusal, 400)
+        stub.will("POST", INTENTS, intent(id="pi_used_up", metadata={}))
+        stub.will("GET", "/v1/setup_intents", NOTHING)
+        stub.will("GET", INTENTS, listed(intent()))
+        stub.will("GET", f"{INTENTS}/pi_1", intent())
+        assert await acquirer.find("one", NOON - timedelta(hours=25)) == Approved("pi_1", "")
+        (sent,) = stub.to("GET", INTENTS)
+        assert datetime.fromtimestamp(int(sent.params["created[lte]"]), UTC) < NOON - timedelta(hours=24)
+        for _ in range(2):
+            assert await acquirer.find("another", NOON - timedelta(hours=25)) == NothingHeld()
+
+    async def test_a_checked_card_is_found_though_stripe_has_forgotten_its_key(
+        self, acquirer: StripeAcquirer, stub: Stub
+    ) -> None:
+        checked = {"id": "seti_1", "status": "succeeded", "metadata": {"paydesk_key": "one"}}
+        stub.will("GET", SEARCH, NOTHING)
+        stub.will("POST", INTENTS, intent(id="pi_used_up", metadata={}))
+        stub.will("GET", INTENTS, NOTHING)
+        stub.will("GET", "/v1/setup_intents", listed(checked))
+        stub.will("GET", "/v1/setup_intents/seti_1", checked)
+        assert await acquirer.find("one", NOON - timedelta(hours=25)) == Approved("seti_1", "")
+
+    async def test_without_search_nobody_says_that_nothing_is_held_of_whose_time_is_not_known(
+        self, acquirer: StripeAcquirer, stub: Stub
+    ) -> None:
+        refusal = {"error": {"type": "invalid_request_error", "message": "Search is not available"}}
+        stub.will("GET", SEARCH, refusal, 400)
+        stub.will("POST", INTENTS, intent(id="pi_used_up", metadata={}))
+        for path in (INTENTS, "/v1/setup_intents"):
+            stub.will("GET", path, NOTHING)
+        for _ in range(2):
+            for ask in (acquirer.void, acquirer.undo):
+                with pytest.raises(OutcomeUnknown, match="forgotten"):
+                    await ask("void", "one")
+
     async def test_a_key_in_use_at_this_moment_is_unknown(self, acquirer: StripeAcquirer, stub: Stub) -> None:
         stub.will("GET", SEARCH, NOTHING)
         busy = {"error": {"type": "invalid_request_error", "code": "idempotency_key_in_use", "message": "in use"}}

@@ -16,9 +16,12 @@ PaymentIntent (no card, so no money) is asked for under the very idempotency key
 
 Stripe forgets keys after 24 hours at the earliest. By then search is long up to date, and a
 purchase is never sent after its `not_after` (minutes after it began), so a key that is free again
-can't be used for a late purchase.
+can't be used for a late purchase. But a key that is free so late says nothing by itself: search
+never has checked cards, and merchants in India have none. Then the list of the purchase's time is
+looked through too; where nobody knows that time, and there is no search, the outcome stays unknown.
 
-Source: docs.stripe.com/search, "Data freshness"; docs.stripe.com/api/idempotent_requests.
+Source: docs.stripe.com/search, "Data freshness" and "Limitations";
+    docs.stripe.com/api/idempotent_requests.
 """
 
 from __future__ import annotations
@@ -42,6 +45,8 @@ _LIST_WINDOW: Final = timedelta(hours=26)
 _AROUND: Final = timedelta(minutes=20)
 """How long before and after a purchase's last moment Stripe may have made it,
 clocks that differ included."""
+_KEY_KEPT: Final = timedelta(hours=23)
+"""How long a key is relied on: Stripe keeps it for 24 hours at least."""
 _MOST_PAGES: Final = 20
 _PAGE: Final = 100
 
@@ -100,13 +105,22 @@ class Looking:
         """
         if key in self._used_up:
             return None
-        reference = self._made.get(key) or await self._searched(key)
+        reference, has_search = self._made.get(key), True
         if reference is None:
-            if await self._use_up(key):
+            try:
+                reference = await self._search(key)
+            except AcquirerRefused:
+                has_search = False
+        if reference is None:
+            is_free = await self._use_up(key)
+            is_known = has_search if not_after is None else self._now() <= not_after + _KEY_KEPT
+            if not (is_free and is_known):
+                reference = await self._found_in_list(key, not_after)
+            if reference is None and is_free and (is_known or not_after is not None):
+                self._remember_used_up(key)
                 return None
-            reference = await self._found_in_list(key, not_after)
         if reference is None:
-            raise Undecided("Stripe has seen the key, and does not show yet what became of it")
+            raise Undecided("Stripe has seen the key, or forgotten it, and does not show yet what became of it")
         return await self._named(reference)
 
     async def ever(self, key: str) -> Intent | None:
@@ -160,14 +174,20 @@ class Looking:
         return found
 
     async def _searched(self, key: str, field: str = KEY) -> str | None:
-        """The name of what has the key in a metadata field, if search has it already."""
+        """The name of what has the key in a metadata field, if search has it already.
+
+        Where there is no search the list alone must do.
+        """
+        try:
+            return await self._search(key, field)
+        except AcquirerRefused:
+            return None
+
+    async def _search(self, key: str, field: str = KEY) -> str | None:
+        """As `_searched`. Raises: AcquirerRefused where there is no search."""
         quoted = key.replace("\\", "\\\\").replace("'", "\\'")
         asked = {"query": f"metadata['{field}']:'{quoted}'", "limit": 1}
-        try:
-            found = await self._calls.ask(self._calls.v1.payment_intents.search_async(asked), IntentList)
-        except AcquirerRefused:
-            # Some countries have no search: there the list alone must do.
-            return None
+        found = await self._calls.ask(self._calls.v1.payment_intents.search_async(asked), IntentList)
         return found.data[0].id if found.data else None
 
     async def _use_up(self, key: str) -> bool:
@@ -181,11 +201,15 @@ class Looking:
             return False
         except AcquirerRefused as refused:
             raise Undecided(f"Stripe can't say what became of the key: {refused}") from None
-        # Asked for again and again for a week, in case of an approval that can't come any more.
+        return True
+
+    def _remember_used_up(self, key: str) -> None:
+        """Keep that there is nothing under a key: it is asked for again and again for a week, in
+        case of an approval that can't come any more.
+        """
         self._used_up[key] = None
         if len(self._used_up) > _REMEMBERED:
             self._used_up.popitem(last=False)
-        return True
 
     async def _found_in_list(self, key: str, not_after: datetime | None) -> str | None:
         """The name of the purchase among the intents of its time. Moves no money.
