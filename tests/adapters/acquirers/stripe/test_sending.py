@@ -79,6 +79,21 @@ class TestSending:
         (sent,) = stub.to("POST", INTENTS)
         assert (sent.params["customer"], sent.params["setup_future_usage"]) == ("cus_1", "off_session")
 
+    async def test_when_a_hold_of_a_typed_card_ends_is_asked_for_with_it(
+        self, acquirer: StripeAcquirer, stub: Stub
+    ) -> None:
+        # Stripe: a card's hold ends at `capture_before` of its charge, for some after less than 5
+        # days; then the payment is canceled and nothing can be captured.
+        ends = NOON + timedelta(days=4, hours=18)
+        card = {"last4": "4242", "capture_before": int(ends.timestamp())}
+        charge = {"id": "ch_1", "object": "charge", "payment_method_details": {"type": "card", "card": card}}
+        stub.will("POST", INTENTS, intent(status="requires_capture", amount_received=0, latest_charge=charge))
+        for held in (purchase(capture=False), purchase("two", capture=False, stored_reference="cus_1/pm_1")):
+            answer = await acquirer.authorize(held)
+            assert isinstance(answer, Approved)
+            assert answer.hold_until == ends
+        assert [one.params["expand[0]"] for one in stub.to("POST", INTENTS)] == ["latest_charge"] * 2
+
     async def test_3d_secure_for_all_is_asked_for(self, acquirer: StripeAcquirer, stub: Stub) -> None:
         stub.will("POST", INTENTS, intent())
         await acquirer.authorize(purchase(authenticate=True))

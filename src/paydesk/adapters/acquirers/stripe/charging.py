@@ -92,6 +92,10 @@ class Charging:
             "allowed_payment_method_types": ["card"],
             **how,
         }
+        if not purchase.capture:
+            # How long it is held differs by card and kind of payment, and is told of the charge.
+            # Source: docs.stripe.com/payments/place-a-hold-on-a-payment-method, `capture_before`.
+            asked["expand"] = ["latest_charge"]
         if purchase.authenticate:
             asked |= ALWAYS_AUTHENTICATE
         options = {"idempotency_key": purchase.key}
