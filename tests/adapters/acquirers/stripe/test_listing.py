@@ -151,6 +151,18 @@ async def test_a_refund_of_stripe_s_own_pages_is_made_while_it_waits_for_the_bal
     assert [one.made for one in page.refunds] == [True, True, False, False]
 
 
+async def test_what_a_canceled_payment_held_was_never_given_back(acquirer: StripeAcquirer, stub: Stub) -> None:
+    # Stripe: of a payment that requires a capture, what was held is automatically refunded when it
+    # is canceled, by us or since its time was over: a refund without our key, in the list.
+    ended = intent(status="canceled", amount_received=0)
+    stub.will("GET", REFUNDS, listed(refund(2), refund(1, amount=1000, metadata={}, payment_intent=ended), more=True))
+    stub.will("GET", REFUNDS, listed(refund(0, amount=1000, metadata={}, payment_intent=ended)))
+    first = await acquirer.list_refunds(NOON, "")
+    last = await acquirer.list_refunds(NOON, first.next)
+    assert ([one.reference for one in (*first.refunds, *last.refunds)], last.next) == (["re_2"], "")
+    assert [one.params.get("starting_after") for one in stub.to("GET", REFUNDS)] == [None, "re_1"]
+
+
 async def test_a_key_that_may_not_list_is_refused_with_words(acquirer: StripeAcquirer, stub: Stub) -> None:
     stub.will("GET", INTENTS, {"error": {"type": "invalid_request_error", "message": "no"}}, status=403)
     with pytest.raises(AcquirerRefused, match="PAYDESK_STRIPE_SECRET_KEY"):

@@ -55,7 +55,8 @@ class Listing:
         # What was given back in Stripe's own pages has no key of its own; its purchase has one.
         asked = _asked(since, after) | {"expand": ["data.payment_intent"]}
         page = await self._calls.ask(self._calls.v1.refunds.list_async(asked), RefundList)
-        return RefundPage(tuple(map(_refund, page.data)), page.data[-1].id if page.has_more and page.data else "")
+        given_back = tuple(_refund(refund) for refund in page.data if not _only_lets_go(refund))
+        return RefundPage(given_back, page.data[-1].id if page.has_more and page.data else "")
 
 
 def _asked(since: datetime, after: str) -> dict[str, object]:
@@ -102,6 +103,14 @@ def _state(intent: Intent) -> PurchaseState:
     if intent.waits_for is not None:
         return PurchaseState.PENDING
     return _STATES.get(intent.status, PurchaseState.OPEN)
+
+
+def _only_lets_go(refund: Refund) -> bool:
+    """Whether nothing was given back by it: what a canceled payment held is "automatically
+    refunded", and was never taken. Source: docs.stripe.com/api/payment_intents/cancel.
+    """
+    intent = refund.payment_intent
+    return isinstance(intent, Intent) and intent.status in {"canceled", "requires_capture"}
 
 
 def _refund(refund: Refund) -> ListedRefund:
