@@ -138,6 +138,30 @@ async def test_the_card_of_the_page_pays_the_next_order_with_one_press(
     assert [one.captured for one in charges()] == [Decimal(10), Decimal(7)]
 
 
+async def test_an_expired_checkout_whose_customer_is_on_the_page_is_paid_by_no_card_that_it_kept(
+    web: httpx.AsyncClient,
+    signed_form: SignedForm,
+    known: str,
+    bank: Bank,
+    database: Database,
+    shop: Shop,
+    charges: Charges,
+) -> None:
+    await pay(web, bank, known, save="en")
+    again = await open_page(web, signed_form(merchant_order_id="second", amount="7.00"))
+    (card,) = cards_on(await web.get(again))
+    page = await go_on(web, again)
+    await set_back.times(database, "checkout", {"merchant_id": shop.merchant_id}, expires_at=utc_now())
+    shown = await web.get(again)
+    assert f'action="{again}/continue"' in shown.text
+    assert cards_on(shown) == []
+    pressed = await web.post(f"{again}/pay-saved", data={"card": card})
+    assert pressed.headers["location"] == f"{again}/result", "a form that stood open still"
+    bank.pages.pay(page, Way.CARD, GOOD)
+    await web.get(f"{again}/result")
+    assert [one.captured for one in charges()] == [Decimal(10), Decimal(7)]
+
+
 async def test_one_press_is_never_a_charge_without_the_customer(
     web: httpx.AsyncClient,
     signed_form: SignedForm,

@@ -141,7 +141,7 @@ def takes_kept(acquirer: Acquirer, checkout: Checkout, keeper: str) -> bool:
     """Whether a checkout may be paid at an acquirer by a card that a `keeper` keeps, with its
     customer there: it stays with the account that it was typed at.
     """
-    if acquirer.name != keeper or not acquirer.capabilities.one_click:
+    if acquirer.name != keeper or not acquirer.capabilities.one_click or checkout.is_late:
         return False
     return checkout.saves_cards and checkout.terms is None and holds_if_asked(acquirer, checkout)
 
@@ -254,7 +254,7 @@ def order_of(checkout: Checkout, *, country: str = "", brand: str = "") -> Order
 
 def takes_saved(checkout: Checkout, acquirer: Acquirer) -> bool:
     """Whether a card that is typed at a checkout may be saved, and a saved one may pay it."""
-    return checkout.saves_cards and checkout.terms is None and not acquirer.keeps_cards
+    return checkout.saves_cards and checkout.terms is None and not acquirer.keeps_cards and not checkout.is_late
 
 
 @asynccontextmanager

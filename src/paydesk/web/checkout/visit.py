@@ -65,7 +65,7 @@ class CheckoutVisit:
     @property
     def saves_cards(self) -> bool:
         """Whether customers may save the card that they type here, and pay with a saved one."""
-        if self.acquirer is None or not self.takes_cards:
+        if self.acquirer is None or not self.capabilities.cards:
             return False
         return takes_saved(self.checkout, self.acquirer)
 
