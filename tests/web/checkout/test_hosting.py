@@ -216,6 +216,48 @@ async def test_once_its_checkout_has_expired_a_page_can_be_gone_on_with_and_no_c
     assert [charge.net for charge in charges()] == [Decimal(10)]
 
 
+async def test_an_expired_checkout_of_the_order_leaves_the_page_that_another_one_leads_to(
+    web: httpx.AsyncClient,
+    signed_form: SignedForm,
+    bank: Bank,
+    charges: Charges,
+    database: Database,
+    merchant: Merchant,
+    desk: Desk,
+) -> None:
+    form = signed_form()
+    old = await open_page(web, form)
+    await set_back.times(database, "checkout", {"merchant_id": merchant.id}, expires_at=utc_now())
+    path = await open_page(web, signed_form(**form | {"description": "Again"}))
+    address = leads_to(await press_continue(web, path))
+    assert leads_to(await press_continue(web, old, "grace@example.com")) == f"{old}/result", "a form that stood open"
+    for page in (old, f"{old}/result"):
+        shown = await web.get(page, follow_redirects=True)
+        assert "We are checking with your bank" in shown.text
+        assert "<form" not in shown.text
+    bank.pages.pay(page_in(address), Way.CARD, VISA)
+    await settle_due(desk, now=utc_now() + timedelta(minutes=16))
+    assert [charge.net for charge in charges()] == [Decimal(10)]
+    assert (await web.get(old)).status_code == 409, "paid at the other one"
+
+
+async def test_an_expired_checkout_whose_page_cant_be_led_to_any_more_waits_for_it(
+    web: httpx.AsyncClient,
+    open_web: OpenWeb,
+    signed_form: SignedForm,
+    database: Database,
+    merchant: Merchant,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path = await open_page(web, signed_form())
+    await press_continue(web, path)
+    await set_back.times(database, "checkout", {"merchant_id": merchant.id}, expires_at=utc_now())
+    monkeypatch.setattr(SimulatedAcquirer, "capabilities", Capabilities(cards=True, pages=False, stored=False))
+    shown = await (await open_web()).get(path, follow_redirects=True)
+    assert "We are checking with your bank" in shown.text
+    assert "Continue to payment" not in shown.text
+
+
 async def test_the_banks_page_holds_the_money_of_shipped_goods(
     web: httpx.AsyncClient,
     signed_form: SignedForm,

@@ -177,14 +177,9 @@ class Checkout:
     @property
     def is_late(self) -> bool:
         """Whether its time is over while a try of its order is open: what comes of that counts, and
-        nothing is paid instead. A page of an acquirer's is gone on with.
+        nothing is paid instead.
         """
         return self.standing is Standing.CHALLENGED and self.expires_at <= self.now
-
-    @property
-    def is_left_to_bank(self) -> bool:
-        """Whether it is so since a bank asks its customer still (3-D Secure)."""
-        return self.is_late and self.attempt is not None and self.attempt.page_ends_at is None
 
 
 async def find_checkout(database: Database, link: Link | OpenedLink, *, now: datetime) -> Checkout:

@@ -70,7 +70,7 @@ async def show(request: Request) -> Response:
 
 
 async def _shown(visit: CheckoutVisit) -> Response:
-    if visit.checkout.standing is Standing.PROCESSING or visit.checkout.is_left_to_bank:
+    if visit.checkout.standing is Standing.PROCESSING or visit.is_left_to_bank:
         return visit.go(f"{visit.path}/result")
     if visit.checkout.standing is Standing.CHALLENGED:
         return visit.again(200, notice=_left_open(visit))
@@ -245,7 +245,7 @@ async def show_result(request: Request) -> Response:
 
 def _still_asked(visit: CheckoutVisit) -> Response:
     """The form for another way to pay, or where that is over the page that waits."""
-    if visit.checkout.is_left_to_bank:
+    if visit.is_left_to_bank:
         return _checking(visit, "?waits")
     return visit.again(200, notice=_left_open(visit))
 

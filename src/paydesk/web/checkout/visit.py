@@ -127,7 +127,15 @@ class CheckoutVisit:
     @property
     def waits(self) -> bool:
         """Whether nobody knows what becomes of the last try, and nothing can be paid instead."""
-        return self.checkout.standing in (Standing.PROCESSING, Standing.PENDING) or self.checkout.is_left_to_bank
+        return self.checkout.standing in (Standing.PROCESSING, Standing.PENDING) or self.is_left_to_bank
+
+    @property
+    def is_left_to_bank(self) -> bool:
+        """Whether that is so since its time is over while a bank asks its customer (3-D Secure), or
+        another checkout's is on a page. A page that it has led to itself is gone on with.
+        """
+        goes_on = self.is_on_page and self.began_it and self.has_page and not self.without_card
+        return self.checkout.is_late and not goes_on
 
     @property
     def began_it(self) -> bool:
