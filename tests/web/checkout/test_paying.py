@@ -15,6 +15,8 @@ import pytest
 from tests import set_back
 from tests.shopfront import open_page, press_pay
 
+from paydesk.adapters.acquirers.interface import OutcomeUnknown
+from paydesk.adapters.acquirers.simulator import SimulatedAcquirer
 from paydesk.adapters.acquirers.simulator.purchase_state import Standing
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
@@ -221,6 +223,31 @@ async def test_who_comes_back_unasked_when_the_page_has_expired_waits_for_the_ba
     for page in (back, path, other):
         assert "This payment page has expired" in text_of(await web.get(page, follow_redirects=True))
     assert charges() == []
+
+
+@pytest.mark.parametrize("expired", [True, False])
+async def test_nobody_is_led_in_circles_at_a_page_of_an_order_whose_bank_does_not_answer(
+    web: httpx.AsyncClient,
+    signed_form: SignedForm,
+    database: Database,
+    merchant: Merchant,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    expired: bool,
+) -> None:
+    async def lost(*_: object) -> None:
+        raise OutcomeUnknown("lost")
+
+    form = signed_form()
+    path, other = await open_page(web, form), await open_page(web, signed_form(**form | {"description": "Again"}))
+    back = leads_to(await web.post(leads_to(await press_pay(web, path, ASKS_CUSTOMER)), data={"decision": "close"}))
+    if expired:
+        await set_back.times(database, "checkout", {"merchant_id": merchant.id}, expires_at=utc_now())
+    monkeypatch.setattr(SimulatedAcquirer, "find", lost)
+    for page in (back, f"{other}/result") if expired else (f"{other}/result",):
+        answer = await web.get(page)
+        (status,) = re.findall('data-status="([^"]+)"', answer.text)
+        assert (await web.get(status)).json() == {"state": "processing"}
 
 
 async def test_a_question_that_is_left_open_is_answered_though_the_page_has_expired_and_was_pressed(
