@@ -8,10 +8,12 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from tests.banks import ObedientBank
 from tests.changing import change
 from tests.shopfront import MONTHLY
 from tests.till import Till
 
+from paydesk.adapters.acquirers.interface import AcquirerRefused
 from paydesk.adapters.acquirers.simulator.purchase_state import Standing
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Malformed, NotFound
@@ -20,7 +22,7 @@ from paydesk.domain.coupons.applying import apply_coupon
 from paydesk.domain.coupons.coupons import read_terms
 from paydesk.domain.coupons.keeping import make_coupon
 from paydesk.domain.subscriptions import moving
-from paydesk.domain.subscriptions.changing import cancel_later, carry_out_due, pause, undo
+from paydesk.domain.subscriptions.changing import cancel_later, carry_out_due, pause, resume, undo
 from paydesk.domain.subscriptions.ending import cancel
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.moving import (
@@ -150,6 +152,29 @@ async def test_a_failing_one_one_without_payments_left_and_one_in_its_last_perio
     fresh = await subscriber.subscribe(terms, order="fresh")
     assert (await preview(subscriber, fresh, to)).stay[Stays.LIMIT] == 1
     assert (await preview(subscriber, fresh, to)).subscriptions == 0
+
+
+async def test_one_whose_charge_the_acquirer_refused_stays_and_is_tried_no_sooner(subscriber: Till) -> None:
+    bank = ObedientBank()
+    club = subscriber.at(bank)
+    refused, goes = await members(club, 2)
+    due = await due_at(club, refused)
+    named = (club.database, club.shop)
+    await pause(*named, goes.id, by="api", now=due - DAY)
+    bank.why_not = AcquirerRefused("No such PaymentMethod")
+    refused = await club.charge_due(refused)
+    then, now = await due_at(club, refused), due + timedelta(minutes=10)
+    await resume(*named, goes.id, now=now)
+    to = await version(club)
+    seen = await preview(club, goes, to, now)
+    assert (seen.subscriptions, seen.stay) == (1, {Stays.FAILING: 1})
+    move_id = (await begin_move(*named, goes.package.version_id, to, shop_now=now, now=now)).id
+    await carried_on(club, move_id, now)
+    assert (await find_move(*named, move_id)).planned == 1
+    await carry_out_due(club.database, real_now=utc_now(), merchant_id=club.shop.merchant_id, at=now)
+    kept = await club.now(refused)
+    assert (kept.date_next, kept.change, kept.package.terms) == (then, None, MONTHLY)
+    assert (await club.now(goes)).change is not None
 
 
 async def test_pressed_twice_or_at_once_it_moves_once(subscriber: Till) -> None:

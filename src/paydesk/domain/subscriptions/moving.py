@@ -27,6 +27,7 @@ from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.subscriptions.lifecycle import Subscription, changing_plan, kept
 from paydesk.domain.subscriptions.packages import make_version
+from paydesk.domain.subscriptions.retry_times import longest_pause
 from paydesk.domain.subscriptions.rows import PackageRow, SubscriptionRow, package_of, subscription_of
 from paydesk.domain.subscriptions.subscription_terms import Package, Terms
 from paydesk.loops.repeating import repeat
@@ -65,6 +66,7 @@ class Stays(StrEnum):
     CHANGING = "changing"
     """It is to change already, or to end with its period."""
     FAILING = "failing"
+    """Its charge failed, or the acquirer refused it, and is tried again."""
     LAST_PERIOD = "last_period"
     """It is not charged again, or kept open for its customer."""
     LIMIT = "limit"
@@ -170,6 +172,7 @@ async def preview_move(database: Connection, shop: Shop, from_id: int, to_id: in
             payment_limit=after.limit,
             may_be_slow=after.may_be_slow,
             at=now,
+            tried_by=now + longest_pause(),
         ),
     )
     going = next((count for count in counts if count.stays is None), _Count(None, 0, None, None))
@@ -282,6 +285,7 @@ async def _plan(database: Database, move: _Move, real_now: datetime) -> None:
         payment_limit=package.terms.limit,
         may_be_slow=package.terms.may_be_slow,
         at=move.shop_now,
+        tried_by=move.shop_now + longest_pause(),
         after=move.after_id,
         until=until,
     )

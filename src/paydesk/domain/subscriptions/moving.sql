@@ -4,11 +4,14 @@ select *
   from package_terms
  where merchant_id = :merchant_id and live = :live and package_version_id = :id and list_price is null;
 
--- name: preview_move(merchant_id, live, from_version_id, payment_limit, may_be_slow, at)
+-- name: preview_move(merchant_id, live, from_version_id, payment_limit, may_be_slow, at, tried_by)
 -- How many of those that are on a version, or on it with a coupon, go to another one, and when the first and the last of
 -- them do; and how many stay, by reason. One look at all of a shop's subscriptions, so that renewals need no index for it.
+-- A charge that was tried for the next period, and counts as no failure (the acquirer refused it), is to be tried by
+-- :tried_by at the latest.
 select why_it_stays(s.state, s.package_version_id = :from_version_id, s.charging_attempt_id is not null, c.type,
-                    s.failures, s.date_next, :at, :payment_limit::integer > 0 and s.next_period > :payment_limit::integer,
+                    s.failures + t.times, s.date_next, :at,
+                    :payment_limit::integer > 0 and s.next_period > :payment_limit::integer,
                     coalesce(d.slow, false)) as stays,
        count(*) as subscriptions, min(s.date_next) as first_at, max(s.date_next) as last_at
   from package_version v
@@ -17,6 +20,14 @@ select why_it_stays(s.state, s.package_version_id = :from_version_id, s.charging
     on c.merchant_id = s.merchant_id and c.live = s.live and c.id = s.change_id and c.state = 'open'
   left join card d
     on not :may_be_slow::boolean and d.merchant_id = s.merchant_id and d.live = s.live and d.id = s.card_id
+ cross join lateral (
+     select case when s.date_next > :at and s.date_next <= :tried_by::timestamptz
+                     then (select count(*)::integer
+                             from payment p
+                            where p.merchant_id = s.merchant_id and p.live = s.live and p.subscription_id = s.id
+                              and p.period_number = s.next_period)
+                     else 0 end as times
+ ) t
  where v.merchant_id = :merchant_id and v.live = :live
    and (v.id = :from_version_id or v.list_version_id = :from_version_id)
  group by 1;
@@ -57,7 +68,7 @@ select id
 offset :most - 1
  limit 1;
 
--- name: to_move(merchant_id, live, from_version_id, payment_limit, may_be_slow, at, after, until)
+-- name: to_move(merchant_id, live, from_version_id, payment_limit, may_be_slow, at, tried_by, after, until)
 -- Of a range of subscriptions those that go to another version, by the same rule as the preview. Each is found by its id,
 -- however many there are: the planner, which takes the range for many, would read whole tables.
 with batch as materialized (
@@ -76,9 +87,17 @@ with batch as materialized (
       left join lateral (
           select slow from card where not :may_be_slow::boolean and merchant_id = s.merchant_id and id = s.card_id limit 1
       ) d on true
+     cross join lateral (
+         select case when s.date_next > :at and s.date_next <= :tried_by::timestamptz
+                         then (select count(*)::integer
+                                 from payment p
+                                where p.merchant_id = s.merchant_id and p.live = s.live and p.subscription_id = s.id
+                                  and p.period_number = s.next_period)
+                         else 0 end as times
+     ) t
      where s.live = :live and s.package_version_id = :from_version_id
        and why_it_stays(s.state, s.package_version_id = :from_version_id, s.charging_attempt_id is not null, c.type,
-                        s.failures, s.date_next, :at,
+                        s.failures + t.times, s.date_next, :at,
                         :payment_limit::integer > 0 and s.next_period > :payment_limit::integer,
                         coalesce(d.slow, false)) is null
 )
