@@ -231,7 +231,7 @@ async def show_result(request: Request) -> Response:
         visit = await find_visit(request)
         checkout = visit.checkout
     if checkout.standing in (Standing.PROCESSING, Standing.CHALLENGED):
-        # A page that the customer has come back from must not be led to again, and nobody from here to here.
+        # A page that the customer has come back from is not led to again, and nobody in circles.
         led_back = visit.is_on_page or visit.is_left_to_bank or not visit.began_it
         return _checking(visit, "?waits" if checkout.standing is Standing.CHALLENGED and led_back else "")
     if checkout.standing is Standing.PAID and await leads_by_itself(
