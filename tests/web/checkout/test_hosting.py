@@ -210,6 +210,8 @@ async def test_once_its_checkout_has_expired_a_page_can_be_gone_on_with_and_no_c
     assert shown.status_code == 200
     assert f'action="{path}/continue"' in shown.text
     assert f'action="{path}/pay"' not in shown.text
+    assert "You have not paid yet" in shown.text
+    assert "another way" not in shown.text
     assert leads_to(await press_continue(web, path)) == address
     bank.pages.pay(page_in(address), Way.CARD, VISA)
     assert leads_to(await web.get(f"{path}/result")) == SHOP

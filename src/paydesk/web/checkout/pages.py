@@ -315,7 +315,7 @@ def _focus(errors: Mapping[str, str], notice: str | None) -> str:
     """Where the customer goes on: the first wrong field, or the card number after a decline."""
     if notice in wording.ABOUT_COUPONS:
         return "coupon"
-    return next(iter(errors), "number" if notice and notice != PAGE_LEFT else "")
+    return next(iter(errors), "number" if notice and notice not in (PAGE_LEFT, "page_open") else "")
 
 
 def _retry(seconds: int | None) -> dict[str, str]:

@@ -84,7 +84,9 @@ def _left_open(visit: CheckoutVisit) -> str | None:
     """
     if not visit.began_it:
         return None
-    return PAGE_LEFT if visit.is_on_page else "challenge_closed"
+    if not visit.is_on_page:
+        return "challenge_closed"
+    return "page_open" if visit.checkout.is_late else PAGE_LEFT
 
 
 async def submit(request: Request) -> Response:

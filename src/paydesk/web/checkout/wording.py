@@ -51,6 +51,7 @@ NOTICES: dict[str, str] = {
     PAGE_LEFT: mark(
         "You have not paid yet, and you have not been charged. Go on where you left off, or pay another way."
     ),
+    "page_open": mark("You have not paid yet, and you have not been charged. Go on where you left off."),
     NOT_PAID: mark("Your bank did not send the money, so the order is not paid. You can pay it again here."),
     "challenge_closed": mark(
         "You left your bank’s confirmation, so the payment was not made. You have not been charged. Try again when you "
