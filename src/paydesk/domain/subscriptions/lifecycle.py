@@ -33,8 +33,9 @@ class Subscription(msgspec.Struct, frozen=True, gc=False):
     of its plan comes with the next charge, so that `date_next` is then.
     `tells_pauses`: its account asks to be told of pauses. `dunning` is the plan by which a failing
     charge is tried again, known where a failure is written down; None: as usual. `refused_until` is
-    when one is that the acquirer refused as a request, known where it is changed. Without a card
-    (`has_card`) nothing is charged: it ends with its trial, if its customer gives none by then.
+    when one is that the acquirer refused as a request, known where it is changed or shown. Without
+    a card (`has_card`) nothing is charged: it ends with its trial, if its customer gives none by
+    then.
     """
 
     merchant_id: int
