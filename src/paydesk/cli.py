@@ -12,6 +12,7 @@ import typer
 from paydesk import __version__
 from paydesk.commands import loading
 from paydesk.logs import log_to_stderr
+from paydesk.standard_streams import give_up_stdout, is_full, make_whole
 
 COMMANDS = {
     "run": ("running", "Example: paydesk run"),
@@ -107,6 +108,7 @@ def _loaded(module: str) -> Any:
 
 def main() -> None:
     """Run the command line; stdout belongs to results, so that logs go to stderr from the start."""
+    make_whole()
     log_to_stderr()
     first = sys.argv[1] if len(sys.argv) > 1 else ""
     if first == "--version":
@@ -115,4 +117,11 @@ def main() -> None:
         names = [first] if first in ALL else ALL
     with loading.for_good():
         app = command_line(names)
-    app()
+    try:
+        app()
+    except OSError as error:
+        if not is_full(error):
+            raise
+        give_up_stdout()
+        sys.stderr.write(f"paydesk: can't write: {error}; make room\n")
+        sys.exit(1)

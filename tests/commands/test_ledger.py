@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import asyncio
 import csv
 import errno
 import io
 import json
 import os
+import threading
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, NoReturn
@@ -14,9 +16,11 @@ import pytest
 from tests import set_back
 
 from paydesk.adapters.vault import Vault
+from paydesk.commands import ledger as exporting
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.domain.business.profiles import PURPOSE
+from paydesk.domain.ledger.balances import Posting
 from paydesk.domain.ledger.payouts import Payout, record_payout_on
 
 
@@ -224,6 +228,32 @@ async def test_an_export_that_ends_half_way_leaves_what_was_there(
     assert said.status == 1
     assert "make room" in said.err
     assert beside(path) == {"january.csv": "of before"}
+
+
+async def test_two_exports_into_one_file_are_both_whole(
+    paydesk: Any, account: dict[str, Any], subscription: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = (await paydesk("ledger", "export", account["id"])).out
+    path, cells, first = tmp_path / "january.csv", exporting._cells, [True]
+    begun, other_done = threading.Event(), threading.Event()
+
+    def slowly(posting: Posting) -> list[object]:
+        if first and first.pop():
+            begun.set()
+            other_done.wait()
+        return cells(posting)
+
+    monkeypatch.setattr(exporting, "_cells", slowly)
+    slow = asyncio.create_task(paydesk("ledger", "export", account["id"], "--output", path))
+    await asyncio.to_thread(begun.wait)
+    try:
+        said = await paydesk("ledger", "export", account["id"], "--output", path)
+        assert said.status == 0
+        assert beside(path) == {"january.csv": whole} | {one: "" for one in beside(path) if one.endswith(".part")}
+    finally:
+        other_done.set()
+    assert (await slow).status == 0
+    assert beside(path) == {"january.csv": whole}
 
 
 class TestChargebacks:

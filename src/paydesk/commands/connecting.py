@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import select
 import shlex
 import signal
@@ -40,6 +39,7 @@ from paydesk.equipment import entering_of, history_of, vault_of
 from paydesk.logs import log_to_stderr
 from paydesk.required_keys import require_keys
 from paydesk.settings import Settings, load_settings
+from paydesk.standard_streams import give_up_stdout, is_full
 
 STARTING_PATIENCE = 60.0
 """Seconds that a server may take from saying that it starts (or recovers from a crash)
@@ -182,6 +182,8 @@ def one_line_errors() -> Iterator[None]:
         message = _message(error)
         if message is None or (isinstance(error, BrokenPipeError) and _nobody_reads()):
             raise
+        if is_full(error):
+            give_up_stdout()
         sys.stderr.write(f"paydesk: {message}\n")
         raise typer.Exit(1) from None
 
@@ -201,7 +203,7 @@ def again_under(key: str, call: str) -> Iterator[None]:
         why = f"the database went away ({type(error).__name__})"
         if isinstance(error, Unsure):
             why = error.message
-        elif _is_full(error):
+        elif is_full(error):
             why = "what was done can't be written, the disk is full: make room"
         raise Unsure(f"{why}; it is safe to run: {call} --key {shlex.quote(key)}") from error
 
@@ -214,13 +216,6 @@ def _nobody_reads() -> bool:
     except (OSError, ValueError):
         return False
     return any(seen & select.POLLERR for _, seen in watched.poll(0))
-
-
-def _is_full(error: BaseException) -> bool:
-    """Whether a file found no room, stdout for one; what the database's disk is said of is another
-    error.
-    """
-    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def _message(error: BaseException) -> str | None:
@@ -237,7 +232,7 @@ def _message(error: BaseException) -> str | None:
         return f"the role may not do that in its database: {error}; docs/operate.md says what to grant"
     if isinstance(error, asyncpg.ObjectNotInPrerequisiteStateError | Fenced):
         return str(error)
-    if _is_full(error):
+    if is_full(error):
         return f"can't write: {error}; make room, and look what was done before you ask for it again"
     if isinstance(error, AWAY):
         return f"the database can't be reached: {str(error) or type(error).__name__}; check PAYDESK_DATABASE_URL"

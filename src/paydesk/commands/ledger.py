@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from datetime import datetime
 from pathlib import Path
+from secrets import token_hex
 from typing import IO, Annotated, Literal
 
 import msgspec
@@ -91,6 +92,7 @@ async def export(
             step = stack.enter_context(progress("Writing", total))
             postings = statement(here.database, shop, since=begin, until=end)
             lines = await _write(file, form, postings, step)
+            file.flush()
     note(f"{lines} postings written")
 
 
@@ -192,12 +194,13 @@ def _moment(text: str, name: str, default: datetime) -> datetime:
 
 @contextmanager
 def _writing(path: Path) -> Iterator[IO[str]]:
-    """What takes a file's name once it is whole; a device or a pipe is written to as it is.
+    """What takes a file's name once it is whole, however many write it at once; a device or a pipe
+    is written to as it is.
 
     Raises: SetupError if it can't be made.
     """
     whole = path.resolve()
-    part = whole if whole.exists() and not whole.is_file() else whole.with_name(f"{whole.name}.part")
+    part = whole if whole.exists() and not whole.is_file() else whole.with_name(f"{whole.name}.{token_hex(4)}.part")
     try:
         file = part.open("w", encoding="utf-8", newline="")
     except OSError as error:

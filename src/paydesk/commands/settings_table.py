@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import typer
 from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
@@ -11,7 +12,7 @@ from paydesk.settings import PREFIX, Settings
 
 def settings() -> None:
     """Print the table of all settings, in Markdown: names, defaults, meanings."""
-    print(settings_table())
+    typer.echo(settings_table())
 
 
 def settings_table() -> str:

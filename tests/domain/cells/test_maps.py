@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import asyncio
 import base64
 import hmac
 import re
+from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +14,7 @@ from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import SetupError
 from paydesk.database.pool import Database, connected
+from paydesk.domain.cells import maps
 from paydesk.domain.cells.adding import add_cell
 from paydesk.domain.cells.directory import Cell, Entry, Kind, enter, name_of
 from paydesk.domain.cells.maps import write_maps
@@ -76,6 +80,32 @@ async def test_only_what_changed_is_replaced(own_database_url: str, vault: Vault
         assert await write_maps(database, vault, tmp_path) == ["merchants.map"]
     assert (tmp_path / "merchants.map").read_text() == "15 cell2\n16 cell1\n"
     assert inodes(tmp_path).keys() == before.keys()
+
+
+async def test_of_two_who_write_at_once_none_leaves_half_a_map(
+    own_database_url: str, vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads, goes_on, entries = asyncio.Event(), asyncio.Event(), maps.queries.entries
+    held = [True]
+
+    async def slowly(database: Database) -> AsyncIterator[Any]:
+        async for entry in entries(database):
+            yield entry
+            if held and held.pop():
+                reads.set()
+                await goes_on.wait()
+
+    monkeypatch.setattr(maps.queries, "entries", slowly)
+    async with connected(own_database_url, most=4) as database, asyncio.TaskGroup() as both:
+        await two_cells(database, vault)
+        both.create_task(write_maps(database, vault, tmp_path))
+        await reads.wait()
+        second = both.create_task(write_maps(database, vault, tmp_path))
+        await asyncio.wait([second], timeout=0.2)
+        goes_on.set()
+    assert {name for name, text in read(tmp_path).items() if not text} == set()
+    assert sorted(read(tmp_path)) == sorted([*maps.MAPS.values(), maps.HOSTS, maps.KEYS])
+    assert (tmp_path / "merchants.map").read_text() == "15 cell2\n"
 
 
 async def test_a_deployment_without_cells_has_no_maps(own_database_url: str, vault: Vault, tmp_path: Path) -> None:

@@ -1,15 +1,18 @@
 """Maps by which HAProxy leads requests to the cell of their merchant, written from the directory.
 
 They name merchants by id and all else by a fingerprint: never a key. A map is only replaced when it
-changed, whole and at once, so that whoever reads it meanwhile reads the old or the new one.
+changed, whole and at once, so that whoever reads it meanwhile reads the old or the new one. Of
+several who write them one does at a time.
 """
 
 from __future__ import annotations
 
+import asyncio
+import fcntl
 import os
 from base64 import b64encode
-from collections.abc import Iterable
-from contextlib import ExitStack
+from collections.abc import AsyncIterator, Iterable
+from contextlib import ExitStack, asynccontextmanager
 from filecmp import cmp
 from pathlib import Path
 from typing import Final, TextIO
@@ -46,15 +49,16 @@ async def write_maps(database: Database, vault: Vault, folder: Path) -> list[str
     if not cells:
         raise SetupError("there are no cells: add them with `paydesk cell add`")
     try:
-        with ExitStack() as stack:
-            files = {kind: stack.enter_context(_new(folder / name)) for kind, name in MAPS.items()}
-            async for kind, name, cell in queries.entries(database):
-                if kind in files:
-                    files[kind].write(f"{name} {backend(cell)}\n")
-            hosts = stack.enter_context(_new(folder / HOSTS))
-            hosts.writelines(_hosts(cells))
-            stack.enter_context(_new(folder / KEYS, mode=0o600)).write(_keys(vault))
-        return [name for name in (*MAPS.values(), HOSTS, KEYS) if _replace(folder / name)]
+        async with _alone(folder):
+            with ExitStack() as stack:
+                files = {kind: stack.enter_context(_new(folder / name)) for kind, name in MAPS.items()}
+                async for kind, name, cell in queries.entries(database):
+                    if kind in files:
+                        files[kind].write(f"{name} {backend(cell)}\n")
+                hosts = stack.enter_context(_new(folder / HOSTS))
+                hosts.writelines(_hosts(cells))
+                stack.enter_context(_new(folder / KEYS, mode=0o600)).write(_keys(vault))
+            return [name for name in (*MAPS.values(), HOSTS, KEYS) if _replace(folder / name)]
     except OSError as error:
         raise SetupError(f"the maps can't be written: {error}") from error
 
@@ -76,6 +80,17 @@ def _keys(vault: Vault) -> str:
     return "".join(
         ("# By these HAProxy finds keys in the maps. They derive from PAYDESK_SECRET_KEY.\n", "global\n", *lines)
     )
+
+
+@asynccontextmanager
+async def _alone(folder: Path) -> AsyncIterator[None]:
+    """Nobody else writes into a folder for a block; the lock ends with its process."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        await asyncio.to_thread(fcntl.flock, handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def _new(path: Path, mode: int = 0o644) -> TextIO:
