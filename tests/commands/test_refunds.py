@@ -4,7 +4,7 @@ import errno
 import os
 import shlex
 from decimal import Decimal
-from typing import Any
+from typing import Any, NoReturn
 
 import asyncpg
 import pytest
@@ -12,9 +12,10 @@ import typer
 from tests.standings import standings
 
 from paydesk.adapters.acquirers.simulator import Bank, Record
+from paydesk.commands import refunds
 from paydesk.database import surely
 from paydesk.database.pool import Database
-from paydesk.domain.payments import movements
+from paydesk.domain.payments import movements, refunding
 from paydesk.settings import load_settings
 
 
@@ -109,6 +110,38 @@ async def test_who_can_t_be_told_whether_it_was_done_is_told_how_to_ask_again(
     assert (await paydesk(*again)).status == 0
     begun = "select count(*) from movement where payment_id = $1"
     assert await database.fetchval(begun, payment) == 1
+
+
+@pytest.mark.parametrize("after", ["begun", "recorded"])
+async def test_one_that_was_killed_before_it_told_is_the_same_run_again(
+    paydesk: Any,
+    payment: int,
+    environment: dict[str, str],
+    database: Database,
+    monkeypatch: pytest.MonkeyPatch,
+    after: str,
+) -> None:
+    wish = ("refund", payment, "--amount", "4.00", "--json")
+
+    def die(*_: Any, **__: Any) -> NoReturn:
+        raise SystemExit(137)
+
+    with monkeypatch.context() as killed:
+        killed.setattr(refunding if after == "begun" else refunds, "carry_out" if after == "begun" else "_show", die)
+        assert (await paydesk(*wish)).status == 137
+    # It died a while ago: none is still at work on it.
+    await database.execute(
+        "update movement set unanswered_since = unanswered_since - interval '1 minute' where payment_id = $1", payment
+    )
+    again = await paydesk(*wish)
+    assert (again.status, again.result["amount"]) == (0, 4)
+    assert "begun before" in again.err
+    begun = "select count(*) from movement where payment_id = $1"
+    assert await database.fetchval(begun, payment) == 1
+    other = await paydesk(*wish)
+    assert (other.status, other.err, other.result["total"] >= 4) == (0, "", True)
+    assert await database.fetchval(begun, payment) == 2
+    assert kept(environment) == (6 if after == "begun" else 2)
 
 
 async def test_on_a_full_disk_a_refund_that_was_made_is_not_told_as_one_that_was_not(

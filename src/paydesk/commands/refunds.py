@@ -19,6 +19,7 @@ from paydesk.database.pool import Database
 from paydesk.domain.merchants.idempotent_calls import check_request_key
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.merchants.test_clock import shop_time
+from paydesk.domain.payments.asked_again import mark_answered
 from paydesk.domain.payments.for_api import SeenPayment, find_payment
 from paydesk.domain.payments.refunding import Refund, RefundStatus, shop_of_payment
 from paydesk.domain.payments.refunding import refund as give_back
@@ -38,6 +39,8 @@ async def refund(
 ) -> None:
     """Give a payment's money back, a part or all of it, and tell the merchant;
     what is only held is let go.
+
+    One that was broken off before it said what it did is the same refund, run again within a day.
     """
     wish = check_request_key(key, "--key") if key else secrets.token_hex(16)
     async with deployment(moves_money=True) as here:
@@ -50,9 +53,18 @@ async def refund(
             now = await shop_time(here.database, shop, real_now=utc_now())
             with again_under(wish, f"paydesk refund {payment_id}{'' if amount is None else f' --amount {part}'}"):
                 given = await give_back(
-                    desk, shop, payment_id, part, requested_by="operator", request_key=f"command {wish}", now=now
+                    desk,
+                    shop,
+                    payment_id,
+                    part,
+                    requested_by="operator",
+                    request_key=f"command {wish}",
+                    told_later=not key,
+                    now=now,
                 )
                 _show(given, as_json=as_json)
+            if not key:
+                await mark_answered(here.database, shop, given.reference_id)
 
 
 async def _shop(database: Database, payment_id: int, merchant: int | None, live: bool | None) -> Shop:
@@ -88,5 +100,7 @@ def _show(given: Refund, *, as_json: bool) -> None:
                 ("in all", f"{given.total} {given.currency}"),
             ]
         )
+    if given.again:
+        note("this was begun before; another refund of the same amount is the same call once more")
     if given.status is RefundStatus.PROCESSING:
         note("the bank has not answered yet; a worker finds out, and a pingback tells the merchant")

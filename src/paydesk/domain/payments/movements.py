@@ -76,14 +76,14 @@ async def find_intent(connection: Connection, shop: Shop, request_key: str) -> M
     )
 
 
-async def carry_out(desk: Desk, movement: Movement, *, now: datetime) -> Result:
+async def carry_out(desk: Desk, movement: Movement, *, answered: bool = True, now: datetime) -> Result:
     """Ask the acquirer for a movement whose intent is committed, and record its answer.
     Moves money.
 
-    Who asked waits for it, but may go away meanwhile: the outcome is written down all the same.
-    `now` is the shop's time, UTC.
+    Who asked waits for it, but may go away meanwhile: the outcome is written down all the same, and
+    with it that they are `answered`, unless they say so themselves. `now` is the shop's time, UTC.
     """
-    call = asyncio.create_task(_call_and_record(desk, replace(movement, answered=True), now=now))
+    call = asyncio.create_task(_call_and_record(desk, replace(movement, answered=answered), now=now))
     desk.under_way.add(call)
     call.add_done_callback(desk.under_way.discard)
     return await asyncio.shield(call)

@@ -69,8 +69,8 @@ class Refundable:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is asked for, by whom, under which key (drawn by us if the caller named none);
-    `now` is the shop's time.
+    """What is asked for, by whom, under which key (drawn if the caller named none, or by a caller
+    who tells of it later); `now` is the shop's time.
     """
 
     shop: Shop
@@ -80,6 +80,7 @@ class Asked:
     key: str
     drawn: bool
     now: datetime
+    told_later: bool = False
 
     def names(self, pads: bytes) -> dict[str, object]:
         """What names the movement to the statements that begin one."""

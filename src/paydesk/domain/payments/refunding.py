@@ -109,6 +109,7 @@ async def refund(
     *,
     requested_by: str,
     request_key: str | None = None,
+    told_later: bool = False,
     limits: RefundLimits | None = None,
     now: datetime,
 ) -> Refund:
@@ -119,9 +120,10 @@ async def refund(
     no harm. `request_key` is the caller's own name for this request: one key moves money once,
     whoever sends it again gets what became of it. Without one a name is drawn, so that a refund
     whose intent may or may not have been committed is looked for and not made twice; an equal
-    request that follows one of which nobody was told is its repeat (asked_again.py). `now` is the
-    shop's time, UTC. An acquirer that answers late leaves the refund `processing`; a pingback tells
-    of its end.
+    request that follows one of which nobody was told is its repeat (asked_again.py). `told_later`
+    says that the caller has drawn the key for this one call, so that the same holds for it, and
+    tells of the refund afterwards (`mark_answered`). `now` is the shop's time, UTC. An acquirer
+    that answers late leaves the refund `processing`; a pingback tells of its end.
 
     Raises: NotFound if the shop has no such payment in this mode; Malformed for an amount that
         can't be given back, or if nothing is left; Conflict if the payment is not paid, is charged
@@ -129,14 +131,15 @@ async def refund(
         Held; Unsure if nobody can say whether the intent was committed.
     """
     key = request_key or drawn_key()
-    asked = Asked(shop, payment_id, amount, requested_by, key, drawn=request_key is None, now=now)
+    unnamed = request_key is None or told_later
+    asked = Asked(shop, payment_id, amount, requested_by, key, drawn=unnamed, told_later=told_later, now=now)
     for looked in range(_LOOK_AGAIN):
         may_be_known = request_key is not None or looked
         if may_be_known and (known := await _known(desk.database, shop, key)) is not None:
             return await _same(desk.database, shop, known, payment_id, amount)
         if request_key is not None and await name_refund(desk.database, shop, payment_id, desk.pads, request_key):
             continue
-        if request_key is None:
+        if unnamed:
             before = await asked_again.find_unanswered(desk.database, shop, payment_id, amount)
             if before is not None:
                 return replace(await _shown(desk.database, shop, before), again=True)
@@ -148,7 +151,7 @@ async def refund(
         await refuse_over(desk.database, row, asked, limits)
         begun = await _begin(desk, kind, asked, limits, seen=row.refunded + row.refunding)
         if begun is not None:
-            outcome = await carry_out(desk, movement_of(begun), now=now)
+            outcome = await carry_out(desk, movement_of(begun), answered=not told_later, now=now)
             if isinstance(outcome, Corrected):
                 continue
             if isinstance(outcome, Unsettled) and request_key is None:
@@ -199,7 +202,7 @@ async def _begin(
 
 def _unsure(asked: Asked) -> str:
     named = f'send the same again with the header "Idempotency-Key: {asked.key}" or, within a day, as it is'
-    again = named if asked.drawn else "ask again with the same key"
+    again = named if asked.drawn and not asked.told_later else "ask again with the same key"
     return (
         f"it is not known whether a refund of payment {asked.payment_id} was begun: the database went away over it; "
         f"{again}, and money moves once"
