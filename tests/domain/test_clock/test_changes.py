@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from ipaddress import ip_network
+from itertools import pairwise
 from typing import Any
 
 import pytest
+from tests.banks import answering
 from tests.domain.payments.test_free_trials import begun as begun_without_card
 from tests.domain.payments.test_free_trials import end_of, give_card
 from tests.lengths import at_length, long, longer
 from tests.shopfront import MONTHLY
 from tests.till import Till
 
+from paydesk.adapters.acquirers.interface import Outcome
 from paydesk.adapters.acquirers.simulator.purchase_state import Standing
 from paydesk.adapters.outbound import OutboundClient
 from paydesk.adapters.vault import Vault
@@ -31,6 +35,7 @@ from paydesk.domain.subscriptions.changing_plans import Plan, change_plan
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.domain.subscriptions.states import SubscriptionState
 from paydesk.domain.subscriptions.subscription_terms import Trial
+from paydesk.domain.test_clock import advancing
 from paydesk.domain.test_clock.advancing import Summary, What, advance
 from paydesk.domain.test_clock.resetting import reset_test_side
 
@@ -48,6 +53,47 @@ async def run(database: Database, vault: Vault, subscriber: Till) -> AsyncIterat
 
     yield advanced
     await client.close()
+
+
+async def test_no_time_passes_while_a_worker_has_in_hand_what_is_due_at_that_moment(
+    subscriber: Till, run: Advance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = await subscriber.subscribe(pingback_url=None)
+    named = (subscriber.database, subscriber.shop, begun.id)
+    await change_plan(*named, Plan(period="1w"), by="merchant", now=await now_of(subscriber))
+    look, count, honest = advancing.queries.next_due, advancing.queries.in_hand, subscriber.honest
+    asked, answers = asyncio.Event(), asyncio.Event()
+
+    async def slowly(*given: Any, **said: Any) -> Outcome:
+        asked.set()
+        await answers.wait()
+        return await honest.charge_stored(*given, **said)
+
+    worker = subscriber.at(answering(honest, charge_stored=slowly))
+    at_work: list[asyncio.Task[int]] = []
+
+    async def look_after_a_worker(*given: Any, **said: Any) -> Any:
+        row = await look(*given, **said)
+        if not at_work and row["charge_at"] is not None:
+            # The plan has just changed, and its first charge is due at that very moment.
+            at_work.append(asyncio.create_task(worker.charge(row["charge_at"])))
+            await asked.wait()
+            return await look(*given, **said)
+        return row
+
+    async def wait_for_it(*given: Any, **said: Any) -> Any:
+        if at_work:
+            answers.set()
+            await at_work[0]
+        return await count(*given, **said)
+
+    monkeypatch.setattr(advancing.queries, "next_due", look_after_a_worker)
+    monkeypatch.setattr(advancing.queries, "in_hand", wait_for_it)
+    summary = await run(2)
+    paid = [one.at for one in summary.events if one.what is What.PAYMENT]
+    assert len(paid) > 3
+    assert {later - earlier for earlier, later in pairwise(paid)} == {timedelta(weeks=1)}
+    assert await subscriber.problems() == []
 
 
 async def now_of(till: Till) -> datetime:

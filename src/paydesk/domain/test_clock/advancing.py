@@ -8,7 +8,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
@@ -129,7 +129,8 @@ Report = Callable[[Progress], None]
 @dataclass(frozen=True, slots=True)
 class _Due:
     """When the next charge, expiry, change, deadline of an authorization and pingback fall due,
-    and when a slow method will have come to its end.
+    and when a slow method will have come to its end; `in_hand` if somebody is at work on something
+    at that moment, after which more may be due.
     """
 
     charge: datetime
@@ -138,6 +139,7 @@ class _Due:
     shipping: datetime
     sending: datetime
     sure: datetime
+    in_hand: bool = False
 
     @property
     def first(self) -> datetime:
@@ -154,6 +156,7 @@ class _DueRow:
     ship_at: datetime | None
     send_at: datetime | None
     sure_at: datetime | None
+    in_hand: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +277,7 @@ class _Journey:
     async def moments(self) -> AsyncGenerator[datetime]:
         """Do what is due, and yield each moment once it is done."""
         await self._settle(self.at)
-        while (due := await self._next_due()).first <= self._target:
+        while (due := await self._next_moment()).first <= self._target:
             await self._require_open()
             at = max(due.first, self.at)
             if min(due.charge, due.shipping, due.sure) <= at:
@@ -292,7 +295,17 @@ class _Journey:
     async def _next_due(self) -> _Due:
         row = record_of(_DueRow, await queries.next_due(self._desk.database, merchant_id=self._merchant_id))
         whens = (row.charge_at, row.expire_at, row.change_at, row.ship_at, row.send_at, row.sure_at)
-        return _Due(*(when or NEVER for when in whens))
+        return replace(_Due(*(when or NEVER for when in whens)), in_hand=row.in_hand)
+
+    async def _next_moment(self) -> _Due:
+        """What is due next, before which nobody has anything in hand: a worker may take what is due
+        at this moment between two looks, and what follows from it comes before all else.
+        """
+        due = await self._next_due()
+        while due.in_hand and due.first > self.at and self._patience > 0:
+            await self._settle(self.at)
+            due = await self._next_due()
+        return due
 
     async def _act(self, due: _Due, at: datetime) -> int:
         """Charge, expire, change, void, hear of slow methods and send what is due at a moment;

@@ -1,6 +1,6 @@
 -- name: next_due(merchant_id)^
 -- When the test side's next charge, expiry, change, deadline of an authorization and pingback fall due, and when a slow method
--- will have come to its end (null: never); only what nobody has in hand.
+-- will have come to its end (null: never); only what nobody has in hand, and whether somebody has anything in hand (`in_hand`).
 select (select min(date_next)
           from subscription
          where merchant_id = :merchant_id and live = false and date_next is not null and charging_attempt_id is null
@@ -33,7 +33,14 @@ select (select min(date_next)
           from payment_attempt a
           left join hosted_page h on h.merchant_id = a.merchant_id and h.live = a.live and h.attempt_id = a.id
          where a.merchant_id = :merchant_id and a.live = false and a.state = 'pending'
-       ) as sure_at;
+       ) as sure_at,
+       exists (select
+                 from payment_attempt
+                where lookup_at is not null and merchant_id = :merchant_id and live = false and state = 'processing')
+       or exists (select
+                    from pingback
+                   where merchant_id = :merchant_id and live = false and state = 'due' and leased_until > now()
+       ) as in_hand;
 
 -- name: ask_for_pending(merchant_id, at, real_now)!
 -- The payments whose slow method has come to its end by :at: the bank may be asked at once.
