@@ -8,7 +8,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
@@ -129,17 +129,18 @@ Report = Callable[[Progress], None]
 @dataclass(frozen=True, slots=True)
 class _Due:
     """When the next charge, expiry, change, deadline of an authorization and pingback fall due,
-    and when a slow method will have come to its end; `in_hand` if somebody is at work on something
-    at that moment, after which more may be due.
+    and when a slow method will have ended.
+
+    `in_hand` if somebody is at work on something just then, after which more may be due.
     """
 
+    in_hand: bool
     charge: datetime
     expiry: datetime
     change: datetime
     shipping: datetime
     sending: datetime
     sure: datetime
-    in_hand: bool = False
 
     @property
     def first(self) -> datetime:
@@ -295,11 +296,11 @@ class _Journey:
     async def _next_due(self) -> _Due:
         row = record_of(_DueRow, await queries.next_due(self._desk.database, merchant_id=self._merchant_id))
         whens = (row.charge_at, row.expire_at, row.change_at, row.ship_at, row.send_at, row.sure_at)
-        return replace(_Due(*(when or NEVER for when in whens)), in_hand=row.in_hand)
+        return _Due(row.in_hand, *(when or NEVER for when in whens))
 
     async def _next_moment(self) -> _Due:
-        """What is due next, before which nobody has anything in hand: a worker may take what is due
-        at this moment between two looks, and what follows from it comes before all else.
+        """What is due next once nobody has anything in hand: a worker may take what is due at this
+        moment between two looks, and what follows from it may come first.
         """
         due = await self._next_due()
         while due.in_hand and due.first > self.at and self._patience > 0:
