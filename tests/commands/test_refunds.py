@@ -3,16 +3,19 @@ from __future__ import annotations
 import errno
 import os
 import shlex
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any, NoReturn
 
 import asyncpg
 import pytest
 import typer
+from tests import set_back
 from tests.standings import standings
 
 from paydesk.adapters.acquirers.simulator import Bank, Record
 from paydesk.commands import refunds
+from paydesk.core.clock import utc_now
 from paydesk.database import surely
 from paydesk.database.pool import Database
 from paydesk.domain.payments import movements, refunding
@@ -130,9 +133,8 @@ async def test_one_that_was_killed_before_it_told_is_the_same_run_again(
         killed.setattr(refunding if after == "begun" else refunds, "carry_out" if after == "begun" else "_show", die)
         assert (await paydesk(*wish)).status == 137
     # It died a while ago: none is still at work on it.
-    await database.execute(
-        "update movement set unanswered_since = unanswered_since - interval '1 minute' where payment_id = $1", payment
-    )
+    a_while_ago = utc_now() - timedelta(minutes=1)
+    await set_back.times(database, "movement", {"payment_id": payment}, unanswered_since=a_while_ago)
     again = await paydesk(*wish)
     assert (again.status, again.result["amount"]) == (0, 4)
     assert "begun before" in again.err
