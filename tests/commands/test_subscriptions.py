@@ -1,9 +1,14 @@
 from __future__ import annotations
 
 import re
+import shlex
 from typing import Any
 
+import asyncpg
+import pytest
+
 from paydesk.database.pool import Database
+from paydesk.domain.subscriptions import items
 
 
 async def test_a_subscription_is_shown_as_pingbacks_show_it_with_its_portal(paydesk: Any, subscription: int) -> None:
@@ -66,6 +71,28 @@ async def test_something_is_charged_once_with_the_next_charge_or_taken_back(payd
     wrong = await paydesk("subscription", "item", "add", subscription, "5.001", "Set-up")
     assert wrong.status != 0
     assert "decimal" in wrong.err
+
+
+async def test_an_item_whose_answer_was_lost_is_run_again_under_its_key_and_charged_once(
+    paydesk: Any, subscription: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = items.queries.add_item
+
+    async def add_and_lose(database: Any, **asked: Any) -> None:
+        await honest(database, **asked)
+        raise asyncpg.ConnectionDoesNotExistError("connection was closed in the middle of operation")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(items.queries, "add_item", add_and_lose)
+        said = await paydesk("subscription", "item", "add", subscription, "5.00", "A set-up")
+    assert (said.status, "it is safe to run" in said.err) == (1, True)
+    again = shlex.split(said.err.rsplit("run: paydesk ", 1)[1])
+    assert again[:-1] == ["subscription", "item", "add", str(subscription), "5.00", "A set-up", "--key"]
+    assert (await paydesk(*again)).status == 0
+    (listed,) = (await paydesk("subscription", "item", "list", subscription, "--json")).result
+    assert listed["description"] == "A set-up"
+    other = await paydesk("subscription", "item", "add", subscription, "6.00", "Another", "--key", again[-1])
+    assert (other.status, "came with another request" in other.err) == (1, True)
 
 
 async def test_cancelling_under_a_test_clock_carries_its_time(

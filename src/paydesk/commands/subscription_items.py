@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import secrets
+import shlex
 from functools import partial
 from typing import Annotated
 
 import typer
 
-from paydesk.commands.connecting import command, deployment
+from paydesk.commands.connecting import again_under, command, deployment
 from paydesk.commands.options import Preview, SubscriptionId
 from paydesk.commands.printing import AsJson, note, show_json, show_table, shown
 from paydesk.commands.subscription_words import item_facts
 from paydesk.core.clock import utc_now
 from paydesk.core.money import parse_amount, written
+from paydesk.domain.merchants.idempotent_calls import check_request_key
 from paydesk.domain.merchants.test_clock import shop_time
 from paydesk.domain.operations.subscriptions_for_operator import shop_of_subscription
 from paydesk.domain.payments.requests import read_description
@@ -23,16 +26,22 @@ from paydesk.domain.subscriptions.subscription_object import price_text
 app = typer.Typer(help="Charge something once, with a subscription's next charge.", no_args_is_help=True)
 
 
-@app.command(epilog='Example: paydesk subscription item add 17 5.00 "Set-up"')
+@app.command(
+    epilog='Examples: paydesk subscription item add 17 5.00 "Set-up"; '
+    'paydesk subscription item add 17 5.00 "Set-up" --key set-up-17'
+)
 @command
 async def add(
     subscription_id: SubscriptionId,
     amount: Annotated[str, typer.Argument(metavar="AMOUNT", help="How much, in the subscription's currency.")],
     description: Annotated[str, typer.Argument(metavar="DESCRIPTION", help="What the customer reads of it.")],
     preview: Preview = False,
+    key: Annotated[str, typer.Option(help="Your name for this item: run again under it, it is charged once.")] = "",
     as_json: AsJson = False,
 ) -> None:
     """Have a subscription's next charge take an amount besides its price, once."""
+    wish = check_request_key(key, "--key") if key else secrets.token_hex(16)
+    call = shlex.join(["paydesk", "subscription", "item", "add", str(subscription_id), amount, description])
     async with deployment() as here:
         shop = await shop_of_subscription(here.database, subscription_id)
         now = await shop_time(here.database, shop, real_now=utc_now())
@@ -40,8 +49,9 @@ async def add(
         read = parse_amount(amount, seen.subscription.package.terms.currency)
         wanted = items.WantedItem(read, read_description({"description": description}))
         act = partial(items.add_item, here.database, shop, subscription_id, wanted, by="merchant")
-        done = await act(now=now, preview=preview)
-    _tell_item(done, preview=preview, as_json=as_json)
+        with again_under(wish, call):
+            done = await act(request_key=f"command {wish}", now=now, preview=preview)
+            _tell_item(done, preview=preview, as_json=as_json)
 
 
 @app.command(epilog="Example: paydesk subscription item take-back 17 4")
