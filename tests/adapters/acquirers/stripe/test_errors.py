@@ -96,6 +96,7 @@ class TestErrors:
         told = {"type": "invalid_request_error", "message": "It may not be used again."}
         stub.will("POST", INTENTS, {"error": told}, 400)
         stub.will("GET", "/v1/payment_methods/pm_1", kept, status)
+        stub.will("GET", "/v1/customers/cus_1", {"id": "cus_1", "object": "customer", "deleted": True})
         renewal = purchase(network_reference="cus_1/pm_1", return_url="")
         assert await acquirer.charge_stored(renewal) == Declined(DeclineReason.DECLINED)
         one_click = purchase(stored_reference="cus_1/pm_1/card")
@@ -117,6 +118,21 @@ class TestErrors:
         stub.will("GET", "/v1/payment_methods/pm_1", kept, status)
         with pytest.raises(AcquirerRefused, match=r"Amount too small\."):
             await acquirer.charge_stored(purchase(network_reference="cus_1/pm_1", return_url=""))
+
+    @pytest.mark.parametrize("status", [404, 403], ids=["unknown there", "not allowed"])
+    async def test_what_another_account_keeps_is_no_decline(
+        self, acquirer: StripeAcquirer, stub: Stub, status: int
+    ) -> None:
+        # Stripe: with the key of another account, or of the other side, nothing that is kept is
+        # found. A deleted customer can still be retrieved where it was.
+        told = {"error": {"type": "invalid_request_error", "code": "resource_missing", "message": "No such one."}}
+        stub.will("POST", INTENTS, told, 400)
+        stub.will("GET", "/v1/payment_methods/pm_1", told, 404)
+        stub.will("GET", "/v1/customers/cus_1", told, status)
+        with pytest.raises(AcquirerRefused, match="No such one"):
+            await acquirer.charge_stored(purchase(network_reference="cus_1/pm_1", return_url=""))
+        with pytest.raises(AcquirerRefused, match="No such one"):
+            await acquirer.authorize(purchase(stored_reference="cus_1/pm_1/card"))
 
     @pytest.mark.parametrize("code", ["payment_intent_mandate_invalid", "india_recurring_payment_mandate_canceled"])
     async def test_a_mandate_that_was_revoked_is_a_decline(

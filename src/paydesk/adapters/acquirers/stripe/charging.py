@@ -73,12 +73,18 @@ class Charging:
             raise
 
     async def _is_gone(self, customer: str, method: str) -> bool:
-        """Whether Stripe surely does not keep a method with a customer any more. Moves no money."""
+        """Whether Stripe surely does not keep a method with a customer any more. Moves no money.
+
+        Another account, or the other side of this one, has no method of that name either: where
+        there is none, its customer must be known, which deleted ones are.
+        """
         try:
             kept = await self._calls.look(self._calls.v1.payment_methods.retrieve_async(method), Method)
+            if kept is not None:
+                return kept.customer != customer
+            return await self._calls.look(self._calls.v1.customers.retrieve_async(customer), Named) is not None
         except OutcomeUnknown:
             return False
-        return kept is None or kept.customer != customer
 
     async def _pay(self, purchase: Purchase, how: dict[str, object]) -> Intent:
         """Ask for the money, in one call, unless getting the card there took too long."""
