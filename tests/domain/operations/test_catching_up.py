@@ -3,6 +3,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -13,10 +14,14 @@ from tests.domain.operations.books import FOUR, TEN, Books
 from tests.shopfront import ships
 from tests.sweeping import database, database_url
 
+from paydesk.adapters.acquirers.disputes import FailedRefundPage
 from paydesk.core.clock import utc_now
+from paydesk.core.paging import Page
 from paydesk.domain.acquirers.leases import Unleased
+from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.operations import catching_up
+from paydesk.domain.operations.alarms import list_alarms
 from paydesk.domain.operations.catching_up import catch_up
 from paydesk.domain.payments.failed_refunds import read_failed_refunds
 from paydesk.domain.payments.found_movements import record_refund
@@ -105,10 +110,36 @@ async def test_a_refund_made_by_hand_that_comes_back_is_the_merchants_money_agai
 
 async def test_a_refund_made_by_hand_that_fails_before_it_was_recorded_is_nothing(books: Books) -> None:
     made = await refund_there(books, FOUR)
+    by_hand = telling_by_hand(books, made)
     books.bank.fail_refund(made, "expired_or_canceled_card")
-    await read_failed_refunds(telling_by_hand(books, made).desk, now=utc_now())
-    waits = "select from failed_refund_waiting where acquirer_reference = $1"
-    assert (await books.database.fetch(waits, made), await books.states()) == ([], ["captured"])
+    for _ in range(2):
+        await read_failed_refunds(by_hand.desk, now=utc_now())
+    assert await caught_up(by_hand) == []
+    assert (await books.states(), await by_hand.reasons(), await books.problems()) == (["captured"], [], [])
+    assert await list_alarms(books.database, Page(100), kind=AlarmKind.refund_unknown) == []
+
+
+async def test_a_refund_made_by_hand_that_fails_while_the_list_is_read_comes_back_once(books: Books) -> None:
+    # What the list said before it failed is recorded after that was told, and is told but once; so
+    # it is if its merchant is on the way between two cells when it is told.
+    made = await refund_there(books, FOUR)
+    by_hand = telling_by_hand(books, made)
+    before = await by_hand.desk.acquirers["simulator"].list_refunds(utc_now() - timedelta(days=1), "")
+    books.bank.fail_refund(made, "expired_or_canceled_card")
+    await read_failed_refunds(by_hand.desk, now=utc_now())
+
+    async def as_before(*_asked: Any) -> Any:
+        return before
+
+    await caught_up(by_hand.at(answering(by_hand.desk.acquirers["simulator"], list_refunds=as_before)))
+    assert await books.states() == ["partially_refunded"]
+
+    async def nothing_new(*_asked: Any) -> Any:
+        return FailedRefundPage((), "")
+
+    silent = by_hand.at(answering(by_hand.desk.acquirers["simulator"], failed_refunds=nothing_new))
+    assert [await read_failed_refunds(silent.desk, now=utc_now()) for _ in range(2)] == [1, 0]
+    assert (await books.states(), await by_hand.reasons(), await books.problems()) == (["captured"], [], [])
 
 
 async def test_refunds_are_recorded_in_the_order_in_which_they_were_made(books: Books) -> None:

@@ -61,7 +61,7 @@ class Stands(StrEnum):
     ELSEWHERE = "elsewhere"
     """Another cell has it, and has still to book it."""
     OVER = "over"
-    """Another cell has booked it."""
+    """Another cell has booked it, or it is in no books, and need not be."""
     UNKNOWN = "unknown"
     """No cell has it that could be asked."""
     GIVEN_UP = "given_up"
@@ -98,6 +98,11 @@ class Waiting(ABC):
     @abstractmethod
     def known_by(self) -> str:
         """The key by which other cells say that they know it."""
+
+    @property
+    def may_be_in_no_books(self) -> bool:
+        """Whether no cell need know it: then no operator hears that none does."""
+        return False
 
 
 One = TypeVar("One", bound=Waiting)
@@ -165,7 +170,9 @@ def stands(waiting: Waiting, heard: Heard, *, now: datetime) -> Stands:
         return Stands.OVER if any(said) else Stands.ELSEWHERE
     grace = SILENT if heard.silent else ON_THE_WAY if heard.has_others else timedelta(0)
     is_told = waiting.alarmed_at is not None
-    return Stands.UNKNOWN if is_told or now - waiting.unheard_since(now) >= grace else Stands.WAITS
+    if not is_told and now - waiting.unheard_since(now) < grace:
+        return Stands.WAITS
+    return Stands.OVER if waiting.may_be_in_no_books else Stands.UNKNOWN
 
 
 def why_unknown(heard: Heard, nobody_knows: str) -> str:

@@ -34,7 +34,6 @@ from paydesk.domain.alarms.raising import Alarm, raise_alarms, settle_alarms
 from paydesk.domain.alarms.setting_aside import Worked, one_by_one, reason_of, set_aside
 from paydesk.domain.payments import metrics, movement_outcomes, waiting_refunds
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.payments.found_movements import is_by_hand
 from paydesk.domain.payments.movement_effects import PART, Reversible, funds_of, told
 from paydesk.domain.payments.states import MovementState, PaymentState
 from paydesk.domain.payments.waiting_refunds import REFUNDS, AskedRefund, WaitingRefund, alarm_of
@@ -203,11 +202,7 @@ class _Reading:
         async with self.lease.holding() as connection:
             await _set_aside(connection, worked)
             await self._known(connection, worked)
-            # One that was made in the acquirer's own pages, and failed before a comparison took it
-            # into the books, was never in them: nothing comes back.
-            unknown = [
-                one.refund for one in worked.results if one.came_to is CameTo.UNKNOWN and not is_by_hand(one.refund.key)
-            ]
+            unknown = [one.refund for one in worked.results if one.came_to is CameTo.UNKNOWN]
             await waiting_refunds.keep(connection, self.acquirer, unknown, now=self.now)
         return not worked.failed
 

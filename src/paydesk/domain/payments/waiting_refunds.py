@@ -22,7 +22,7 @@ from paydesk.domain.acquirers.waiting import KEPT, Kind, Reference, Waiting, col
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm
 from paydesk.domain.merchants.shop import Shop
-from paydesk.domain.payments.found_movements import key_of
+from paydesk.domain.payments.found_movements import is_by_hand, key_of
 
 queries = load_statements(__package__ or "", "waiting_refunds.sql")
 
@@ -43,6 +43,14 @@ class WaitingRefund(Waiting):
     def known_by(self) -> str:
         """By its key every cell knows it."""
         return self.refund.key
+
+    @property
+    def may_be_in_no_books(self) -> bool:
+        """One that was made in the acquirer's own pages, and failed before a comparison took it
+        into the books, was never in them: nothing comes back. But a comparison that read of it
+        before may take it into them still.
+        """
+        return is_by_hand(self.refund.key)
 
 
 def alarm_of(acquirer: str, failed: FailedRefund, why: str, shop: Shop | None = None) -> Alarm:
