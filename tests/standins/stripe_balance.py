@@ -92,7 +92,9 @@ class StripeBalance:
         return self._move("payment_failure_refund", "charge_failure", -of["amount"], of["currency"], 0, charge)
 
     def capture_part(self, charge: str, captured: int) -> dict[str, Any]:
-        """Less is captured than was held: the charge is of all, and the rest is a refund of it."""
+        """Less is captured than was held, by an API version before 2025-03-31: the charge is of
+        all, and the rest is a refund of it.
+        """
         of = self.sources[charge]
         made = self.refund(charge, of["amount"] - captured)
         made["reporting_category"] = "partial_capture_reversal"

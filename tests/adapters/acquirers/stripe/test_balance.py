@@ -119,6 +119,14 @@ async def test_what_a_capture_in_part_let_go_of_is_given_back(account: StripeBal
     assert (back.kind, back.amount, back.key) == (LineKind.REFUND, Decimal(-3), "")
 
 
+async def test_a_charge_of_a_part_is_of_that_part(account: StripeBalance, balance: Balance) -> None:
+    # Stripe: since version 2025-03-31 the transaction of a capture is of what was captured.
+    account.charge(1000, "usd", settled=(644, "eur", 0.92), metadata=OURS)
+    account.sources["ch_1"] |= {"amount_captured": 700}
+    (taken,) = await all_lines(account, balance)
+    assert (taken.kind, taken.amount, taken.of_amount) == (LineKind.CAPTURE, Decimal("6.44"), Decimal(7))
+
+
 async def test_all_lines_of_a_refund_or_dispute_name_the_payment(account: StripeBalance, balance: Balance) -> None:
     account.charge(1000, metadata=OURS)
     account.refund("ch_1", 400)

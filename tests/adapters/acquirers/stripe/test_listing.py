@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from tests.adapters.acquirers.stripe.stub import INTENTS, NOON, Stub, intent, listed
+from tests.adapters.acquirers.stripe.stub import INTENTS, NOON, NOTHING, Stub, intent, listed
 
 from paydesk.adapters.acquirers.interface import AcquirerRefused
 from paydesk.adapters.acquirers.listing import PurchaseState
@@ -96,6 +96,30 @@ async def test_what_a_capture_in_part_let_go_of_was_never_taken_and_not_given_ba
     taken, given_back = (await acquirer.list_purchases(NOON, "")).purchases
     assert (taken.captured, taken.refunded) == (Decimal("4.50"), Decimal(0))
     assert (given_back.captured, given_back.refunded) == (Decimal("4.50"), Decimal(1))
+
+
+async def test_what_was_given_back_of_a_capture_in_part_is_told_whichever_way_stripe_writes_the_rest(
+    acquirer: StripeAcquirer, stub: Stub
+) -> None:
+    # Stripe: since version 2025-03-31 a capture in part makes no refund of the rest, and
+    # `amount_refunded` is what was given back alone. Who captures in Stripe's own pages does so by
+    # the account's own version.
+    rest = {"id": "re_1", "object": "refund", "amount": 300, "status": "succeeded", "metadata": {}}
+    back = rest | {"id": "re_2", "amount": 200}
+    charges: list[dict[str, Any]] = [
+        {"amount_refunded": 0, "refunds": NOTHING},
+        {"amount_refunded": 200, "refunds": listed(back)},
+        {"amount_refunded": 500, "refunds": listed(back, rest)},
+        {"amount_refunded": 700, "refunds": listed(rest | {"amount": 700})},
+        {"amount_refunded": 1000, "refunds": listed(back | {"amount": 700}, rest)},
+        {"amount_refunded": 100},
+    ]
+    made = [intent(amount_received=700, latest_charge={"id": "ch_1", "object": "charge"} | one) for one in charges]
+    stub.will("GET", INTENTS, listed(*made))
+    purchases = (await acquirer.list_purchases(NOON, "")).purchases
+    assert [one.refunded for one in purchases] == [0, 2, 2, 7, 7, 1]
+    (asked,) = stub.to("GET", INTENTS)
+    assert "data.latest_charge.refunds" in asked.params.values()
 
 
 async def test_the_card_that_is_kept_and_its_last_digits_are_told(acquirer: StripeAcquirer, stub: Stub) -> None:

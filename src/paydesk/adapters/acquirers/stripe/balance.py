@@ -5,12 +5,15 @@ type says the rest. Of payouts only automatic ones are traced: which transaction
 by hand is of, Stripe can't say.
 
 Of a direct debit Stripe writes a charge as soon as it is asked for, and a `charge_failure` of as
-much if it comes to nothing; of what was captured in part, a charge of all that was held, and a
+much if it comes to nothing; of what was captured in part by an API version before 2025-03-31 (an
+account may have one, in Stripe's own pages), a charge of all that was held, and a
 `partial_capture_reversal` of the rest. Both go back to the customer: no money was moved otherwise.
+Later versions write a charge of what was captured alone.
 
 Source: docs.stripe.com/api/balance_transactions, docs.stripe.com/api/payouts,
     docs.stripe.com/payouts/reconciliation, docs.stripe.com/reports/reporting-categories,
-    docs.stripe.com/reports/balance-transaction-types.
+    docs.stripe.com/reports/balance-transaction-types;
+    support.stripe.com/questions/changes-to-balance-transaction-behavior-for-partial-capture-and-payment-cancellation-flows.
 """
 
 from __future__ import annotations
@@ -66,6 +69,7 @@ class Source(msgspec.Struct, frozen=True):
 
     id: str
     amount: int = 0
+    amount_captured: int | None = None
     currency: str = ""
     payment_intent: Named | str | None = None
     metadata: dict[str, str] | None = None
@@ -76,10 +80,14 @@ class Source(msgspec.Struct, frozen=True):
         intent = self.payment_intent
         return (intent.id if isinstance(intent, Named) else intent) or ""
 
-    @property
-    def of_amount(self) -> Decimal:
-        """What it is of, in main units of its own currency."""
-        return main_units(self.amount, self.currency)
+    def of_amount(self, settled: int, rate: float | None) -> Decimal:
+        """What a transaction of an amount, exchanged at a rate, is of, in main units of its own
+        currency: all of it, or what was captured, whichever is nearer.
+        """
+        units = self.amount
+        if self.amount_captured and rate is not None:
+            units = min(units, self.amount_captured, key=lambda one: abs(one * rate - abs(settled)))
+        return main_units(units, self.currency)
 
 
 class Transaction(msgspec.Struct, frozen=True):
@@ -92,6 +100,7 @@ class Transaction(msgspec.Struct, frozen=True):
     created: int
     type: str
     reporting_category: str
+    exchange_rate: float | None = None
     source: Source | str | None = None
 
 
@@ -188,7 +197,7 @@ def _line(one: Transaction) -> BalanceLine:
         purchase=source.purchase,
         key=key,
         of_key=key if kind is LineKind.CAPTURE else "",
-        of_amount=source.of_amount.copy_sign(amount) if exchanged else None,
+        of_amount=source.of_amount(one.amount, one.exchange_rate).copy_sign(amount) if exchanged else None,
         of_currency=source.currency.upper() if exchanged else "",
         is_ours=True if key else False if kind is LineKind.CAPTURE else None,
         deployment=mark.deployment if (mark := mark_of(source.metadata or {})) else "",

@@ -26,6 +26,7 @@ from paydesk.adapters.acquirers.stripe.objects import (
     RefundList,
     instrument_of,
     mark_of,
+    released_by,
 )
 
 _PAGE: Final = 100
@@ -46,7 +47,7 @@ class Listing:
 
     async def purchases(self, since: datetime, after: str) -> PurchasePage:
         """A page of PaymentIntents. Moves no money. Raises: AcquirerRefused, OutcomeUnknown."""
-        asked = _asked(since, after) | {"expand": ["data.latest_charge"]}
+        asked = _asked(since, after) | {"expand": ["data.latest_charge", "data.latest_charge.refunds"]}
         page = await self._calls.ask(self._calls.v1.payment_intents.list_async(asked), IntentList)
         return PurchasePage(tuple(map(_purchase, page.data)), page.data[-1].id if page.has_more and page.data else "")
 
@@ -70,10 +71,7 @@ def _purchase(intent: Intent) -> ListedPurchase:
     """
     currency = intent.currency.upper()
     charge = intent.latest_charge
-    # Of a capture of a part Stripe says what was received, and calls the hold that it let go of
-    # refunded: that was never taken.
-    let_go = max(intent.amount - intent.amount_received, 0)
-    refunded = max(charge.amount_refunded - let_go, 0) if isinstance(charge, Charge) else 0
+    refunded = _given_back(intent, charge) if isinstance(charge, Charge) else 0
     return ListedPurchase(
         key=intent.metadata.get(KEY, ""),
         reference=intent.id,
@@ -89,6 +87,17 @@ def _purchase(intent: Intent) -> ListedPurchase:
         instrument=_paid_with(intent) if isinstance(charge, Charge) else None,
         hold_until=intent.hold_until,
     )
+
+
+def _given_back(intent: Intent, charge: Charge) -> int:
+    """What was given back of what was received, in minor units: what a capture in part let go of
+    was never taken, though it may be called refunded.
+    """
+    released = released_by(intent, charge.refunds.data) if charge.refunds is not None else 0
+    if charge.amount_refunded > intent.amount_received:
+        # More than was received can't be given back, whatever is told of its refunds.
+        released = intent.amount - intent.amount_received
+    return max(charge.amount_refunded - released, 0)
 
 
 def _paid_with(intent: Intent) -> Instrument:
@@ -110,7 +119,9 @@ def _only_lets_go(refund: Refund) -> bool:
     refunded", and was never taken. Source: docs.stripe.com/api/payment_intents/cancel.
     """
     intent = refund.payment_intent
-    return isinstance(intent, Intent) and intent.status in {"canceled", "requires_capture"}
+    if not isinstance(intent, Intent) or intent.amount_received:
+        return False
+    return intent.status in {"canceled", "requires_capture"}
 
 
 def _refund(refund: Refund) -> ListedRefund:

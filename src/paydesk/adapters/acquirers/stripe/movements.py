@@ -31,7 +31,16 @@ from paydesk.adapters.acquirers.interface import (
 from paydesk.adapters.acquirers.stripe.amounts import main_units, minor_units, plain
 from paydesk.adapters.acquirers.stripe.calls import Calls, KeyTaken, Rejected
 from paydesk.adapters.acquirers.stripe.looking import Looking
-from paydesk.adapters.acquirers.stripe.objects import CAPTURE, KEY, NUMBER, VOID, Intent, Refund, finding_of
+from paydesk.adapters.acquirers.stripe.objects import (
+    CAPTURE,
+    KEY,
+    NUMBER,
+    VOID,
+    Intent,
+    Refund,
+    finding_of,
+    released_by,
+)
 from paydesk.core.wording import noted
 
 _Shape = TypeVar("_Shape")
@@ -247,11 +256,7 @@ def _given_back(intent: Intent, refunds: list[Refund]) -> int:
     """What refunds took of what was captured, in minor units;
     what a partial capture released is not part of it.
     """
-    counted = [refund for refund in refunds if refund.counts]
-    released = intent.amount - intent.amount_received
-    if any(refund.amount == released and KEY not in refund.metadata for refund in counted):
-        return sum(refund.amount for refund in counted) - released
-    return sum(refund.amount for refund in counted)
+    return sum(refund.amount for refund in refunds if refund.counts) - released_by(intent, refunds)
 
 
 def _made(refund: Refund) -> Refund:
