@@ -185,6 +185,33 @@ class TestUnknownOutcomes:
         for _ in range(2):
             assert await acquirer.find("another", NOON - timedelta(hours=25)) == NothingHeld()
 
+    async def test_a_list_that_is_too_long_to_be_read_to_its_end_proves_nothing(
+        self, acquirer: StripeAcquirer, stub: Stub
+    ) -> None:
+        refusal = {"error": {"type": "invalid_request_error", "message": "Search is not available"}}
+        stub.will("GET", SEARCH, refusal, 400)
+        stub.will("POST", INTENTS, intent(id="pi_used_up", metadata={}))
+        stub.will("GET", "/v1/setup_intents", NOTHING)
+        stub.will("GET", INTENTS, listed(intent(id="pi_other", metadata={}), more=True))
+        for _ in range(2):
+            with pytest.raises(OutcomeUnknown, match="forgotten"):
+                await acquirer.find("one", NOON - timedelta(hours=25))
+
+    async def test_a_busy_hour_is_read_to_its_end_where_that_must_prove_something(
+        self, acquirer: StripeAcquirer, stub: Stub
+    ) -> None:
+        # More than 2000 payments within the time of one.
+        refusal = {"error": {"type": "invalid_request_error", "message": "Search is not available"}}
+        stub.will("GET", SEARCH, refusal, 400)
+        stub.will("POST", INTENTS, intent(id="pi_used_up", metadata={}))
+        stub.will("GET", "/v1/setup_intents", NOTHING)
+        for _ in range(30):
+            stub.will("GET", INTENTS, listed(intent(id="pi_other", metadata={}), more=True))
+        stub.will("GET", INTENTS, listed(intent()))
+        stub.will("GET", f"{INTENTS}/pi_1", intent())
+        assert await acquirer.find("one", NOON - timedelta(hours=25)) == Approved("pi_1", "")
+        assert await acquirer.find("another", NOON - timedelta(hours=25)) == NothingHeld()
+
     async def test_a_checked_card_is_found_though_stripe_has_forgotten_its_key(
         self, acquirer: StripeAcquirer, stub: Stub
     ) -> None:
@@ -195,6 +222,21 @@ class TestUnknownOutcomes:
         stub.will("GET", "/v1/setup_intents", listed(checked))
         stub.will("GET", "/v1/setup_intents/seti_1", checked)
         assert await acquirer.find("one", NOON - timedelta(hours=25)) == Approved("seti_1", "")
+
+    async def test_without_search_a_hold_is_let_go_of_days_later(self, acquirer: StripeAcquirer, stub: Stub) -> None:
+        # Nobody here says when it was made: all that Stripe may hold still is looked through.
+        refusal = {"error": {"type": "invalid_request_error", "message": "Search is not available"}}
+        held = intent(status="requires_capture", amount_received=0)
+        stub.will("GET", SEARCH, refusal, 400)
+        stub.will("POST", INTENTS, intent(id="pi_used_up", metadata={}))
+        stub.will("GET", "/v1/setup_intents", NOTHING)
+        stub.will("GET", INTENTS, listed(held))
+        stub.will("GET", f"{INTENTS}/pi_1", held)
+        stub.will("POST", f"{INTENTS}/pi_1", held)
+        stub.will("POST", f"{INTENTS}/pi_1/cancel", intent(status="canceled", amount_received=0))
+        assert await acquirer.void("void", "one") == Voided()
+        (sent,) = stub.to("GET", INTENTS)
+        assert datetime.fromtimestamp(int(sent.params["created[gte]"]), UTC) < NOON - timedelta(days=30)
 
     async def test_without_search_nobody_says_that_nothing_is_held_of_whose_time_is_not_known(
         self, acquirer: StripeAcquirer, stub: Stub

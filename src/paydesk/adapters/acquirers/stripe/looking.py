@@ -18,7 +18,8 @@ Stripe forgets keys after 24 hours at the earliest. By then search is long up to
 purchase is never sent after its `not_after` (minutes after it began), so a key that is free again
 can't be used for a late purchase. But a key that is free so late says nothing by itself: search
 never has checked cards, and merchants in India have none. Then the list of the purchase's time is
-looked through too; where nobody knows that time, and there is no search, the outcome stays unknown.
+looked through too, to its end; where nobody knows that time, and there is no search, all that may
+still be held is, and the outcome stays unknown of what is not there.
 
 Source: docs.stripe.com/search, "Data freshness" and "Limitations";
     docs.stripe.com/api/idempotent_requests.
@@ -40,30 +41,38 @@ from paydesk.adapters.acquirers.stripe.calls import Calls, KeyTaken
 from paydesk.adapters.acquirers.stripe.objects import KEY, USED_UP, VOID, Intent, IntentList, Named, Refund, RefundList
 
 _REFERENCE: Final = re.compile(r"(pi|seti)_[A-Za-z0-9_]{1,200}")
-_REMEMBERED: Final = 10_000
+_REMEMBERED: Final = 40_000
+"""More than are listed at a time: what was found must not be forgotten by the end of its list."""
 _LIST_WINDOW: Final = timedelta(hours=26)
 _AROUND: Final = timedelta(minutes=20)
 """How long before and after a purchase's last moment Stripe may have made it,
 clocks that differ included."""
 _KEY_KEPT: Final = timedelta(hours=23)
 """How long a key is relied on: Stripe keeps it for 24 hours at least."""
+_HELD: Final = timedelta(days=31)
+"""How long a payment is held at most."""
 _MOST_PAGES: Final = 20
+_MOST_PROVING_PAGES: Final = 100
+"""As many are read where what is not listed was never made."""
 _PAGE: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
 class _Listed:
-    """A time whose intents were all looked through, and when that began
-    (on this process's own clock).
+    """A time whose intents were looked through, all of them (`is_whole`) or so many pages,
+    and when that began (on this process's own clock).
     """
 
     since: datetime
     until: datetime
     began: float
+    most_pages: int
+    is_whole: bool
 
-    def answers(self, since: datetime, until: datetime, asked: float) -> bool:
+    def answers(self, since: datetime, until: datetime, most_pages: int, asked: float) -> bool:
         """Whether who asks for a time at a moment needs no look of their own."""
-        return self.began >= asked and self.since <= since and until <= self.until
+        is_far_enough = self.is_whole or most_pages <= self.most_pages
+        return is_far_enough and self.began >= asked and self.since <= since and until <= self.until
 
 
 class Looking:
@@ -115,7 +124,9 @@ class Looking:
             is_free = await self._use_up(key)
             is_known = has_search if not_after is None else self._now() <= not_after + _KEY_KEPT
             if not (is_free and is_known):
-                reference = await self._found_in_list(key, not_after)
+                # Whose key is free is too old for a look at the last day.
+                window = _HELD if is_free else _LIST_WINDOW
+                reference = await self._found_in_list(key, not_after, window, proves=is_free)
             if reference is None and is_free and (is_known or not_after is not None):
                 self._remember_used_up(key)
                 return None
@@ -211,40 +222,55 @@ class Looking:
         if len(self._used_up) > _REMEMBERED:
             self._used_up.popitem(last=False)
 
-    async def _found_in_list(self, key: str, not_after: datetime | None) -> str | None:
-        """The name of the purchase among the intents of its time. Moves no money.
-        Raises: OutcomeUnknown.
+    async def _found_in_list(
+        self, key: str, not_after: datetime | None, window: timedelta = _LIST_WINDOW, *, proves: bool = False
+    ) -> str | None:
+        """The name of the purchase among the intents of its time, of the last `window` if that is
+        not known. Moves no money.
+
+        Raises: OutcomeUnknown, also if it `proves` something that it is not there, and the list is
+            too long to be read to its end.
 
         Whoever waits while others list uses what they found: a hundred look-ups at once are
         one list.
         """
         asked, now = time.monotonic(), self._now()
-        since = now - _LIST_WINDOW if not_after is None else not_after - _AROUND
+        since = now - window if not_after is None else not_after - _AROUND
         until = now + _AROUND if not_after is None else not_after + _AROUND
+        most = _MOST_PROVING_PAGES if proves else _MOST_PAGES
         async with self._one_lists:
-            if key not in self._made and not (self._listed and self._listed.answers(since, until, asked)):
+            if key not in self._made and not (self._listed and self._listed.answers(since, until, most, asked)):
                 # The time of those who wait is nearly the same, so that a little more answers
                 # them too.
                 since, until = since - _AROUND, until + _AROUND
                 began = time.monotonic()
-                await self._list(since, until)
-                self._listed = _Listed(since, until, began)
-            return self._made.get(key)
+                is_whole = await self._list(since, until, most)
+                self._listed = _Listed(since, until, began, most, is_whole)
+            found = self._made.get(key)
+            if found is None and proves and self._listed is not None and not self._listed.is_whole:
+                raise Undecided("Stripe may have forgotten the key, and lists too much to be looked through")
+            return found
 
-    async def _list(self, since: datetime, until: datetime) -> None:
-        """Remember all purchases of a time, as far as pages go. Moves no money.
+    async def _list(self, since: datetime, until: datetime, most_pages: int) -> bool:
+        """Remember all purchases of a time, as far as so many pages go; whether those are all.
+        Moves no money.
 
         Raises: OutcomeUnknown.
         """
         made = {"gte": int(since.timestamp()), "lte": int(until.timestamp())}
+        are_whole = []
         # Checked cards too: search never has them.
         for service in (self._calls.v1.setup_intents, self._calls.v1.payment_intents):
             asked: dict[str, object] = {"limit": _PAGE, "created": made}
-            for _ in range(_MOST_PAGES):
+            has_more = True
+            for _ in range(most_pages):
                 page = await self._calls.look(service.list_async(asked), IntentList) or IntentList([])
                 for intent in page.data:
                     if KEY in intent.metadata:
                         self.remember(intent.metadata[KEY], intent)
-                if not page.has_more or not page.data:
+                has_more = page.has_more and bool(page.data)
+                if not has_more:
                     break
                 asked["starting_after"] = page.data[-1].id
+            are_whole.append(not has_more)
+        return all(are_whole)
