@@ -62,6 +62,27 @@ async def test_one_that_is_told_again_and_again_waits_once(both: BothRefunds) ->
     assert (await both.booked(), await both.waiting(cell)) == ([0, 1], [])
 
 
+async def test_one_of_the_acquirers_own_pages_goes_with_its_merchant_and_is_nobodys_if_none_has_it(
+    both: BothRefunds,
+) -> None:
+    # A refund that was made by hand has no key of ours: it is known by its name.
+    play = both.play
+    name = await both.comes()
+    key = f"{name}-given-back-at-the-bank"
+    await say(play.here.database, "movement", {"request_key": "failing-back"}, idempotency_key=key)
+    nobodys = replace(both.named("re_1"), key="")
+    there = both.telling(play.there, replace(nobodys, reference=name), nobodys)
+    await both.read(there)
+    await both.read(there, SOON + ON_THE_WAY)
+    assert sorted(map(str, await both.stand(there))) == ["elsewhere", "over"]
+    assert await both.told(there) == []
+    await move_merchant(going(play))
+    assert await both.read(there, SOON + 2 * ON_THE_WAY) == 1
+    assert [await both.read(cell, timedelta(hours=1)) for cell in (there, both.telling(play.here))] == [0, 0]
+    assert (await both.booked(), await both.told(there)) == ([0, 1], [])
+    assert [one["acquirer_reference"] for one in await both.waiting(there)] == ["re_1"]
+
+
 async def test_one_that_each_reading_tells_is_written_once_in_an_hour(both: BothRefunds) -> None:
     cell = both.play.there
     told_last = "select array_agg(last_at order by acquirer_reference) from failed_refund_waiting"

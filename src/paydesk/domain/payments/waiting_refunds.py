@@ -46,9 +46,10 @@ class WaitingRefund(Waiting):
 
     @property
     def may_be_in_no_books(self) -> bool:
-        """One that was made in the acquirer's own pages, and failed before a comparison took it
-        into the books, was never in them: nothing comes back. But a comparison that read of it
-        before may take it into them still.
+        """Whether it was made in the acquirer's own pages: of one that failed before a comparison
+        took it into the books nothing comes back.
+
+        But a comparison that read of it before that may take it into them still.
         """
         return is_by_hand(self.refund.key)
 

@@ -59,8 +59,9 @@ _PAGE: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class _Listed:
-    """A time whose intents were looked through, all of them (`is_whole`) or so many pages,
-    and when that began (on this process's own clock).
+    """A time whose intents were looked through, and when that began (on this process's own clock).
+
+    All of them were (`is_whole`), or so many pages of each kind.
     """
 
     since: datetime
