@@ -142,6 +142,21 @@ async def test_a_refund_that_our_books_don_t_know_is_named_even_if_all_went_back
     assert (kind, reason) == ("unknown_here", "10.00 USD were moved as refund (re_1), and our books don't know it")
 
 
+async def test_a_refund_that_our_books_never_had_and_that_came_back_is_over(proceeds: Proceeds) -> None:
+    # Made by hand, and failed before a comparison read of it: a difference until it is back.
+    line = await proceeds.capture(purchase="pi_1")
+    back = replace(line, id="txn_re", kind=LineKind.REFUND, amount=Decimal(-4), fee=Decimal(0), key="", source="re_1")
+    failed = replace(back, id="txn_rf", kind=LineKind.REFUND_FAILURE, amount=Decimal(4))
+    another = replace(back, id="txn_re2", amount=Decimal(-3), source="re_2")
+    proceeds.balance.told = [line, back, another]
+    await proceeds.read()
+    assert [kind for kind, _ in await proceeds.findings()] == ["unknown_here", "unknown_here"]
+    proceeds.balance.told = [line, back, another, failed]
+    await proceeds.read()
+    ((kind, reason),) = await proceeds.findings()
+    assert (kind, reason) == ("unknown_here", "3.00 USD were moved as refund (re_2), and our books don't know it")
+
+
 async def test_a_debit_that_came_to_nothing_leaves_no_trace_in_the_operators_books(proceeds: Proceeds) -> None:
     # Written to the balance when it was asked for, and taken off it when it failed.
     await proceeds.buy(number="4000000000000002")

@@ -36,9 +36,9 @@ PAYOUT_FINDINGS = frozenset({FindingKind.SUM_DIFFERS, FindingKind.PAYOUT_CURRENC
 class EnteredLine:
     """A line as it was entered.
 
-    `of_purchase` is what all lines of its purchase come to before fees; `purchase_key` and
-    `purchase_is_ours` are those of the line that took it, as far as there is one, and `refund_key`
-    that of the refund that came back.
+    `of_purchase` is what all lines of its purchase come to before fees, `of_source` those of them
+    that are of the same refund; `purchase_key` and `purchase_is_ours` are those of the line that
+    took it, as far as there is one, and `refund_key` that of the refund that came back.
     """
 
     id: str
@@ -57,6 +57,7 @@ class EnteredLine:
     is_ours: bool | None
     payout: str | None
     of_purchase: Decimal
+    of_source: Decimal
     purchase_key: str | None
     purchase_is_ours: bool | None
     refund_key: str | None
@@ -211,6 +212,9 @@ def _refund(line: EnteredLine, books: Books, now: datetime) -> Verdict:
         purchase = undone or books.attempts.get(line.taken_under)
         if purchase is not None and (undone or not line.of_purchase) and purchase.state is not AttemptState.APPROVED:
             return _WAIT if purchase.state in _OPEN else Verdict(purchase)
+        if line.purchase and not line.of_source:
+            # Made in the acquirer's own pages, and back before a comparison read of it.
+            return Verdict(purchase)
         return _unknown(line, books, now)
     if refund.state is MovementState.PROCESSING:
         return _WAIT

@@ -1,6 +1,6 @@
 -- name: to_examine(acquirer, after, most)
--- Lines that were not compared with our books yet, and those of open findings, with what all lines of the same purchase
--- come to.
+-- Lines that were not compared with our books yet, and those of open findings, with what all lines of the same purchase,
+-- and those of the same refund of it, come to.
 with wanted as (
     (select line from balance_line where acquirer = :acquirer and examined_at is null and line > :after
       order by line limit :most)
@@ -10,12 +10,13 @@ with wanted as (
 )
 select l.line as id, l.kind, l.type, l.at, l.currency, l.amount, l.fee, l.of_amount, l.of_currency, l.source, l.purchase,
        l.key, l.of_key, l.is_ours, l.payout,
-       coalesce(s.total, l.amount) as of_purchase, c.of_key as purchase_key, c.is_ours as purchase_is_ours,
+       coalesce(s.total, l.amount) as of_purchase, coalesce(s.of_source, l.amount) as of_source, c.of_key as purchase_key, c.is_ours as purchase_is_ours,
        r.key as refund_key
   from wanted w
   join balance_line l on l.acquirer = :acquirer and l.line = w.line
   left join lateral (
-      select sum(coalesce(o.of_amount, o.amount)) as total
+      select sum(coalesce(o.of_amount, o.amount)) as total,
+             sum(coalesce(o.of_amount, o.amount)) filter (where o.source = l.source) as of_source
         from balance_line o
        where l.purchase <> '' and o.acquirer = l.acquirer and o.purchase = l.purchase
   ) s on true
