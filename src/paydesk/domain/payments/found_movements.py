@@ -23,7 +23,7 @@ from paydesk.domain.payments.states import MovementKind
 queries = load_statements(__package__ or "", "found_movements.sql")
 
 _BY_HAND = "-given-back-at-the-bank"
-"""What the key of a refund ends with that was not asked for by us, after its reference."""
+"""What the key of a refund ends with that was not asked for by us."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,12 @@ def key_of(refund: ListedRefund | FailedRefund) -> str:
     """The key that a refund has in our books:
     its own, or one of its reference if it was not asked for by us.
     """
-    return refund.key or f"{refund.reference}{_BY_HAND}"
+    return refund.key or key_by_hand(refund.reference)
+
+
+def key_by_hand(reference: str) -> str:
+    """The key of a refund that was made in an acquirer's own pages, which calls it so."""
+    return f"{reference}{_BY_HAND}"
 
 
 def is_by_hand(key: str) -> bool:

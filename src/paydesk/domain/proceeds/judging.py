@@ -10,6 +10,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from paydesk.adapters.acquirers.balance import LineKind, PayoutState
 from paydesk.core.money import minor_digits, written
 from paydesk.core.wording import noted
+from paydesk.domain.payments.found_movements import key_by_hand
 from paydesk.domain.payments.states import UNSETTLED, AttemptState, MovementState
 from paydesk.domain.proceeds.findings import Finding, FindingKind
 
@@ -206,7 +207,7 @@ def _capture(line: EnteredLine, books: Books, now: datetime) -> Verdict:
 
 def _refund(line: EnteredLine, books: Books, now: datetime) -> Verdict:
     key = line.refund_key if line.kind is LineKind.REFUND_FAILURE else line.key
-    refund = books.refunds.get(key or f"{line.source}-given-back-at-the-bank")
+    refund = books.refunds.get(key or key_by_hand(line.source))
     if refund is None:
         undone = books.attempts.get((key or "").removesuffix(_UNDONE)) if (key or "").endswith(_UNDONE) else None
         purchase = undone or books.attempts.get(line.taken_under)

@@ -17,6 +17,7 @@ from paydesk.database.statements import Connection, load_statements
 from paydesk.domain.acquirers.leases import Within
 from paydesk.domain.alarms.kinds import AlarmKind
 from paydesk.domain.alarms.raising import Alarm, raise_alarms, settle_alarms
+from paydesk.domain.payments.found_movements import key_by_hand
 from paydesk.domain.proceeds.findings import ADVICE, Finding, FindingKind, subject_of
 from paydesk.domain.proceeds.judging import (
     LINE_FINDINGS,
@@ -120,7 +121,7 @@ async def examine_lines(database: Database, acquirer: str, *, within: Within, no
 
 async def _books(database: Database, acquirer: str, lines: Sequence[EnteredLine], fees: Mapping[str, Fee]) -> Books:
     """What our books have of some lines."""
-    back = [f"{one.source}-given-back-at-the-bank" for one in lines if one.source]
+    back = [key_by_hand(one.source) for one in lines if one.source]
     keys = _named(each for one in lines for each in (one.key, one.refund_key or ""))
     taken = _named([*(one.taken_under for one in lines), *(one.removesuffix(":void") for one in keys)])
     sources = _named(one.source for one in lines)
