@@ -191,3 +191,13 @@ async def test_a_key_that_may_not_list_is_refused_with_words(acquirer: StripeAcq
     stub.will("GET", INTENTS, {"error": {"type": "invalid_request_error", "message": "no"}}, status=403)
     with pytest.raises(AcquirerRefused, match="PAYDESK_STRIPE_SECRET_KEY"):
         await acquirer.list_purchases(NOON, "")
+
+
+async def test_what_is_given_back_of_a_hold_that_is_taken_in_parts_is_a_refund(
+    acquirer: StripeAcquirer, stub: Stub
+) -> None:
+    # Stripe: a payment of which more may be captured still requires that, and has received money.
+    taken_in_parts = intent(status="requires_capture", amount_received=400)
+    held = intent(status="requires_capture", amount_received=0)
+    stub.will("GET", REFUNDS, listed(refund(2, payment_intent=taken_in_parts), refund(1, payment_intent=held)))
+    assert [one.reference for one in (await acquirer.list_refunds(NOON, "")).refunds] == ["re_2"]
