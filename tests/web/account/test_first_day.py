@@ -13,6 +13,7 @@ from tests.web.account.selling import POOR, Seller, seller_of
 from tests.web.account.test_branding import save as save_branding
 from tests.web.account.test_settings import merchant_id, settings
 from tests.web.account.test_settings import save as save_profile
+from tests.web.conftest import Hold
 
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
@@ -126,12 +127,13 @@ async def test_who_can_do_nothing_of_it_sees_no_list(owner: Visitor, join: Join)
             assert (await visitor.web.post(f"{page}/{action}", data=token)).status_code == 403, (role, action)
 
 
-async def test_a_shop_that_takes_real_money_has_its_first_day_behind_it(desk: Desk, owner: Visitor) -> None:
+async def test_a_shop_that_takes_real_money_has_its_first_day_behind_it(hold: Hold, desk: Desk, owner: Visitor) -> None:
     shop = merchant_id(owner)
     await set_back.went_live(desk.database, shop)
     seller = seller_of(desk, owner)
     assert "Your first day" in text_of(await owner.see(overview(owner)))
     payment = await seller.sell("A-1")
+    await hold.looked()
     await breaking.say(desk.database, "payment", {"merchant_id": shop, "id": payment}, live=True)
     assert "Your first day" not in text_of(await owner.see(overview(owner)))
 
