@@ -146,6 +146,39 @@ async def test_one_that_was_killed_before_it_told_is_the_same_run_again(
     assert kept(environment) == (6 if after == "begun" else 2)
 
 
+@pytest.mark.parametrize("breaks", ["looking", "telling"])
+async def test_a_repeat_that_breaks_off_too_is_the_same_however_it_is_asked_again(
+    paydesk: Any,
+    payment: int,
+    environment: dict[str, str],
+    database: Database,
+    monkeypatch: pytest.MonkeyPatch,
+    breaks: str,
+) -> None:
+    wish = ("refund", payment, "--amount", "4.00")
+
+    async def lose(*_: Any, **__: Any) -> None:
+        raise OSError("the database is away")
+
+    with monkeypatch.context() as full:
+        full.setattr(typer, "echo", no_room)
+        assert (await paydesk(*wish)).status == 1
+    a_while_ago = utc_now() - timedelta(minutes=1)
+    await set_back.times(database, "movement", {"payment_id": payment}, unanswered_since=a_while_ago)
+    with monkeypatch.context() as broken:
+        if breaks == "looking":
+            broken.setattr(refunding.asked_again, "find_unanswered", lose)
+        else:
+            broken.setattr(typer, "echo", no_room)
+        said = await paydesk(*wish)
+    assert (said.status, "it is safe" in said.err) == (1, True)
+    again = await paydesk(*shlex.split(said.err.rsplit("run: paydesk ", 1)[1]))
+    assert (again.status, "begun before" in again.err) == (0, True)
+    assert kept(environment) == 6
+    assert (await paydesk(*wish)).status == 0
+    assert kept(environment) == 2
+
+
 async def test_on_a_full_disk_a_refund_that_was_made_is_not_told_as_one_that_was_not(
     paydesk: Any, payment: int, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -189,11 +189,12 @@ def one_line_errors() -> Iterator[None]:
 
 
 @contextmanager
-def again_under(key: str, call: str) -> Iterator[None]:
+def again_under(key: str, call: str, *, has_key: Callable[[], bool] = lambda: True) -> Iterator[None]:
     """Where the block can't tell whether it moved money, loses the database over it, or can't write
     what it did: say how to ask again safely.
 
-    Raises: Unsure, with the command that takes up this very wish by its key.
+    Raises: Unsure, with the command that takes up this very wish by its key; where it has not
+    (`has_key`), as it was, for a wish that is known by that for a day.
     """
     try:
         yield
@@ -205,7 +206,9 @@ def again_under(key: str, call: str) -> Iterator[None]:
             why = error.message
         elif is_full(error):
             why = "what was done can't be written, the disk is full: make room"
-        raise Unsure(f"{why}; it is safe to run: {call} --key {shlex.quote(key)}") from error
+        if isinstance(error, Unsure) or has_key():
+            raise Unsure(f"{why}; it is safe to run: {call} --key {shlex.quote(key)}") from error
+        raise Unsure(f"{why}; it is safe, within a day, to run: {call}") from error
 
 
 def _nobody_reads() -> bool:

@@ -51,7 +51,10 @@ async def refund(
             typer.confirm(_question(shop, seen, part), abort=True, err=True)
         async with money_desk(here) as desk:
             now = await shop_time(here.database, shop, real_now=utc_now())
-            with again_under(wish, f"paydesk refund {payment_id}{'' if amount is None else f' --amount {part}'}"):
+            call = f"paydesk refund {payment_id}{'' if amount is None else f' --amount {part}'}"
+            given: Refund | None = None
+            # A repeat has the key of what it repeats: under its own, money would move once more.
+            with again_under(wish, call, has_key=lambda: bool(key) or (given is not None and not given.again)):
                 given = await give_back(
                     desk,
                     shop,

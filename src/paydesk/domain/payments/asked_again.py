@@ -48,17 +48,20 @@ class _Unanswered:
     gives_all: bool
 
 
-async def find_unanswered(database: Database, shop: Shop, payment_id: int, amount: Decimal | None) -> int | None:
+async def find_unanswered(
+    database: Database, shop: Shop, payment_id: int, amount: Decimal | None, *, told_later: bool = False
+) -> int | None:
     """The refund or void of which an equal request, without a key, is the repeat;
     None if this one is a new wish.
 
-    It counts as told of from now on. Equal ones that are at work are waited for. Moves no money.
+    It counts as told of from now on, unless it is `told_later`. Equal ones that are at work are
+    waited for. Moves no money.
 
     Raises: Busy if they have no end.
     """
     until = time.monotonic() + LONGEST_WAIT
     while (same := await _equal(database, shop, payment_id, amount)) is not None:
-        if same.age >= AT_WORK and await _take(database, shop, same.id):
+        if same.age >= AT_WORK and (told_later or await _take(database, shop, same.id)):
             return same.id
         if time.monotonic() > until:
             raise Busy(

@@ -140,7 +140,7 @@ async def refund(
         if request_key is not None and await name_refund(desk.database, shop, payment_id, desk.pads, request_key):
             continue
         if unnamed:
-            before = await asked_again.find_unanswered(desk.database, shop, payment_id, amount)
+            before = await asked_again.find_unanswered(desk.database, shop, payment_id, amount, told_later=told_later)
             if before is not None:
                 return replace(await _shown(desk.database, shop, before), again=True)
         await desk.gate.require()
