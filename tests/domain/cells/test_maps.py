@@ -2,11 +2,15 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import errno
+import fcntl
 import hmac
+import os
 import re
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -105,6 +109,74 @@ async def test_of_two_who_write_at_once_none_leaves_half_a_map(
         goes_on.set()
     assert {name for name, text in read(tmp_path).items() if not text} == set()
     assert sorted(read(tmp_path)) == sorted([*maps.MAPS.values(), maps.HOSTS, maps.KEYS])
+    assert (tmp_path / "merchants.map").read_text() == "15 cell2\n"
+
+
+async def test_who_has_waited_for_another_writes_what_is_true_then(
+    own_database_url: str, vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits, tried = asyncio.Event(), maps.fcntl.flock
+    other = os.open(tmp_path, os.O_RDONLY)
+    maps.fcntl.flock(other, fcntl.LOCK_EX)
+    loop = asyncio.get_running_loop()
+
+    def seen(handle: int, how: int) -> None:
+        loop.call_soon_threadsafe(waits.set)
+        tried(handle, how)
+
+    monkeypatch.setattr(maps.fcntl, "flock", seen)
+    async with connected(own_database_url, most=4) as database, asyncio.TaskGroup() as both:
+        await two_cells(database, vault)
+        both.create_task(write_maps(database, vault, tmp_path))
+        await waits.wait()
+        third = Cell(3, "https://pay3.example", "http://10.0.0.3:8000")
+        await add_cell(database, third, database_id="database of 3", now=utc_now())
+        os.close(other)
+    assert (tmp_path / "hosts.map").read_text().endswith("pay3.example cell3\n")
+
+
+def test_who_waits_for_another_can_be_broken_off(tmp_path: Path) -> None:
+    other = os.open(tmp_path, os.O_RDONLY)
+    maps.fcntl.flock(other, fcntl.LOCK_EX)
+
+    async def wait() -> None:
+        async with maps._alone(tmp_path):
+            pytest.fail("two have the folder")
+
+    async def break_off() -> None:
+        waiting = asyncio.create_task(wait())
+        await asyncio.wait([waiting], timeout=0.1)
+        waiting.cancel()
+        await asyncio.wait([waiting])
+
+    ended = threading.Event()
+
+    def run() -> None:
+        asyncio.run(break_off())
+        ended.set()
+
+    runs = threading.Thread(target=run)
+    runs.start()
+    try:
+        # The other one goes on for as long as it likes.
+        assert ended.wait(20)
+    finally:
+        os.close(other)
+        runs.join()
+
+
+@pytest.mark.parametrize("number", [errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP])
+async def test_a_folder_that_can_t_be_locked_is_written_all_the_same(
+    own_database_url: str, vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def refuse(*_: object) -> NoReturn:
+        raise OSError(number, os.strerror(number))
+
+    # NFS locks nothing that is not open for writing, which no folder is.
+    monkeypatch.setattr(maps.fcntl, "flock", refuse)
+    async with connected(own_database_url, most=2) as database:
+        await two_cells(database, vault)
+        assert sorted(await write_maps(database, vault, tmp_path)) == sorted(read(tmp_path))
     assert (tmp_path / "merchants.map").read_text() == "15 cell2\n"
 
 

@@ -8,6 +8,7 @@ several who write them one does at a time.
 from __future__ import annotations
 
 import asyncio
+import errno
 import fcntl
 import os
 from base64 import b64encode
@@ -38,6 +39,9 @@ KEYS: Final = "keys.cfg"
 """The keys of the fingerprints, as a piece of HAProxy's configuration that nobody else may read."""
 
 _NEW: Final = ".new"
+_SOON: Final = 0.1
+_LOCKS_NO_FOLDER: Final = (errno.EBADF, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
+"""What file systems say of a lock that they have not; NFS asks for a file that is written to."""
 
 
 async def write_maps(database: Database, vault: Vault, folder: Path) -> list[str]:
@@ -45,11 +49,11 @@ async def write_maps(database: Database, vault: Vault, folder: Path) -> list[str
 
     Raises: SetupError if there are no cells, or the folder can't be written.
     """
-    cells = await records_of(Cell, queries.cells(database))
-    if not cells:
-        raise SetupError("there are no cells: add them with `paydesk cell add`")
     try:
         async with _alone(folder):
+            cells = await records_of(Cell, queries.cells(database))
+            if not cells:
+                raise SetupError("there are no cells: add them with `paydesk cell add`")
             with ExitStack() as stack:
                 files = {kind: stack.enter_context(_new(folder / name)) for kind, name in MAPS.items()}
                 async for kind, name, cell in queries.entries(database):
@@ -84,13 +88,28 @@ def _keys(vault: Vault) -> str:
 
 @asynccontextmanager
 async def _alone(folder: Path) -> AsyncIterator[None]:
-    """Nobody else writes into a folder for a block; the lock ends with its process."""
+    """Nobody else writes into a folder for a block, where its file system locks folders;
+    the lock ends with its process.
+    """
     handle = os.open(folder, os.O_RDONLY)
     try:
-        await asyncio.to_thread(fcntl.flock, handle, fcntl.LOCK_EX)
+        while not _taken(handle):  # noqa: ASYNC110 (a lock sends no event)
+            await asyncio.sleep(_SOON)
         yield
     finally:
         os.close(handle)
+
+
+def _taken(handle: int) -> bool:
+    """Whether a folder is ours now; it is where nobody can lock it, as on NFS."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno not in _LOCKS_NO_FOLDER:
+            raise
+    return True
 
 
 def _new(path: Path, mode: int = 0o644) -> TextIO:
