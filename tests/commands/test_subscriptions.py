@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import errno
+import os
 import re
 import shlex
 from typing import Any
 
 import asyncpg
 import pytest
+import typer
 
 from paydesk.database.pool import Database
 from paydesk.domain.subscriptions import items
@@ -71,6 +74,23 @@ async def test_something_is_charged_once_with_the_next_charge_or_taken_back(payd
     wrong = await paydesk("subscription", "item", "add", subscription, "5.001", "Set-up")
     assert wrong.status != 0
     assert "decimal" in wrong.err
+
+
+async def test_a_preview_of_an_item_that_broke_off_is_run_again_as_one(
+    paydesk: Any, subscription: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_room(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    wish = ("subscription", "item", "add", subscription, "5.00", "A set-up", "--preview")
+    with monkeypatch.context() as full:
+        full.setattr(typer, "echo", no_room)
+        said = await paydesk(*wish)
+    assert said.status == 1
+    if "run: paydesk " in said.err:
+        again = await paydesk(*shlex.split(said.err.rsplit("run: paydesk ", 1)[1]))
+        assert (again.status, "this is a preview" in again.err) == (0, True)
+    assert (await paydesk("subscription", "item", "list", subscription, "--json")).result == []
 
 
 async def test_an_item_whose_answer_was_lost_is_run_again_under_its_key_and_charged_once(

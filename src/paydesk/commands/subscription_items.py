@@ -49,7 +49,7 @@ async def add(
         read = parse_amount(amount, seen.subscription.package.terms.currency)
         wanted = items.WantedItem(read, read_description({"description": description}))
         act = partial(items.add_item, here.database, shop, subscription_id, wanted, by="merchant")
-        with again_under(wish, call):
+        with again_under(wish, f"{call} --preview" if preview else call):
             done = await act(request_key=f"command {wish}", now=now, preview=preview)
             _tell_item(done, preview=preview, as_json=as_json)
 
