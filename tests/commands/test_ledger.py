@@ -230,6 +230,21 @@ async def test_an_export_that_ends_half_way_leaves_what_was_there(
     assert beside(path) == {"january.csv": "of before"}
 
 
+async def test_an_export_to_what_stdout_is_goes_into_its_pipe(
+    paydesk: Any, account: dict[str, Any], subscription: int, tmp_path: Path
+) -> None:
+    whole = (await paydesk("ledger", "export", account["id"])).out
+    reads, writes = os.pipe()
+    try:
+        said = await paydesk("ledger", "export", account["id"], "--output", f"/proc/self/fd/{writes}")
+        assert (said.status, said.out) == (0, "")
+        os.close(writes)
+        with os.fdopen(reads, closefd=False) as pipe:
+            assert pipe.read() == whole
+    finally:
+        os.close(reads)
+
+
 async def test_two_exports_into_one_file_are_both_whole(
     paydesk: Any, account: dict[str, Any], subscription: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -199,8 +199,10 @@ def _writing(path: Path) -> Iterator[IO[str]]:
 
     Raises: SetupError if it can't be made.
     """
-    whole = path.resolve()
-    part = whole if whole.exists() and not whole.is_file() else whole.with_name(f"{whole.name}.{token_hex(4)}.part")
+    # What /dev/stdout leads to has a name only if it is a file.
+    as_it_is = path.exists() and not path.is_file()
+    whole = path if as_it_is else path.resolve()
+    part = whole if as_it_is else whole.with_name(f"{whole.name}.{token_hex(4)}.part")
     try:
         file = part.open("w", encoding="utf-8", newline="")
     except OSError as error:
