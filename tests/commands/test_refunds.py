@@ -18,7 +18,8 @@ from paydesk.commands import refunds
 from paydesk.core.clock import utc_now
 from paydesk.database import surely
 from paydesk.database.pool import Database
-from paydesk.domain.payments import movements, refunding
+from paydesk.domain.cells.fencing import Fenced
+from paydesk.domain.payments import asked_again, movements, refunding
 from paydesk.settings import load_settings
 
 
@@ -167,7 +168,7 @@ async def test_a_repeat_that_breaks_off_too_is_the_same_however_it_is_asked_agai
     await set_back.times(database, "movement", {"payment_id": payment}, unanswered_since=a_while_ago)
     with monkeypatch.context() as broken:
         if breaks == "looking":
-            broken.setattr(refunding.asked_again, "find_unanswered", lose)
+            broken.setattr(asked_again, "find_unanswered", lose)
         else:
             broken.setattr(typer, "echo", no_room)
         said = await paydesk(*wish)
@@ -177,6 +178,18 @@ async def test_a_repeat_that_breaks_off_too_is_the_same_however_it_is_asked_agai
     assert kept(environment) == 6
     assert (await paydesk(*wish)).status == 0
     assert kept(environment) == 2
+
+
+async def test_a_refund_that_was_told_while_its_shop_was_closed_for_a_move_is_one(
+    paydesk: Any, payment: int, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(*_: object, **__: object) -> NoReturn:
+        raise Fenced("merchant 1 is on its way to cell 2")
+
+    monkeypatch.setattr(asked_again.queries, "mark_answered", refuse)
+    said = await paydesk("refund", payment, "--amount", "4.00", "--json")
+    assert (said.status, said.err, said.result["amount"]) == (0, "", 4)
+    assert kept(environment) == 6
 
 
 async def test_on_a_full_disk_a_refund_that_was_made_is_not_told_as_one_that_was_not(

@@ -21,6 +21,7 @@ from paydesk.database.pool import AWAY, Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
 from paydesk.database.surely import PATIENCE
+from paydesk.domain.cells.fencing import Fenced
 from paydesk.domain.merchants.shop import Shop
 
 queries = load_statements(__package__ or "", "asked_again.sql")
@@ -75,10 +76,10 @@ async def find_unanswered(
 
 
 async def mark_answered(database: Database, shop: Shop, movement_id: int) -> None:
-    """Whoever asked is told of it now; if the database is away, an equal request stays a repeat,
-    and moves nothing.
+    """Whoever asked is told of it now; if the database is away, or the merchant just being moved,
+    an equal request stays a repeat, and moves nothing.
     """
-    with suppress(*AWAY):
+    with suppress(*AWAY, Fenced):
         await _take(database, shop, movement_id)
 
 
