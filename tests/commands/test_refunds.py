@@ -85,6 +85,8 @@ async def test_under_one_key_money_moves_once(paydesk: Any, payment: int, enviro
     first, again = await paydesk(*wish), await paydesk(*wish)
     assert (first.status, again.status) == (0, 0)
     assert again.result == first.result
+    assert "begun before" in again.err
+    assert "needs another key" in again.err
     assert kept(environment) == 4
     other = await paydesk("refund", payment, "--amount", "1.00", "--key", "r-1")
     assert (other.status, "another request" in other.err) == (1, True)

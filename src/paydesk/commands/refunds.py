@@ -65,7 +65,7 @@ async def refund(
                     told_later=not key,
                     now=now,
                 )
-                _show(given, as_json=as_json)
+                _show(given, named=bool(key), as_json=as_json)
             if not key:
                 await mark_answered(here.database, shop, given.reference_id)
 
@@ -89,7 +89,7 @@ def _question(shop: Shop, seen: SeenPayment, part: Decimal | None) -> str:
     )
 
 
-def _show(given: Refund, *, as_json: bool) -> None:
+def _show(given: Refund, *, named: bool, as_json: bool) -> None:
     if as_json:
         show_json({name: value for name, value in asdict(given).items() if name != "again"})
     else:
@@ -104,6 +104,7 @@ def _show(given: Refund, *, as_json: bool) -> None:
             ]
         )
     if given.again:
-        note("this was begun before; another refund of the same amount is the same call once more")
+        more = "needs another key" if named else "of the same amount is the same call once more"
+        note(f"this was begun before; another refund {more}")
     if given.status is RefundStatus.PROCESSING:
         note("the bank has not answered yet; a worker finds out, and a pingback tells the merchant")
