@@ -115,16 +115,16 @@ async def test_of_two_who_write_at_once_none_leaves_half_a_map(
 async def test_who_has_waited_for_another_writes_what_is_true_then(
     own_database_url: str, vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    waits, tried = asyncio.Event(), maps.fcntl.flock
+    waits, tried = asyncio.Event(), fcntl.flock
     other = os.open(tmp_path, os.O_RDONLY)
-    maps.fcntl.flock(other, fcntl.LOCK_EX)
+    fcntl.flock(other, fcntl.LOCK_EX)
     loop = asyncio.get_running_loop()
 
     def seen(handle: int, how: int) -> None:
         loop.call_soon_threadsafe(waits.set)
         tried(handle, how)
 
-    monkeypatch.setattr(maps.fcntl, "flock", seen)
+    monkeypatch.setattr(fcntl, "flock", seen)
     async with connected(own_database_url, most=4) as database, asyncio.TaskGroup() as both:
         await two_cells(database, vault)
         both.create_task(write_maps(database, vault, tmp_path))
@@ -137,7 +137,7 @@ async def test_who_has_waited_for_another_writes_what_is_true_then(
 
 def test_who_waits_for_another_can_be_broken_off(tmp_path: Path) -> None:
     other = os.open(tmp_path, os.O_RDONLY)
-    maps.fcntl.flock(other, fcntl.LOCK_EX)
+    fcntl.flock(other, fcntl.LOCK_EX)
 
     async def wait() -> None:
         async with maps._alone(tmp_path):
@@ -173,7 +173,7 @@ async def test_a_folder_that_can_t_be_locked_is_written_all_the_same(
         raise OSError(number, os.strerror(number))
 
     # NFS locks nothing that is not open for writing, which no folder is.
-    monkeypatch.setattr(maps.fcntl, "flock", refuse)
+    monkeypatch.setattr(fcntl, "flock", refuse)
     async with connected(own_database_url, most=2) as database:
         await two_cells(database, vault)
         assert sorted(await write_maps(database, vault, tmp_path)) == sorted(read(tmp_path))
