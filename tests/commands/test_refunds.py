@@ -149,7 +149,7 @@ async def test_one_that_was_killed_before_it_told_is_the_same_run_again(
     assert kept(environment) == (6 if after == "begun" else 2)
 
 
-@pytest.mark.parametrize("breaks", ["looking", "telling"])
+@pytest.mark.parametrize("breaks", ["looking", "making sure", "telling"])
 async def test_a_repeat_that_breaks_off_too_is_the_same_however_it_is_asked_again(
     paydesk: Any,
     payment: int,
@@ -171,6 +171,8 @@ async def test_a_repeat_that_breaks_off_too_is_the_same_however_it_is_asked_agai
     with monkeypatch.context() as broken:
         if breaks == "looking":
             broken.setattr(asked_again, "find_unanswered", lose)
+        elif breaks == "making sure":
+            broken.setattr(asked_again, "make_durable", lose)
         else:
             broken.setattr(typer, "echo", no_room)
         said = await paydesk(*wish)

@@ -17,6 +17,7 @@ from decimal import Decimal
 
 from paydesk.core.errors import Busy
 from paydesk.core.wording import worded
+from paydesk.database.durability import make_durable
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.records import records_of
 from paydesk.database.statements import load_statements
@@ -62,7 +63,7 @@ async def find_unanswered(
     """
     until = time.monotonic() + LONGEST_WAIT
     while (same := await _equal(database, shop, payment_id, amount)) is not None:
-        if same.age >= AT_WORK and (told_later or await _take(database, shop, same.id)):
+        if same.age >= AT_WORK and await (_keep(database) if told_later else _take(database, shop, same.id)):
             return same.id
         if time.monotonic() > until:
             raise Busy(
@@ -98,6 +99,12 @@ async def _equal(database: Database, shop: Shop, payment_id: int, amount: Decima
         if each.gives_all if amount is None else each.amount == amount:
             return each
     return None
+
+
+async def _keep(database: Database) -> bool:
+    """Wait until no failover forgets what was seen, which a write would wait for, too."""
+    await make_durable(database, patience=PATIENCE)
+    return True
 
 
 async def _take(database: Database, shop: Shop, movement_id: int) -> bool:
