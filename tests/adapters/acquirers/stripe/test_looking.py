@@ -33,6 +33,16 @@ OVER = NOON - timedelta(minutes=2)
 """A last moment that is past, so that a key may be used up."""
 
 
+NO_SEARCH = {"error": {"type": "invalid_request_error", "message": "Search is not available"}}
+
+
+def has_no_search_and_forgot(stub: Stub) -> None:
+    """Stripe has no search for this merchant, no checked card, and no idempotency key any more."""
+    stub.will("GET", SEARCH, NO_SEARCH, 400)
+    stub.will("POST", INTENTS, intent(id="pi_used_up", metadata={}))
+    stub.will("GET", "/v1/setup_intents", NOTHING)
+
+
 class TestBeforeItsTimeIsOver:
     async def test_a_key_is_left_alone(self, acquirer: StripeAcquirer, stub: Stub) -> None:
         for path in (SEARCH, INTENTS, "/v1/setup_intents"):
@@ -160,8 +170,7 @@ class TestUnknownOutcomes:
             await acquirer.find("one", OVER)
 
     async def test_a_country_without_search_has_the_list(self, acquirer: StripeAcquirer, stub: Stub) -> None:
-        refusal = {"error": {"type": "invalid_request_error", "message": "Search is not available"}}
-        stub.will("GET", SEARCH, refusal, 400)
+        stub.will("GET", SEARCH, NO_SEARCH, 400)
         stub.will("POST", INTENTS, KEY_REUSED, 400)
         stub.will("GET", "/v1/setup_intents", NOTHING)
         stub.will("GET", INTENTS, listed(intent()))
@@ -173,10 +182,7 @@ class TestUnknownOutcomes:
     ) -> None:
         # Stripe: search is not there for merchants in India; keys may be removed once they are 24
         # hours old, and a key that was is free for a new request.
-        refusal = {"error": {"type": "invalid_request_error", "message": "Search is not available"}}
-        stub.will("GET", SEARCH, refusal, 400)
-        stub.will("POST", INTENTS, intent(id="pi_used_up", metadata={}))
-        stub.will("GET", "/v1/setup_intents", NOTHING)
+        has_no_search_and_forgot(stub)
         stub.will("GET", INTENTS, listed(intent()))
         stub.will("GET", f"{INTENTS}/pi_1", intent())
         assert await acquirer.find("one", NOON - timedelta(hours=25)) == Approved("pi_1", "")
@@ -188,10 +194,7 @@ class TestUnknownOutcomes:
     async def test_a_list_that_is_too_long_to_be_read_to_its_end_proves_nothing(
         self, acquirer: StripeAcquirer, stub: Stub
     ) -> None:
-        refusal = {"error": {"type": "invalid_request_error", "message": "Search is not available"}}
-        stub.will("GET", SEARCH, refusal, 400)
-        stub.will("POST", INTENTS, intent(id="pi_used_up", metadata={}))
-        stub.will("GET", "/v1/setup_intents", NOTHING)
+        has_no_search_and_forgot(stub)
         stub.will("GET", INTENTS, listed(intent(id="pi_other", metadata={}), more=True))
         for _ in range(2):
             with pytest.raises(OutcomeUnknown, match="forgotten"):
@@ -201,10 +204,7 @@ class TestUnknownOutcomes:
         self, acquirer: StripeAcquirer, stub: Stub
     ) -> None:
         # More than 2000 payments within the time of one.
-        refusal = {"error": {"type": "invalid_request_error", "message": "Search is not available"}}
-        stub.will("GET", SEARCH, refusal, 400)
-        stub.will("POST", INTENTS, intent(id="pi_used_up", metadata={}))
-        stub.will("GET", "/v1/setup_intents", NOTHING)
+        has_no_search_and_forgot(stub)
         for _ in range(30):
             stub.will("GET", INTENTS, listed(intent(id="pi_other", metadata={}), more=True))
         stub.will("GET", INTENTS, listed(intent()))
@@ -225,11 +225,8 @@ class TestUnknownOutcomes:
 
     async def test_without_search_a_hold_is_let_go_of_days_later(self, acquirer: StripeAcquirer, stub: Stub) -> None:
         # Nobody here says when it was made: all that Stripe may hold still is looked through.
-        refusal = {"error": {"type": "invalid_request_error", "message": "Search is not available"}}
         held = intent(status="requires_capture", amount_received=0)
-        stub.will("GET", SEARCH, refusal, 400)
-        stub.will("POST", INTENTS, intent(id="pi_used_up", metadata={}))
-        stub.will("GET", "/v1/setup_intents", NOTHING)
+        has_no_search_and_forgot(stub)
         stub.will("GET", INTENTS, listed(held))
         stub.will("GET", f"{INTENTS}/pi_1", held)
         stub.will("POST", f"{INTENTS}/pi_1", held)
@@ -241,8 +238,7 @@ class TestUnknownOutcomes:
     async def test_without_search_nobody_says_that_nothing_is_held_of_whose_time_is_not_known(
         self, acquirer: StripeAcquirer, stub: Stub
     ) -> None:
-        refusal = {"error": {"type": "invalid_request_error", "message": "Search is not available"}}
-        stub.will("GET", SEARCH, refusal, 400)
+        stub.will("GET", SEARCH, NO_SEARCH, 400)
         stub.will("POST", INTENTS, intent(id="pi_used_up", metadata={}))
         for path in (INTENTS, "/v1/setup_intents"):
             stub.will("GET", path, NOTHING)
