@@ -6,6 +6,7 @@ import asyncio
 import csv
 import html
 import re
+import secrets
 from collections.abc import Awaitable
 from contextlib import suppress
 from decimal import Decimal
@@ -33,7 +34,7 @@ from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.merchants.taking_turns import take_turn
 from paydesk.domain.moving.tables import GUARDED
 from paydesk.domain.operations.merchants import resume_merchant, suspend_merchant
-from paydesk.domain.operations.payout_files import queries
+from paydesk.domain.operations.payout_files import make_file, queries, sendable
 from paydesk.domain.payments.desk import Desk
 from paydesk.settings import Settings
 
@@ -49,7 +50,12 @@ def settings(settings: Settings) -> Settings:
 
 @pytest.fixture
 async def seller(desk: Desk, owner: Visitor, database: Database, vault: Vault) -> Seller:
-    """A merchant with 100.00 CHF on its live side, and an accepted bank account."""
+    """A merchant with 100.00 CHF on its live side, and an accepted bank account.
+
+    What earlier tests have left is in files already.
+    """
+    for left in await sendable(database):
+        await make_file(database, COMMAND_LINE, left.currency, secrets.token_hex(16), now=utc_now())
     seller = seller_of(desk, owner)
     merchant_id = seller.shop.merchant_id
     await payable(seller, live=True, currency="CHF")
