@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, time, timedelta
 from decimal import Decimal
+from importlib.resources import files
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -15,7 +17,7 @@ from tests.till import Till
 from paydesk.core.clock import utc_now
 from paydesk.core.periods import Period
 from paydesk.domain.ledger import figures
-from paydesk.domain.ledger.figures import Declines, Recurring, Span, declines, period_of, recurring
+from paydesk.domain.ledger.figures import Declines, Recurring, Span, declines, period_of, recurring, sales
 from paydesk.domain.subscriptions.ending import cancel
 from paydesk.domain.subscriptions.subscription_terms import Trial
 
@@ -54,6 +56,37 @@ async def test_reasons_are_those_of_the_newest(till: Till, monkeypatch: pytest.M
         await till.pay(await till.order(f"order-{number}", now=at), card, now=at)
     monkeypatch.setattr(figures, "NEWEST_DECLINES", 2)
     assert {one.reason for one in await why(till)} == {"insufficient_funds", "expired_card"}
+
+
+def another(zone: str, rules: str) -> ZoneInfo:
+    """A time zone whose rules the database knows otherwise, as one of an older release does."""
+    with files("tzdata.zoneinfo").joinpath(rules).open("rb") as data:
+        return ZoneInfo.from_file(data, key=zone)
+
+
+@pytest.mark.parametrize(
+    "zone_of",
+    [
+        lambda: ZoneInfo("Australia/Lord_Howe"),
+        lambda: ZoneInfo("CET"),
+        lambda: another("Asia/Kolkata", "Asia/Kathmandu"),
+        lambda: another("localtime", "America/New_York"),
+    ],
+    ids=["half an hour", "also an abbreviation", "by other rules", "unknown"],
+)
+async def test_a_payment_is_of_one_day_whatever_the_database_takes_its_zone_for(
+    till: Till, zone_of: Callable[[], ZoneInfo]
+) -> None:
+    zone, now = zone_of(), utc_now()
+    summer = datetime(now.year - (now.month < 8), 7, 10, 12, tzinfo=UTC)
+    period = period_of(Span.WEEK, zone, now=summer)
+    for day in period.days:
+        begins = datetime.combine(day, time(), zone).astimezone(UTC)
+        for at in (begins - timedelta(microseconds=1), begins):
+            await till.sell(f"{at}", amount="3.00", now=at)
+    (sold,) = await sales(till.database, till.shop, period, now=summer)
+    assert [one.successful for one in sold.by_day] == [2, 2, 2, 2, 2, 2, 1]
+    assert (sold.total.successful, sold.total.volume) == (13, 39)
 
 
 async def test_subscriptions_run_until_they_end(till: Till) -> None:

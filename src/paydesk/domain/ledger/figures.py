@@ -71,6 +71,13 @@ class Days:
         """When the day after the last begins, UTC."""
         return _begin(self.last + timedelta(days=1), self.zone)
 
+    @property
+    def begins(self) -> list[datetime]:
+        """When each of its days, or months, begins, UTC: a database may know other rules of a zone,
+        or by its name a fixed offset, as of CET.
+        """
+        return [_begin(day, self.zone) for day in self.days]
+
 
 @dataclass(frozen=True, slots=True)
 class Sales:
@@ -176,8 +183,8 @@ async def sales(database: Database, shop: Shop, period: Days, *, now: datetime) 
         before_until=min(now - back, period.since),
         since=period.since,
         until=period.until,
-        by_month=period.by_month,
-        time_zone=period.zone.key,
+        days=[*before.days, *period.days],
+        begins=[*before.begins, *period.begins],
     )
     found = by_currency(await records_of(SalesRow, rows))
     shown = [whole_of(currency, days, period) for currency, days in found.items() if max(days) >= period.first]

@@ -1,4 +1,4 @@
--- name: sales(merchant_id, live, before_since, before_until, since, until, by_month, time_zone)
+-- name: sales(merchant_id, live, before_since, before_until, since, until, days, begins)
 -- What was bought in a period, and in the one before up to a moment, by the merchant's days or months and by currency:
 -- the sums of what is closed, what was written down since, and payments themselves of what is not summed. Of a day, UTC,
 -- that lies within one of the merchant's days or months its own sum is read, of others those of its quarters of an hour. A
@@ -11,9 +11,8 @@ with closed as materialized (
     select day, begins_at,
            (begins_at >= :since or ends_at <= (select parted from closed))
            and begins_at >= :before_since and ends_at <= :until
-           and date_trunc(case when :by_month::boolean then 'month' else 'day' end, begins_at at time zone :time_zone)
-               = date_trunc(case when :by_month::boolean then 'month' else 'day' end,
-                            (ends_at - interval '15 minutes') at time zone :time_zone) as is_whole
+           and width_bucket(begins_at, :begins::timestamptz[])
+               = width_bucket(ends_at - interval '15 minutes', :begins::timestamptz[]) as is_whole
       from (select day, day::timestamp at time zone 'UTC' as begins_at,
                    (day + 1)::timestamp at time zone 'UTC' as ends_at
               from unnest(array(select (:before_since::timestamptz at time zone 'UTC')::date + number
@@ -54,7 +53,7 @@ with closed as materialized (
        and created_at >= greatest(:before_since, (select parted from closed))
        and created_at < (select until from closed)
 )
-select date_trunc(case when :by_month::boolean then 'month' else 'day' end, at at time zone :time_zone)::date as day,
+select (:days::date[])[width_bucket(at, :begins::timestamptz[])] as day,
        currency, sum(successful)::bigint as successful, sum(volume) as volume, sum(failed)::bigint as failed,
        sum(refunds)::bigint as refunds, sum(refunded) as refunded
   from counted
