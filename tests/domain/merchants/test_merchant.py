@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import breaking
 
+from paydesk import database as schema
 from paydesk.adapters.vault import Vault
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Malformed, NotFound
@@ -95,3 +98,16 @@ async def test_a_change_leaves_alone_what_is_not_named(database: Database, merch
 def test_the_two_sides_of_a_merchant_are_not_equal() -> None:
     merchant: Any = type("M", (), {"id": 7})
     assert shop_of(merchant, live=True) != shop_of(merchant, live=False)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [("localtime", "UTC"), ("CET", "Europe/Brussels"), ("EET", "Europe/Athens"), ("Europe/Berlin", "Europe/Berlin")],
+)
+async def test_an_upgrade_gives_each_merchant_a_time_zone_that_the_database_knows(
+    database: Database, merchant: Merchant, before: str, after: str
+) -> None:
+    await breaking.say(database, "merchant", {"id": merchant.id}, time_zone=before)
+    sql = (Path(schema.__file__).parent / "migrations" / "0605_zones_the_database_knows.sql").read_text()
+    await database.execute(sql)
+    assert await database.fetchval("select time_zone from merchant where id = $1", merchant.id) == after

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo, available_timezones
 
 import pytest
 from tests import set_back
@@ -13,6 +14,7 @@ from tests.web.account.selling import seller_of
 
 from paydesk.adapters.acquirers.simulator import SimulatedAcquirer
 from paydesk.database.pool import Database
+from paydesk.domain.accounts import people
 from paydesk.domain.accounts.roles import Role
 from paydesk.domain.payments.desk import Desk
 
@@ -115,6 +117,44 @@ async def test_a_setting_that_makes_no_sense_is_named_at_its_field(
     assert answer.status_code == 400
     assert f'id="e-{field}"' in answer.text
     assert await row_of(database, owner) == before
+
+
+async def test_a_time_zone_that_the_database_does_not_know_is_refused(
+    owner: Visitor, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As one that is new in the IANA database, or a name that this machine alone has for its own.
+    monkeypatch.setattr(people, "available_timezones", lambda: {"Mars/Olympus", "localtime", "UTC"})
+    people.time_zones.cache_clear()
+    try:
+        assert 'value="localtime"' not in (await owner.see(page_of(owner))).text
+        for zone in ("Mars/Olympus", "localtime"):
+            answer = await owner.send(page_of(owner), page_of(owner), **fields(owner, time_zone=zone))
+            assert answer.status_code == 400
+            assert 'id="e-time_zone"' in answer.text
+    finally:
+        people.time_zones.cache_clear()
+    assert (await row_of(database, owner))["time_zone"] == "UTC"
+
+
+async def test_every_time_zone_that_is_offered_is_the_same_to_the_database(owner: Visitor, database: Database) -> None:
+    """Its subscriptions can be written down, by the same hour of a summer's day; rules that changed
+    lately are of some release.
+    """
+    offered = re.findall(r'<option value="([A-Z][^"]+)">', (await owner.see(page_of(owner))).text)
+    zones = [zone for zone in offered if zone in available_timezones()]
+    assert len(zones) > 400
+    noon = datetime(2024, 7, 10, 12, tzinfo=UTC)
+    rows = await database.fetch("select z, $1::timestamptz at time zone z as at from unnest($2::text[]) z", noon, zones)
+    assert {row["z"]: row["at"] for row in rows} == {
+        zone: noon.astimezone(ZoneInfo(zone)).replace(tzinfo=None) for zone in zones
+    }
+
+
+async def test_a_shop_by_an_older_name_of_a_zone_gets_its_own(owner: Visitor, database: Database) -> None:
+    assert leads_to(await owner.send(page_of(owner), page_of(owner), **fields(owner, time_zone="CET"))) == page_of(
+        owner
+    )
+    assert (await row_of(database, owner))["time_zone"] == "Europe/Brussels"
 
 
 async def test_another_address_wants_the_password(owner: Visitor, database: Database) -> None:

@@ -7,6 +7,7 @@ import unicodedata
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
+from typing import Final
 from zoneinfo import available_timezones
 
 from paydesk.core.errors import Malformed
@@ -113,22 +114,36 @@ def parse_language(text: str) -> str:
     return text
 
 
+NO_ZONES: Final = frozenset({"localtime"})
+"""What is no zone of the IANA database, though a machine has it among them: whatever its own is."""
+
+ZONE_OF: Final = {"CET": "Europe/Brussels", "MET": "Europe/Brussels", "EET": "Europe/Athens", "WET": "Europe/Lisbon"}
+"""The zones that these are links to: to PostgreSQL each is an abbreviation first, without
+summer time."""
+
+
 @cache
 def time_zones() -> frozenset[str]:
     """The names of the IANA database on this machine; looking through its files takes 50 ms,
     so it is done once.
     """
-    return frozenset(available_timezones())
+    return frozenset(available_timezones()) - NO_ZONES - ZONE_OF.keys()
 
 
 def parse_time_zone(text: str) -> str:
-    """A zone of the IANA database.
+    """A zone of the IANA database, under the name that says the same to PostgreSQL.
 
     Raises: Malformed.
     """
-    if text not in time_zones():
-        raise Malformed(worded("time_zone is not a name like Europe/Berlin"), "time_zone")
-    return text
+    name = ZONE_OF.get(text, text)
+    if name not in time_zones():
+        raise no_such_zone()
+    return name
+
+
+def no_such_zone() -> Malformed:
+    """What is raised of a time zone that is none, here or to the database."""
+    return Malformed(worded("time_zone is not a name like Europe/Berlin"), "time_zone")
 
 
 def findable(email: str) -> str:

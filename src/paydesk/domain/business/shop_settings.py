@@ -16,7 +16,7 @@ from paydesk.database.records import record_if_any, record_of
 from paydesk.database.statements import load_statements
 from paydesk.domain.accounts.access_needs import Gate
 from paydesk.domain.accounts.audit import Action, record
-from paydesk.domain.accounts.people import parse_name, parse_time_zone
+from paydesk.domain.accounts.people import no_such_zone, parse_name, parse_time_zone
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.accounts.sessions import Session, require, require_recent
 from paydesk.domain.merchants.app_schemes import parse_app_schemes
@@ -127,6 +127,10 @@ async def save_shop_settings(
         before = _settings(record_of(_Row, await queries.find(connection, merchant_id=merchant_id)))
         if checked.name != before.name:
             checked = replace(checked, name=parse_name(checked.name))
+        if checked.time_zone != before.time_zone and not await queries.knows_zone(
+            connection, time_zone=checked.time_zone
+        ):
+            raise no_such_zone()
         if checked.email != before.email:
             require_recent(session, now=now)
         if checked.shipped_goods and not before.shipped_goods:

@@ -1,0 +1,13 @@
+-- oldest code: 150
+-- A merchant's time zone by whose name the database knows none keeps what is paid of subscriptions from being written down;
+-- and four names are a fixed offset to it, being abbreviations, too: those become the zones that they are links to.
+update merchant m
+   set time_zone = case m.time_zone
+                   when 'CET' then 'Europe/Brussels'
+                   when 'MET' then 'Europe/Brussels'
+                   when 'EET' then 'Europe/Athens'
+                   when 'WET' then 'Europe/Lisbon'
+                   else 'UTC' end
+ where (m.time_zone in ('CET', 'MET', 'EET', 'WET')
+        or not exists (select from pg_timezone_names n where n.name = m.time_zone))
+   and not exists (select from merchant_fence f where f.merchant_id = m.id);
