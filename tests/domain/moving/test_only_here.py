@@ -19,6 +19,7 @@ from tests.domain.moving.putting_back import Past, with_a_past
 from tests.set_back import times
 
 from paydesk.adapters.acquirers.disputes import DisputeStatus
+from paydesk.adapters.acquirers.simulator.own_pages import Way
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Unavailable
 from paydesk.domain.accounts.team import queries as team
@@ -32,6 +33,7 @@ from paydesk.domain.moving.moving import move_merchant
 from paydesk.domain.moving.only_here import only_here
 from paydesk.domain.moving.removing import OnlyHere, remove_copy
 from paydesk.domain.moving.steps import Step
+from paydesk.domain.payments.results import ConfirmWithBank, Paid
 from paydesk.domain.subscriptions.ending import cancel
 from paydesk.domain.test_clock.resetting import reset_test_side
 
@@ -267,6 +269,25 @@ async def test_a_late_approval_is_known_where_it_was_undone(past: Past, state_he
         await say(cell.database, "payment_attempt", attempt, state=state)
     found = [one.partition(":")[0] for one in await known_here(past)]
     assert found == (["payment_attempt"] if state_here == "voided" else [])
+
+
+async def test_what_was_paid_there_since_holds_up_no_move(past: Past) -> None:
+    """The move died once the merchant was open there, with payments that waited for their customers
+    when it was closed.
+    """
+    declined = await here(past).order("declined")
+    await here(past).pay(declined, shopfront.DECLINED)
+    confirming = await here(past).order("confirming")
+    assert isinstance(await shopfront.go_on(past.play.here.desk, confirming), ConfirmWithBank)
+    page = (await here(past).attempts())[-1]["acquirer_reference"]
+    await past.until(Step.opened)
+    past.play.bank.pages.pay(page, Way.CARD, shopfront.GOOD)
+    await there(past).settle_all(hours=2)
+    assert isinstance(await there(past).pay(declined), Paid)
+    paid = {row["merchant_order_id"] for row in await there(past).payments() if row["state"] == "captured"}
+    assert {"declined", "confirming"} <= paid
+    await move_merchant(past.going)
+    assert (await is_gone(past), await past.open_in()) == (True, [THERE])
 
 
 async def test_an_invitation_that_was_withdrawn_there_is_missed_by_nobody(past: Past) -> None:

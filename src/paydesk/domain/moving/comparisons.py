@@ -59,10 +59,11 @@ _SET = Compared(
 
 COMPARED: Final = {
     # A refund that fails, and a dispute that is won, take back what was refunded and charged back.
+    # Until it is paid its attempts tell how it stands, each of which may be followed by another.
     "payment": Compared(
         once=("t.paid_at", "t.captured_at"),
         grows=("t.revision",),
-        version="t.revision",
+        version="case when t.paid_at is not null then t.revision end",
         state="row(t.state, t.refunded, t.charged_back)",
     ),
     # What was given up, and approved late, is undone.
