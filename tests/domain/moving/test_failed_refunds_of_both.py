@@ -13,10 +13,11 @@ from tests.banks import answering
 from tests.breaking import say
 from tests.domain.moving.both import SOON, WHY, BothRefunds
 from tests.domain.moving.owning import THEIRS, Owning
-from tests.domain.moving.play import Play, going
+from tests.domain.moving.play import Killed, Play, going, killing
 
 from paydesk.adapters.acquirers.disputes import FailedRefundPage
 from paydesk.core.clock import utc_now
+from paydesk.database.pool import connected
 from paydesk.domain.acquirers.waiting import KEPT, ON_THE_WAY
 from paydesk.domain.moving.moving import move_merchant
 from paydesk.domain.moving.steps import Step
@@ -36,6 +37,22 @@ async def test_what_is_left_where_it_was_while_its_merchant_is_on_the_way_is_not
     key = await play.there.database.fetchval("select idempotency_key from movement where request_key = 'failing-back'")
     known = [[one.key for one in await known_here(cell.database, [key])] for cell in (play.here, play.there)]
     assert known == [[], [key]]
+
+
+async def test_one_that_is_told_while_its_merchant_is_closed_needs_nobody(both: BothRefunds) -> None:
+    """It is read again until it is booked, in whichever cell has the merchant by then."""
+    play = both.play
+    await both.comes()
+    with pytest.raises(Killed):
+        await move_merchant(going(play), passed=killing(Step.closed))
+    async with connected(play.here.settings.database_url, name="work") as worker:
+        here = replace(play.here, database=worker, desk=replace(play.here.desk, database=worker))
+        assert await both.read(here) == 0
+    assert (await both.booked(), await both.told(play.here)) == ([0, 0], [])
+    await move_merchant(going(play))
+    assert await both.read(play.there) == 1
+    assert await both.read(play.here, timedelta(hours=1)) == 0
+    assert (await both.booked(), await both.told(play.here), await both.told(play.there)) == ([0, 1], [], [])
 
 
 async def test_one_that_is_told_again_and_again_waits_once(both: BothRefunds) -> None:

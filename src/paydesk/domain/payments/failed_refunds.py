@@ -233,8 +233,7 @@ class _Reading:
         for one in unknown:
             later.judged(one, heard)
         async with self.lease.holding() as connection:
-            # Whose merchant is on the way is booked once that is over, and needs nobody.
-            await _set_aside(connection, worked, but=Unavailable)
+            await _set_aside(connection, worked)
             await self._known(connection, worked)
             await later.write(connection)
         return heard.is_whole
@@ -249,11 +248,11 @@ class _Reading:
         await wait_no_more(connection, REFUNDS, self.acquirer, known, now=self.now)
 
 
-async def _set_aside(
-    connection: Connection, worked: Worked[FailedRefund, _Tried], *, but: type[Exception] | tuple[()] = ()
-) -> None:
-    """Tell an operator of what can't be recorded, `but` for what passes by itself."""
-    failed = [(one, why) for one, why in worked.failed if not isinstance(why, but)]
+async def _set_aside(connection: Connection, worked: Worked[FailedRefund, _Tried]) -> None:
+    """Tell an operator of what can't be recorded; whose merchant is on the way is booked once that
+    is over, and needs nobody.
+    """
+    failed = [(one, why) for one, why in worked.failed if not isinstance(why, Unavailable)]
     told: Worked[FailedRefund, _Tried] = Worked(failed=failed)
     doing = noted("it failed, unrecorded")
     await set_aside(connection, told, lambda one: (None, one.reference), doing=doing)
