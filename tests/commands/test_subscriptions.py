@@ -115,6 +115,24 @@ async def test_an_item_whose_answer_was_lost_is_run_again_under_its_key_and_char
     assert (other.status, "came with another request" in other.err) == (1, True)
 
 
+async def test_an_item_that_broke_off_before_it_said_anything_is_run_again_and_charged_once(
+    paydesk: Any, subscription: int, account: dict[str, Any]
+) -> None:
+    wish = ("subscription", "item", "add", subscription, "5.00", "A set-up")
+    assert (await paydesk(*wish)).status == 0
+    again = await paydesk(*wish)
+    assert (again.status, "this was added before; another one needs a --key" in again.err) == (0, True)
+    (listed,) = (await paydesk("subscription", "item", "list", subscription, "--json")).result
+    await paydesk(*wish, "--key", "one-more")
+    await paydesk("subscription", "item", "take-back", subscription, listed["id"])
+    assert "is waiting" in (await paydesk(*wish)).out, "what was taken back is wished anew"
+    await paydesk("clock", "advance", account["id"], "1m")
+    added = await paydesk(*wish)
+    assert ("is waiting" in added.out, added.err) == (True, ""), "what was charged comes once more"
+    found = (await paydesk("subscription", "item", "list", subscription, "--json")).result
+    assert sorted(one["status"] for one in found) == ["charged", "charged", "taken_back", "waiting"]
+
+
 async def test_cancelling_under_a_test_clock_carries_its_time(
     paydesk: Any, subscription: int, account: dict[str, Any]
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import shlex
 from functools import partial
 from typing import Annotated
@@ -39,8 +38,11 @@ async def add(
     key: Annotated[str, typer.Option(help="Your name for this item: run again under it, it is charged once.")] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Have a subscription's next charge take an amount besides its price, once."""
-    wish = check_request_key(key, "--key") if key else secrets.token_hex(16)
+    """Have a subscription's next charge take an amount besides its price, once.
+
+    One of the same amount and description that no charge was tried with yet is the same item.
+    """
+    named = check_request_key(key, "--key") if key else ""
     call = shlex.join(["paydesk", "subscription", "item", "add", str(subscription_id), amount, description])
     async with deployment() as here:
         shop = await shop_of_subscription(here.database, subscription_id)
@@ -48,10 +50,13 @@ async def add(
         seen = await find_subscription_for_api(here.database, shop, subscription_id)
         read = parse_amount(amount, seen.subscription.package.terms.currency)
         wanted = items.WantedItem(read, read_description({"description": description}))
+        wish = named or await items.key_of_repeats(here.database, shop, subscription_id, wanted)
         act = partial(items.add_item, here.database, shop, subscription_id, wanted, by="merchant")
         with again_under(wish, f"{call} --preview" if preview else call):
             done = await act(request_key=f"command {wish}", now=now, preview=preview)
             _tell_item(done, preview=preview, as_json=as_json)
+    if done.item is not None and not done.moved:
+        note("this was added before; another one needs " + ("another key" if named else "a --key"))
 
 
 @app.command(epilog="Example: paydesk subscription item take-back 17 4")

@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
+from hashlib import sha256
 
 import asyncpg
 
 from paydesk.core.currencies import charge_digits
 from paydesk.core.errors import Conflict, NotFound
+from paydesk.core.money import plain_number
 from paydesk.core.wording import plural, worded
 from paydesk.database.pool import Database
 from paydesk.database.reading_again import READ_AGAIN
@@ -173,6 +175,17 @@ async def add_item(
         if added_id is not None:
             return await _done(database, shop, subscription_id, added_id)
     raise changes_all_the_time()
+
+
+async def key_of_repeats(database: Database, shop: Shop, subscription_id: int, wanted: WantedItem) -> str:
+    """The key of an item that its caller has not named: equal ones share it until a charge is tried
+    with one, or it is taken back. Moves no money.
+    """
+    found = await list_items(database, shop, subscription_id)
+    equal = [one for one in found if (one.amount, one.description) == (wanted.amount, wanted.description)]
+    before = sum(not one.may_be_taken_back for one in equal)
+    named = f"{subscription_id}\n{plain_number(wanted.amount):f}\n{before}\n{wanted.description}"
+    return sha256(named.encode()).hexdigest()[:32]
 
 
 async def take_back_item(
