@@ -104,6 +104,16 @@ async def test_a_table_is_looked_at_again_once_it_is_several_times_as_large(youn
         assert await young.fetchval("select reltuples from pg_class where relname = 'customer'") == known_rows
 
 
+async def test_a_restored_table_whose_size_its_indexes_have_noted_is_looked_at(young: Database) -> None:
+    for _ in range(400):
+        await breaking.leave_without_merchant(young, "customer")
+    # As pg_restore makes indexes: once all rows are there.
+    await young.execute("alter table customer reset (autovacuum_enabled); reindex table customer")
+    assert await young.fetchval("select reltuples from pg_class where relname = 'customer'") == 400
+    await TableStatistics(young).look()
+    assert await known(young, "customer") is True
+
+
 async def known(database: Database, table: str) -> bool:
     """Whether the planner knows anything of a table's values."""
     return bool(await database.fetchval("select exists (select from pg_stats where tablename = $1)", table))
