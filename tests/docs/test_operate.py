@@ -12,6 +12,7 @@ import pytest
 from prometheus_client import REGISTRY
 from tests import set_back
 from tests.lengths import long
+from tests.shopfront import buy
 
 import paydesk.app  # for the metrics that it, the server around it and the worker register
 import paydesk.commands.serving
@@ -21,10 +22,18 @@ from paydesk.commands.settings_table import settings_table
 from paydesk.core.clock import utc_now
 from paydesk.database.embedded import server_for
 from paydesk.database.migrating import migrate
-from paydesk.database.pool import connected
+from paydesk.database.pool import Database, connected
 from paydesk.domain.merchants.keys import pairs_of
-from paydesk.domain.merchants.merchant import create_merchant
-from paydesk.settings import FILE
+from paydesk.domain.merchants.merchant import Merchant, create_merchant, shop_of
+from paydesk.domain.operations.remembered_accounts import (
+    RememberedAccount,
+    accounts_file,
+    recall_accounts,
+    remember_accounts,
+)
+from paydesk.equipment import payment_desk, vault_of
+from paydesk.equipment import test_acquirer as open_bank
+from paydesk.settings import FILE, Settings, load_settings
 from paydesk.web.connections.limits import LARGEST_BODY, PROXY_IDLE_SECONDS
 
 ROOT = Path(__file__).parents[2]
@@ -33,6 +42,7 @@ PAGE = (ROOT / "docs" / "operate.md").read_text()
 BACKUPS = "/var/backups"
 DATA, RESTORED = "/var/lib/paydesk", "/var/lib/paydesk-restored"
 TABLE = settings_table()
+SERVED = RememberedAccount("stripe", True, "acct_1", utc_now())
 
 
 def blocks(language: str, heading: str) -> list[str]:
@@ -160,6 +170,16 @@ def test_the_commands_that_make_keys_make_working_ones() -> None:
     assert vault.open(sealed, purpose="test", merchant_id=1, row_id=1) == b"secret"
 
 
+async def paid_in_test_mode(database: Database, settings: Settings, merchant: Merchant, order: str) -> dict[str, int]:
+    """A customer pays an order at the simulated bank; its payment's id by the order."""
+    bank = open_bank(settings)
+    try:
+        desk = payment_desk(settings, database, vault_of(settings), bank)
+        return {order: await buy(desk, shop_of(merchant, live=False), order, email="eve@example.com")}
+    finally:
+        await bank.close()
+
+
 @long
 async def test_a_backup_made_while_it_runs_is_restored_with_its_keys(tmp_path: Path) -> None:
     backup, restore = (
@@ -171,15 +191,21 @@ async def test_a_backup_made_while_it_runs_is_restored_with_its_keys(tmp_path: P
     for folder in ("data", "paydesk", "paydesk-keys"):
         (tmp_path / folder).mkdir(mode=0o700)
     secret, key = generate_secret(), generate_key_setting()
+    kept = {"secret_key": secret, "vault_keys": key, "idempotency_secret": generate_secret()}
     vault = Vault.from_settings(key, secret)
-    (tmp_path / "data" / FILE).write_text(f"PAYDESK_SECRET_KEY={secret}\nPAYDESK_VAULT_KEYS={key}\n")
+    lines = [f"PAYDESK_{name.upper()}={value}\n" for name, value in kept.items()]
+    (tmp_path / "data" / FILE).write_text("".join(lines))
+    settings = load_settings(data_dir=tmp_path / "data", simulator_latency=0.0, **kept)
 
-    async with server_for(tmp_path / "data") as server, connected(server.url, most=2) as database:
+    async with server_for(tmp_path / "data") as server, connected(server.url, most=4) as database:
         await migrate(database)
         made = await create_merchant(database, vault, name="Shop", email="owner@shop.example", now=utc_now())
         for name in ("ada", "grace"):
             await set_back.customer(database, made.id, f"{name}@example.com")
+        paid = await paid_in_test_mode(database, settings, made, "before")
         run(backup)
+        paid |= await paid_in_test_mode(database, settings, made, "after")
+        remember_accounts(accounts_file(tmp_path / "data"), "a deployment", {"second": SERVED})
         run(
             f"paydesk customer erase {made.id} --email ada@example.com --yes",
             PAYDESK_DATA_DIR=str(tmp_path / "data"),
@@ -190,7 +216,13 @@ async def test_a_backup_made_while_it_runs_is_restored_with_its_keys(tmp_path: P
     (rotation,) = blocks("sh", "Keys")
     async with server_for(tmp_path / "restored") as server, connected(server.url, most=2) as database:
         assert await pairs_of(database, vault, made.id) == [(made.public_key, made.private_key)]
-        emails = [row["email"] for row in await database.fetch("select email from customer order by id")]
+        emails = [row["email"] for row in await database.fetch("select email from customer where live order by id")]
+        rows = await database.fetch("select merchant_order_id, id from payment where state = 'captured'")
+        known = await database.fetchval("select count(*) from pg_stats where tablename = 'payment'")
+        remembered = recall_accounts(accounts_file(tmp_path / "restored"))
         counted = run(rotation, PAYDESK_DATA_DIR=str(tmp_path / "restored"))
     assert emails == ["erased", "grace@example.com"], "who was erased after the backup is erased again"
+    assert dict(map(tuple, rows)) == paid, "what the bank took in test mode is no difference"
+    assert known, "the planner knows the tables"
+    assert remembered["a deployment"] == {"second": SERVED}, "no account that served is forgotten"
     assert re.search(rf"merchant_key.private_key_sealed +{vault.current_key_id} +1 +newest", counted)
