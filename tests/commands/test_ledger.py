@@ -230,6 +230,23 @@ async def test_an_export_that_ends_half_way_leaves_what_was_there(
     assert beside(path) == {"january.csv": "of before"}
 
 
+@pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="every file has a name here")
+async def test_an_export_that_is_killed_leaves_nothing_behind(
+    paydesk: Any, account: dict[str, Any], subscription: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, cells, seen = tmp_path / "january.csv", exporting._cells, []
+
+    def watched(posting: Posting) -> list[object]:
+        seen.append(beside(path))
+        return cells(posting)
+
+    monkeypatch.setattr(exporting, "_cells", watched)
+    assert (await paydesk("ledger", "export", account["id"], "--output", path)).status == 0
+    assert seen
+    assert not any(seen), "what has no name is gone with whoever writes it"
+    assert list(beside(path)) == ["january.csv"]
+
+
 async def test_an_export_to_what_stdout_is_goes_into_its_pipe(
     paydesk: Any, account: dict[str, Any], subscription: int, tmp_path: Path
 ) -> None:

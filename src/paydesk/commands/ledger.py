@@ -4,6 +4,7 @@ what a merchant has, and how it came to be.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -37,6 +38,7 @@ payouts = typer.Typer(help="Money that was sent to merchants.", no_args_is_help=
 MerchantId = Annotated[int, typer.Argument(metavar="MERCHANT_ID", min=1, help="The merchant's id.")]
 Format = Literal["csv", "jsonl"]
 
+_FILES = Path("/proc/self/fd")
 _COLUMNS = tuple(Posting.__slots__)
 _encoder = msgspec.json.Encoder(decimal_format="number")
 
@@ -194,28 +196,51 @@ def _moment(text: str, name: str, default: datetime) -> datetime:
 
 @contextmanager
 def _writing(path: Path) -> Iterator[IO[str]]:
-    """What takes a file's name once it is whole, however many write it at once; a device or a pipe
-    is written to as it is.
+    """What takes a file's name once it is whole, however many write it at once, and leaves nothing
+    else behind; a device or a pipe is written to as it is.
 
     Raises: SetupError if it can't be made.
     """
     # What /dev/stdout leads to has a name only if it is a file.
-    as_it_is = path.exists() and not path.is_file()
-    whole = path if as_it_is else path.resolve()
-    part = whole if as_it_is else whole.with_name(f"{whole.name}.{token_hex(4)}.part")
-    try:
-        file = part.open("w", encoding="utf-8", newline="")
-    except OSError as error:
-        raise SetupError(f"cannot write {path}: {error.strerror}") from error
-    try:
-        with file:
+    if path.exists() and not path.is_file():
+        with _opened(path, path) as file:
             yield file
-        if part != whole:
-            part.replace(whole)
+        return
+    whole = path.resolve()
+    part = whole.with_name(f"{whole.name}.{token_hex(4)}.part")
+    nameless = _nameless(whole.parent)
+    try:
+        with nameless or _opened(part, path) as file:
+            yield file
+            if nameless is not None:
+                file.flush()
+                # Only with a folder the link is to the file, and not to the link in /proc.
+                os.link(_FILES / str(file.fileno()), part, src_dir_fd=file.fileno())
+        part.replace(whole)
     except BaseException:
-        if part != whole:
-            part.unlink(missing_ok=True)
+        part.unlink(missing_ok=True)
         raise
+
+
+def _opened(path: Path, named: Path) -> IO[str]:
+    """A file to write. Raises: SetupError with the name that was given."""
+    try:
+        return path.open("w", encoding="utf-8", newline="")
+    except OSError as error:
+        raise SetupError(f"cannot write {named}: {error.strerror}") from error
+
+
+def _nameless(folder: Path) -> IO[str] | None:
+    """A file in a folder that is gone with its process, unless it is given a name before;
+    None where there is none.
+    """
+    if not _FILES.is_dir():
+        return None
+    try:
+        made = os.open(folder, os.O_TMPFILE | os.O_WRONLY, 0o666)
+    except OSError:
+        return None
+    return os.fdopen(made, "w", encoding="utf-8", newline="")
 
 
 async def _write(file: IO[str], form: Format, postings: AsyncIterator[Posting], step: Callable[[], None]) -> int:
