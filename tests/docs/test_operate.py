@@ -170,6 +170,31 @@ def test_the_commands_that_make_keys_make_working_ones() -> None:
     assert vault.open(sealed, purpose="test", merchant_id=1, row_id=1) == b"secret"
 
 
+EMPTIES_ITS_FILE = """#!/bin/sh
+for each; do case $each in --file=*) : > "${each#--file=}" ;; esac; done
+echo half of it
+exit 1
+"""
+"""A dump that fails after it has begun its file, as pg_dump does before it reaches the server."""
+
+
+@pytest.mark.parametrize("heading", ["In containers", "Backups", "Backups of a real server"])
+def test_a_dump_that_fails_leaves_the_one_before(heading: str, tmp_path: Path) -> None:
+    (script,) = [each for each in blocks("sh", heading) if "pg_dump" in each]
+    for name in ("paydesk", "paydesk-keys", "secrets", "bin"):
+        (tmp_path / name).mkdir()
+    for program in ("paydesk", "pg_dump", "docker"):
+        (tmp_path / "bin" / program).write_text(EMPTIES_ITS_FILE)
+        (tmp_path / "bin" / program).chmod(0o755)
+    of_before = [tmp_path / "paydesk" / "paydesk.dump", tmp_path / "paydesk-keys" / "erasures.jsonl"]
+    for file in (*of_before, tmp_path / FILE):
+        file.write_text("of before")
+    here = script.replace(DATA, str(tmp_path)).replace(BACKUPS, str(tmp_path))
+    environment = {"PATH": f"{tmp_path}/bin:{os.environ['PATH']}", "PAYDESK_DATABASE_URL": ""}
+    assert subprocess.run(["sh", "-c", here], cwd=tmp_path, env=environment, capture_output=True).returncode == 1
+    assert [file.read_text() for file in of_before] == ["of before"] * 2
+
+
 async def paid_in_test_mode(database: Database, settings: Settings, merchant: Merchant, order: str) -> dict[str, int]:
     """A customer pays an order at the simulated bank; its payment's id by the order."""
     bank = open_bank(settings)
