@@ -7,6 +7,7 @@ import sys
 from itertools import pairwise
 from pathlib import Path
 from shutil import which
+from typing import Any
 
 import pytest
 from prometheus_client import REGISTRY
@@ -216,7 +217,7 @@ async def test_a_backup_made_while_it_runs_is_restored_with_its_keys(tmp_path: P
     for folder in ("data", "paydesk", "paydesk-keys"):
         (tmp_path / folder).mkdir(mode=0o700)
     secret, key = generate_secret(), generate_key_setting()
-    kept = {"secret_key": secret, "vault_keys": key, "idempotency_secret": generate_secret()}
+    kept: dict[str, Any] = {"secret_key": secret, "vault_keys": key, "idempotency_secret": generate_secret()}
     vault = Vault.from_settings(key, secret)
     lines = [f"PAYDESK_{name.upper()}={value}\n" for name, value in kept.items()]
     (tmp_path / "data" / FILE).write_text("".join(lines))
