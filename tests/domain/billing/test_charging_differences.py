@@ -30,6 +30,7 @@ from paydesk.domain.billing.charging_saved import NotCharged
 from paydesk.domain.billing.differences import ChangedAtOnce
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
+from paydesk.domain.subscriptions import changing_plans
 from paydesk.domain.subscriptions.changing import cancel_later, pause
 from paydesk.domain.subscriptions.changing_plans import Plan
 from paydesk.domain.subscriptions.ending import cancel
@@ -323,6 +324,24 @@ async def test_one_key_for_two_subscriptions_at_once_charges_one(
     # Under a key of its own it is changed as any other.
     monkeypatch.setattr(charging_differences.queries, "begin_difference", begin)
     assert (await charged(subscriber, loser, request_key="key-2")).changed.moved
+
+
+async def test_a_wish_that_comes_again_as_it_is_carried_out_hears_of_the_same_charge(
+    subscriber: Till, charges: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The subscription was read as it stood before, and what was paid for as it stands after."""
+    begun, look = await subscriber.subscribe(THIRTY_DAYS), changing_plans.find_paid_period
+    first = list[ChangedAtOnce]()
+
+    async def meanwhile(*asked: Any) -> Any:
+        monkeypatch.setattr(changing_plans, "find_paid_period", look)
+        first.append(await charged(subscriber, begun, request_key="key-1"))
+        return await look(*asked)
+
+    monkeypatch.setattr(changing_plans, "find_paid_period", meanwhile)
+    again = await charged(subscriber, begun, request_key="key-1")
+    assert [one.difference.payment_id for one in first] == [again.difference.payment_id]
+    assert amounts(charges) == [Decimal(10), Decimal("13.33")]
 
 
 async def test_a_wish_that_comes_again_as_it_is_begun_hears_of_the_same_charge(

@@ -10,7 +10,7 @@ from decimal import Decimal
 
 import msgspec
 
-from paydesk.core.errors import Conflict
+from paydesk.core.errors import Busy, Conflict
 from paydesk.core.wording import worded
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any
@@ -68,7 +68,7 @@ async def find_paid_period(database: Database, shop: Shop, subscription_id: int)
 def prorated(current: Subscription, paid: PaidPeriod, price: Decimal, *, now: datetime) -> Proration:
     """What another price from now on comes to, for what is left of the period that is paid.
 
-    Raises: Conflict if the subscription is not the one any more whose payment was read, or a
+    Raises: Busy if the subscription is not the one any more whose payment was read; Conflict if a
         difference that was charged within the period was given back.
     """
     latest = replace(_until_now(current, paid, now=now), new_price=price)
@@ -87,7 +87,7 @@ def given_up(current: Subscription, paid: PaidPeriod, *, credited: bool, now: da
 
 
 def _until_now(current: Subscription, paid: PaidPeriod, *, now: datetime) -> Proration:
-    """The period that runs as it was paid, without what comes now. Raises: Conflict."""
+    """The period that runs as it was paid, without what comes now. Raises: Conflict; Busy."""
     if paid.given_back_since:
         raise Conflict(
             worded(
@@ -97,7 +97,7 @@ def _until_now(current: Subscription, paid: PaidPeriod, *, now: datetime) -> Pro
             )
         )
     if paid.revision != current.revision:
-        raise Conflict(worded("subscription %(id)s has changed just now; try again", id=current.id))
+        raise Busy(worded("subscription %(id)s has changed just now; try again", id=current.id))
     earlier = paid.prorations
     price = earlier[-1].new_price if earlier else paid.price
     return Proration(
