@@ -124,9 +124,22 @@ def parse_typed(text: str, currency: str, field: str = "amount") -> Decimal:
 
     Raises: Malformed, saying what is wrong and what was expected.
     """
-    plain = text.replace(",", ".") if "." not in text else text
-    amount = parse_amount(plain, currency, field)
-    if len(plain.partition(".")[2]) == _THOUSANDS > minor_digits(currency):
+    amount = parse_amount(with_dot(text), currency, field)
+    refuse_thousands(text, currency, field)
+    return amount
+
+
+def with_dot(text: str) -> str:
+    """A number that a person typed with a comma before its decimals, with a dot there."""
+    return text.replace(",", ".") if "." not in text else text
+
+
+def refuse_thousands(text: str, currency: str, field: str) -> None:
+    """Ask back an amount that may well mean thousands; `parse_typed` does.
+
+    Raises: Malformed, saying how to write it.
+    """
+    if len(with_dot(text).partition(".")[2]) == _THOUSANDS > minor_digits(currency):
         raise Malformed(
             worded(
                 '%(field)s "%(text)s" may mean thousands; write them without a separator, and at most '
@@ -138,7 +151,6 @@ def parse_typed(text: str, currency: str, field: str = "amount") -> Decimal:
             ),
             field,
         )
-    return amount
 
 
 def fits(amount: Decimal, currency: str) -> bool:

@@ -35,10 +35,27 @@ async def test_a_coupon_is_made_and_switched_off_and_on(owner: Visitor) -> None:
 
 @pytest.mark.parametrize(
     ("typed", "field"),
-    [({"percent": ""}, "percent"), ({"valid_until": "never"}, "valid_until"), ({"code": "a b"}, "code")],
+    [
+        ({"percent": ""}, "percent"),
+        ({"valid_until": "never"}, "valid_until"),
+        ({"code": "a b"}, "code"),
+        ({"code": ""}, "code"),
+        ({"percent": "", "amount": "1,000", "currency": "usd"}, "amount"),
+        ({"percent": "", "amount": "5.000", "currency": "jpy"}, "amount"),
+    ],
 )
 async def test_what_is_wrong_is_said_at_its_field(owner: Visitor, typed: dict[str, str], field: str) -> None:
     answer = await make(owner, **typed)
+    assert answer.status_code == 400
+    assert f'is-invalid" id="f-{field}"' in answer.text
+
+
+@pytest.mark.parametrize("zone", ["Pacific/Kiritimati", "Pacific/Pago_Pago"])
+@pytest.mark.parametrize(("field", "day"), [("valid_from", "0001-01-01"), ("valid_until", "9999-12-31")])
+async def test_days_at_the_edges_of_the_calendar_are_none(owner: Visitor, zone: str, field: str, day: str) -> None:
+    fields = {"name": "Ada Lovelace", "language": "en", "time_zone": zone}
+    assert leads_to(await owner.send("/account/security", "/account/security/profile", **fields))
+    answer = await make(owner, **{"valid_until": "", field: day})
     assert answer.status_code == 400
     assert f'is-invalid" id="f-{field}"' in answer.text
 

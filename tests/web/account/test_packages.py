@@ -90,6 +90,8 @@ async def test_what_runs_keeps_its_version(owner: Visitor, seller: Seller) -> No
         ({"trial_length": "0"}, "trial_length"),
         ({"trial_length": "", "trial_price": "1"}, "trial_length"),
         ({"trial_price": "-1"}, "trial_price"),
+        ({"trial_price": "1,000"}, "trial_price"),
+        ({"trial_price": "5.000", "currency": "jpy", "price": "900"}, "trial_price"),
         ({"payments": "0"}, "payments"),
         ({"payments": "9999"}, "payments"),
         ({"payments": "²"}, "payments"),

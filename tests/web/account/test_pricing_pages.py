@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 from tests import breaking
+from tests.markup import Markup
 from tests.shopfront import press_pay
 from tests.web.account.conftest import Join, Visitor, fields_of, leads_to, text_of
 from tests.web.account.test_payment_links import path_of, picture, switch
@@ -67,6 +68,11 @@ async def test_a_page_is_made_of_packages_shared_and_sells(owner: Visitor) -> No
     listed = text_of(await owner.see(f"{owner.merchant_path}/links"))
     assert "1 / 3" in listed
     assert "€4.00 / month, €10.00 / month …" in listed
+
+
+async def test_without_a_package_the_way_to_make_one_stands_beside(owner: Visitor) -> None:
+    shown = Markup((await owner.see(f"{owner.merchant_path}/links/new/packages")).text)
+    assert "There is no package yet. Make one" in " ".join(shown.text.split())
 
 
 async def test_it_keeps_what_was_chosen_and_is_changed(owner: Visitor) -> None:
@@ -177,7 +183,8 @@ async def test_several_are_sold_where_the_shop_allows_it(owner: Visitor, databas
 async def test_what_another_shop_sells_is_none_of_ours(owner: Visitor, sign_up: Any) -> None:
     other = await sign_up("Another Shop")
     _, theirs = await package(other, "Club", "10")
-    assert "There is no package yet. Make one" in text_of(await owner.see(f"{owner.merchant_path}/links/new/packages"))
+    shown = Markup((await owner.see(f"{owner.merchant_path}/links/new/packages")).text)
+    assert "There is no package yet. Make one" in " ".join(shown.text.split())
     answer = await make(owner, theirs)
     assert (answer.status_code, "none that can be sold here" in text_of(answer)) == (400, True)
 

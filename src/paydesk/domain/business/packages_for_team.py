@@ -7,7 +7,14 @@ from datetime import datetime
 from decimal import Decimal
 
 from paydesk.core.errors import Malformed
-from paydesk.core.money import parse_currency, parse_exact, parse_typed, plain_number
+from paydesk.core.money import (
+    parse_currency,
+    parse_exact,
+    parse_typed,
+    plain_number,
+    refuse_thousands,
+    with_dot,
+)
 from paydesk.core.periods import Period, parse_period
 from paydesk.core.wording import worded
 from paydesk.database.statements import Connection
@@ -95,8 +102,9 @@ def _period(length: str, unit: str, field: str) -> Period:
 def _trial(typed: TypedPackage, currency: str) -> Trial | None:
     price = Decimal(0)
     if typed.trial_price:
-        plain = typed.trial_price.replace(",", ".") if "." not in typed.trial_price else typed.trial_price
-        price = parse_exact(plain, currency, "trial_price", like=worded('"1.00", or 0 for free'))
+        like = worded('"1.00", or 0 for free')
+        price = parse_exact(with_dot(typed.trial_price), currency, "trial_price", like=like)
+        refuse_thousands(typed.trial_price, currency, "trial_price")
     if typed.trial_length:
         return Trial(price, _period(typed.trial_length, typed.trial_unit, "trial_length"))
     if price:

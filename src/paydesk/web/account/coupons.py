@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime, time
+from datetime import UTC, datetime, time
 
 from starlette.responses import Response
 
 from paydesk.core.errors import Conflict, Malformed
-from paydesk.core.paging import LARGEST_ID, LATEST, Page, Place
+from paydesk.core.money import refuse_thousands, with_dot
+from paydesk.core.paging import EARLIEST, LARGEST_ID, LATEST, Page, Place
 from paydesk.core.wording import worded
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.business.coupons_for_team import (
@@ -97,22 +98,28 @@ def _terms(visit: Visit, typed: dict[str, str]) -> CouponTerms:
     Raises: Malformed, naming the field.
     """
     given = {name: typed[name].upper() if name == "currency" else typed[name] for name in _TEXTS}
-    given |= {name: typed[name].replace(",", ".") for name in ("percent", "amount")}
-    return read_terms(
+    given |= {name: with_dot(typed[name]) for name in ("percent", "amount")}
+    terms = read_terms(
         given,
         tuple(line.strip() for line in typed[_SKUS].splitlines() if line.strip()),
         valid_from=_day(visit, typed, "valid_from", time.min),
         valid_until=_day(visit, typed, "valid_until", time.max),
     )
+    if terms.currency is not None:
+        refuse_thousands(typed["amount"], terms.currency, "amount")
+    return terms
 
 
 def _day(visit: Visit, typed: dict[str, str], name: str, at: time) -> datetime | None:
     if not typed[name]:
         return None
     try:
-        return datetime.combine(datetime.fromisoformat(typed[name]).date(), at, visit.zone)
-    except (ValueError, OverflowError) as error:
-        raise Malformed(worded("this is no date; write it like 2026-12-31"), name) from error
+        day = datetime.combine(datetime.fromisoformat(typed[name]).date(), at, visit.zone).astimezone(UTC)
+    except (ValueError, OverflowError):
+        day = None
+    if day is None or not EARLIEST <= day <= LATEST:
+        raise Malformed(worded("this is no date; write it like 2026-12-31"), name)
+    return day
 
 
 def _off(visit: Visit, coupon: Coupon) -> str:
