@@ -38,7 +38,16 @@ async def test_a_rule_is_added_tried_and_removed_with_a_code_each_time(
 
 
 @pytest.mark.parametrize(
-    ("field", "text"), [("least", "much"), ("share", "0"), ("country", "C1"), ("currency", "XXQ"), ("merchant", "x")]
+    ("field", "text"),
+    [
+        *(("least", "much"), ("share", "0"), ("country", "C1"), ("currency", "XXQ"), ("merchant", "x")),
+        *(
+            ("country", "AUT"),
+            ("currency", "USDT"),
+            ("least", "1" + "0" * 19 + ".5"),
+            ("merchant", "1" + " " * 19 + "2"),
+        ),
+    ],
 )
 async def test_what_can_not_be_a_rule_is_said_at_its_field(
     operator: tuple[Visitor, list[str]], database: Database, field: str, text: str

@@ -156,8 +156,11 @@ async def test_an_operator_answers_only_what_was_looked_at(
         assert refused.status_code == 409
         assert "look at it anew" in text_of(refused)
     assert await bank_account_of(database, vault, merchant_id_of(shop)) == ("Corner Shop Ltd", FIRST)
-    for seen in ("", "yesterday", "2026-01-01", "9" * 40):
-        assert (await operator.web.post(f"{page}/accept", data={**looked_at, "seen": seen})).status_code == 400
+    edges = ("0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00")
+    for seen in ("", "yesterday", "2026-01-01", "9" * 40, *edges):
+        for answer in ("accept", "refuse"):
+            sent = {**looked_at, "seen": seen, "reason": "No"}
+            assert (await operator.web.post(f"{page}/{answer}", data=sent)).status_code == 400
 
 
 async def test_a_change_is_accepted_with_the_password_alone(

@@ -28,6 +28,8 @@ _REMOVE = "/operator/rules/remove"
 _TRY = "/operator/rules/try"
 _FIELDS = ("account", "merchant", "currency", "country", "brand", "least", "most", "share", "code", "rule")
 _OF_AN_ORDER = ("merchant", "side", "currency", "country", "brand", "amount", "order")
+_WHOLE = 60
+"""Characters of a field: of one that is cut to fewer, `AUT`, another one would be left, `AU`."""
 
 
 @section.page(_ADD, needs=Access.operator, recent=True)
@@ -77,7 +79,7 @@ async def try_rules(visit: Visit) -> Response:
         except (Malformed, NotFound) as error:
             errors = _errors(visit, error)
             errors = {"merchant" if isinstance(error, NotFound) else name: said for name, said in errors.items()}
-    typed = {name: visit.form.text(name, 60) for name in _OF_AN_ORDER}
+    typed = {name: visit.form.text(name, _WHOLE) for name in _OF_AN_ORDER}
     sides = [("live", visit.texts.get("Live")), ("test", visit.texts.get("Test"))]
     return visit.page(
         "rules_try.html",
@@ -95,7 +97,7 @@ def _new(visit: Visit, errors: dict[str, str], status: int = 200) -> Response:
     return visit.page(
         "rule_new.html",
         status=status,
-        typed={name: visit.form.text(name, 60) for name in _FIELDS if name != "code"},
+        typed={name: visit.form.text(name, _WHOLE) for name in _FIELDS if name != "code"},
         accounts=[(name, name) for name in sorted(visit.services.desk.acquirers)],
         brands=_brands(),
         errors=errors,
@@ -111,16 +113,16 @@ async def _removal(visit: Visit, errors: dict[str, str], status: int = 200) -> R
 def _typed(visit: Visit) -> Rule:
     """The rule as it was typed. Raises: Malformed."""
     form = visit.form
-    share = form.text("share", 5) or "100"
+    share = form.text("share", _WHOLE) or "100"
     if not (share.isascii() and share.isdigit()):
         raise Malformed(worded("a share is from 1 to 100 per cent"), "share")
     merchant_id = form.number("merchant")
-    if form.text("merchant", 20) and merchant_id is None:
+    if form.text("merchant", _WHOLE) and merchant_id is None:
         raise Malformed(worded("this must be the merchant's id"), "merchant")
-    bounds = [parse_bound(text, name) if (text := form.text(name, 20)) else None for name in ("least", "most")]
-    brand, country = form.text("brand", 20), form.text("country", 2).upper()
-    currency = form.text("currency", 3).upper()
-    return Rule(0, form.text("account", 40), merchant_id, currency, country, brand, bounds[0], bounds[1], int(share))
+    bounds = [parse_bound(text, name) if (text := form.text(name, _WHOLE)) else None for name in ("least", "most")]
+    brand, country = form.text("brand", _WHOLE), form.text("country", _WHOLE).upper()
+    currency, account = form.text("currency", _WHOLE).upper(), form.text("account", _WHOLE)
+    return Rule(0, account, merchant_id, currency, country, brand, bounds[0], bounds[1], int(share))
 
 
 async def _order(visit: Visit) -> Order:
@@ -128,11 +130,10 @@ async def _order(visit: Visit) -> Order:
     form = visit.form
     merchant = await find_merchant(visit.database, form.number("merchant") or 0)
     shop = Shop(merchant.id, live=form.text("side", 4) != "test")
-    currency = parse_currency(form.text("currency", 3).upper() or "USD", "currency")
-    amount = parse_bound(form.text("amount", 20), "amount") if form.text("amount", 20) else Decimal(10)
-    return Order(
-        shop, form.text("order", 60), currency, amount, form.text("country", 2).upper(), form.text("brand", 20)
-    )
+    currency = parse_currency(form.text("currency", _WHOLE).upper() or "USD", "currency")
+    amount = parse_bound(text, "amount") if (text := form.text("amount", _WHOLE)) else Decimal(10)
+    country, brand = form.text("country", _WHOLE).upper(), form.text("brand", _WHOLE)
+    return Order(shop, form.text("order", _WHOLE), currency, amount, country, brand)
 
 
 def _errors(visit: Visit, error: Malformed | NotFound) -> dict[str, str]:

@@ -9,6 +9,7 @@ from datetime import datetime
 from starlette.responses import Response
 
 from paydesk.core.errors import Malformed
+from paydesk.core.paging import EARLIEST, LATEST
 from paydesk.core.wording import worded
 from paydesk.domain.business import profile_changes
 from paydesk.domain.business.profiles import ProfileStatus, find_profile, waiting_profiles
@@ -99,6 +100,6 @@ def _seen(visit: Visit) -> datetime:
         seen = datetime.fromisoformat(visit.form.text("seen", 40))
     except ValueError:
         seen = None
-    if seen is None or seen.tzinfo is None:
+    if seen is None or seen.tzinfo is None or not EARLIEST <= seen <= LATEST:
         raise Malformed(worded("the form is incomplete; open its page again"))
     return seen
