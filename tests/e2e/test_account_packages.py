@@ -8,6 +8,7 @@ from decimal import Decimal
 
 import pytest
 from playwright.async_api import expect
+from tests import breaking
 from tests.e2e.looks import flaws
 from tests.e2e.test_account_getting_in import SignUp, base, complaints, sign_up
 from tests.lengths import longer
@@ -18,6 +19,7 @@ from paydesk.core.periods import Period
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
 from paydesk.domain.subscriptions.moving import carry_on
+from paydesk.domain.subscriptions.packages import make_version
 from paydesk.domain.subscriptions.subscription_terms import Terms
 
 __all__ = ["base", "complaints", "sign_up"]
@@ -69,3 +71,32 @@ async def test_a_version_is_made_and_what_runs_is_moved_there_and_back(
     await page.get_by_role("button", name="Take back what is still to come").click()
     await expect(page.get_by_text("Being taken back")).to_be_visible()
     assert complaints == []
+
+
+TORN = """
+() => {
+  const seen = (one) => one.getBoundingClientRect();
+  const avatar = document.querySelector(".switcher .avatar"), inside = seen(document.querySelector(".rows"));
+  return [
+    ...(avatar.offsetWidth && seen(avatar).width < seen(avatar).height - 1 ? ["avatar"] : []),
+    ...[...document.querySelectorAll(".copy:not([hidden])")].filter((one) =>
+      seen(one).right > Math.min(inside.right, seen(one.closest("td")).right) + 1).map(() => "copy"),
+    ...(seen(document.querySelector(".toggle span")).height > 30 && innerWidth > 360 ? ["mode"] : []),
+  ];
+}
+"""
+"""What of the frame and of the list is squeezed or cut off."""
+
+
+async def test_long_names_squeeze_and_hide_nothing(sign_up: SignUp, desk: Desk) -> None:
+    page, _ = await sign_up()
+    path = re.sub(r"(/account/\d+).*", r"\1", page.url)
+    shop = Shop(int(path.rsplit("/", 1)[1]), live=False)
+    await breaking.say(desk.database, "merchant", {"id": shop.merchant_id}, name="Wunderbar" * 13)
+    long = replace(CLUB, name="Wunderbar" * 20, sku_id="sku-" + "s" * 90, price=Decimal("12345678.90"))
+    await make_version(desk.database, shop, long, now=utc_now())
+    for width in (1280, 390, 320):
+        await page.set_viewport_size({"width": width, "height": 800})
+        await page.goto(f"{path}/subscriptions/packages")
+        await expect(page.locator(".copy").first).to_be_visible()
+        assert (width, await page.evaluate(TORN)) == (width, [])

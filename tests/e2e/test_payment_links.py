@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,16 @@ from tests.e2e.looks import flaws
 from tests.e2e.running import OpenPage, fill_in
 from tests.e2e.test_account_getting_in import SignUp, base, complaints, sign_up
 from tests.lengths import long, one_of
+from tests.shopfront import offer_link
 from tests.web.account.test_payment_links import picture
+
+from paydesk.core.clock import utc_now
+from paydesk.core.periods import Period
+from paydesk.domain.merchants.shop import Shop
+from paydesk.domain.payments.desk import Desk
+from paydesk.domain.selling.plans import Plan, Plans
+from paydesk.domain.subscriptions.packages import make_version
+from paydesk.domain.subscriptions.subscription_terms import Terms
 
 __all__ = ["base", "complaints", "sign_up"]
 
@@ -189,3 +200,39 @@ async def test_one_package_is_bought_with_a_coupon_on_a_phone(
     await page.reload()
     await expect(page.locator(".facts").first).to_contain_text("45.00 USD")
     assert complaints == []
+
+
+LARGE = Decimal("12345678.90")
+LINES = """
+() => Math.max(...[...document.querySelectorAll(".amount bdi")].map((one) => one.getClientRects().length))
+"""
+"""On how many lines an amount stands."""
+GAPS = """
+() => [...document.querySelectorAll(".has + .main")].map((button) => {
+  const list = button.previousElementSibling;
+  return button.getBoundingClientRect().top - list.lastElementChild.getBoundingClientRect().bottom;
+})
+"""
+"""Pixels between what a package has and the button below."""
+
+
+@pytest.mark.parametrize("width", [1280, 390, 320])
+async def test_a_large_amount_is_not_broken_amid_its_currency(
+    sign_up: SignUp, open_page: OpenPage, desk: Desk, base: str, width: int
+) -> None:
+    page, _ = await sign_up()
+    shop = Shop(int(page.url.split("/account/")[1].split("/")[0]), live=False)
+    club = Terms("Club", "club", "USD", LARGE, Period(1, "month"), None, 0)
+    made = [
+        (await make_version(desk.database, shop, terms, now=utc_now())).version_id
+        for terms in (club, replace(club, name="Tea", sku_id="tea", price=Decimal("9.00")))
+    ]
+    plans = Plans((Plan((made[1],), "Tea\nA mug\nA friend"), Plan((made[0],), "All of it")))
+    for link in (
+        await offer_link(desk.database, shop, price=LARGE, most_quantity=2),
+        await offer_link(desk.database, shop, price=None, plans=plans),
+    ):
+        address = f"{base}/sandbox/buy/{link.token(desk.vault)}"
+        shown = await open_page(address, viewport={"width": width, "height": 800})
+        assert await shown.evaluate(LINES) == 1
+        assert all(gap >= 12 for gap in await shown.evaluate(GAPS))

@@ -15,7 +15,7 @@ from paydesk.domain.subscriptions.subscription_terms import Package, written
 from paydesk.web.agreement import rhythm_in_words, terms_in_words
 from paydesk.web.brands import brand_address
 from paydesk.web.checkout.checkout_view import CheckoutView
-from paydesk.web.checkout.pages import PAGES, home_of, offer_of
+from paydesk.web.checkout.pages import PAGES, home_of, is_long_amount, offer_of
 from paydesk.web.item_pictures import picture_address
 from paydesk.web.rendering import secured
 from paydesk.web.texts import Texts
@@ -84,7 +84,13 @@ def buy_page(view: LinkView, texts: Texts, *, period: str = "", chosen: str = ""
     by `period` are shown, as the page's own links write it.
     """
     status = 400 if wrong else 200
-    values = {"view": view, "offer": view.link.offer, "most": view.link.most, "press": secrets.token_hex(16)}
+    values = {
+        "view": view,
+        "offer": view.link.offer,
+        "most": view.link.most,
+        "press": secrets.token_hex(16),
+        "is_long": is_long_amount,
+    }
     plans = view.link.offer.plans
     if plans is not None and len(plans.plans) > 1:
         if (sold := view.link.sold.get(chosen)) is not None and sold.terms is not None:

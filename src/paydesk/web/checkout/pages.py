@@ -56,6 +56,11 @@ _LONG = 13
 """Characters of an amount that fit in the largest letters."""
 
 
+def is_long_amount(written: str) -> bool:
+    """Whether an amount would be broken amid its currency's code in the largest letters."""
+    return len(written) > _LONG
+
+
 @dataclass(frozen=True, slots=True)
 class Offer:
     """A subscription as the pages word it: the package's name, its terms, and the sentence to agree
@@ -87,7 +92,7 @@ def payment_page(
     """
     errors, said = _errors(field_errors, notice, texts), notice_for(notice, wording.NOTICES) if notice else ""
     focus, amount = _focus(errors, notice), texts.money(view.amount, view.currency)
-    is_long = len(amount) > _LONG
+    is_long = is_long_amount(amount)
     # What each order or reader may have anew is a word, too: an app with a link of its own for each
     # order, or a header for each country, would else drive out the pages of all others.
     ours = {
