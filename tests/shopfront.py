@@ -46,7 +46,7 @@ from paydesk.domain.payments.results import ConfirmWithBank, Paid, Result
 from paydesk.domain.payments.storing import open_checkout
 from paydesk.domain.selling.buying import buy as buy_by_link
 from paydesk.domain.selling.buying import read_choice
-from paydesk.domain.selling.payment_links import Offer, Rhythm, find_payment_link, link_to
+from paydesk.domain.selling.payment_links import Offer, find_payment_link, link_to
 from paydesk.domain.selling.plans import Plan, Plans, stored
 from paydesk.domain.shoppers.instruments import Agreed, LaterCharges
 from paydesk.domain.shoppers.proving import ask_for_code, prove
@@ -345,7 +345,7 @@ async def offer_packages(database: Database, shop: Shop, *sold: Sequence[Terms],
     return await offer_link(database, shop, **{"price": None, "plans": Plans(tuple(plans)), **offered})
 
 
-async def choose(desk: Desk, link: Link, chosen: str = Rhythm.ONCE, quantity: int = 1, press: str = "") -> Link:
+async def choose(desk: Desk, link: Link, chosen: str = "", quantity: int = 1, press: str = "") -> Link:
     """A customer opens a payment link, chooses, and is led to the checkout; its link."""
     opened = open_link(desk.vault, LinkTo.SALE, link.token(desk.vault))
     found = await find_payment_link(desk.database, opened)

@@ -75,6 +75,23 @@ async def test_without_a_package_the_way_to_make_one_stands_beside(owner: Visito
     assert "There is no package yet. Make one" in " ".join(shown.text.split())
 
 
+async def test_what_was_taken_off_an_open_page_leads_to_nothing_else(owner: Visitor) -> None:
+    _, dear = await package(owner, "Club", "10")
+    _, cheap = await package(owner, "Tea", "4")
+    page = leads_to(await make(owner, dear, cheap))
+    path = await path_of(owner, page)
+    pressed = re.search(r'name="press" value="(\w+)"', (await owner.web.get(path)).text)
+    assert pressed is not None
+    await change(owner, page, dear)
+    answer = await owner.web.post(path, data={"press": pressed[1], "version": cheap})
+    assert answer.status_code == 400
+    assert "This is not offered any more. Choose again." in text_of(answer)
+    assert "€10.00" in answer.text
+    again = re.search(r'name="press" value="(\w+)"', answer.text)
+    assert again is not None
+    assert "/checkout/" in leads_to(await owner.web.post(path, data={"press": again[1]}))
+
+
 async def test_it_keeps_what_was_chosen_and_is_changed(owner: Visitor) -> None:
     club, monthly = await package(owner, "Club", "10")
     about: dict[str, Any] = {f"about-{club}": "A mug"}

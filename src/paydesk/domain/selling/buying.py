@@ -43,14 +43,15 @@ class Choice:
 
 
 def read_choice(link: PaymentLink, chosen: str, quantity: str, press: str) -> Choice:
-    """Check what a link's page posted; `chosen` is the key of what is wanted.
+    """Check what a link's page posted; `chosen` is the key of what is wanted, empty on a page that
+    offers one thing alone.
 
     Raises: Malformed, naming the field; SoldOut.
     """
     if not _PRESS.fullmatch(press):
         raise Malformed("press is not what the page was given", "press")
     sold = link.sold
-    wanted = next(iter(sold.values())) if len(sold) == 1 else sold.get(chosen)
+    wanted = next(iter(sold.values())) if len(sold) == 1 and not chosen else sold.get(chosen)
     if wanted is None:
         raise Malformed("this is none of what is offered", "chosen")
     if link.left == 0:

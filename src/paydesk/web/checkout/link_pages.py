@@ -90,6 +90,7 @@ def buy_page(view: LinkView, texts: Texts, *, period: str = "", chosen: str = ""
         "most": view.link.most,
         "press": secrets.token_hex(16),
         "is_long": is_long_amount,
+        "is_gone": wrong in ("chosen", "press"),
     }
     plans = view.link.offer.plans
     if plans is not None and len(plans.plans) > 1:
