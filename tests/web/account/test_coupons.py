@@ -50,6 +50,20 @@ async def test_what_is_wrong_is_said_at_its_field(owner: Visitor, typed: dict[st
     assert f'is-invalid" id="f-{field}"' in answer.text
 
 
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ({"valid_from": "2030-02-02", "valid_until": "2030-02-01"}, "The last day comes before the first."),
+        ({"sku_ids": "x" * 300}, "A package has 300 characters"),
+        ({"most_uses": "many"}, "The number of uses must be a whole number"),
+        ({"most_per_customer": "0"}, "The number of uses must be a whole number"),
+        ({"periods": "1.5"}, "The number of payments must be a whole number"),
+    ],
+)
+async def test_what_is_wrong_is_said_in_words_of_the_page(owner: Visitor, typed: dict[str, str], said: str) -> None:
+    assert said in text_of(await make(owner, **typed))
+
+
 @pytest.mark.parametrize("zone", ["Pacific/Kiritimati", "Pacific/Pago_Pago"])
 @pytest.mark.parametrize(("field", "day"), [("valid_from", "0001-01-01"), ("valid_until", "9999-12-31")])
 async def test_days_at_the_edges_of_the_calendar_are_none(owner: Visitor, zone: str, field: str, day: str) -> None:

@@ -75,6 +75,10 @@ async def test_a_profile_is_saved_piece_by_piece_and_says_what_is_missing(owner:
         ("iban", "DE00 1234", "no IBAN"),
         ("description", "x" * 2001, "at most 2000"),
         ("legal_name", "x" * 201, "at most 200"),
+        ("legal_name", "Shop \u202edtL", "characters that nobody sees"),
+        ("city", "Lon\x1b[31mdon", "characters that nobody sees"),
+        ("account_holder", "Corner\x01Shop", "characters that nobody sees"),
+        ("goods", "Mugs\u2066, by post", "characters that nobody sees"),
     ],
 )
 async def test_what_can_not_be_right_is_named_at_its_field(owner: Visitor, field: str, value: str, said: str) -> None:
@@ -83,6 +87,11 @@ async def test_what_can_not_be_right_is_named_at_its_field(owner: Visitor, field
     assert said in text_of(answer)
     assert re.search(rf'id="f-{field}"[^>]*aria-invalid="true"', answer.text)
     assert 'value="1 High Street"' in answer.text, "what was typed stays"
+
+
+async def test_a_text_of_several_lines_in_any_script_is_taken(owner: Visitor) -> None:
+    text = "Mugs,\u00a0and\r\n\r\n\tمی\u200cخواهم 👨\u200d👩\u200d👧"
+    assert leads_to(await save(owner, description=text))
 
 
 async def test_the_bank_account_is_kept_sealed_and_shown_by_its_end(

@@ -16,6 +16,7 @@ from paydesk.core.wording import plural, worded
 _PHONE = re.compile(r"\+?[0-9][0-9 ()/.-]{4,30}")
 _COUNTRY = re.compile(r"[A-Z]{2}")
 _LINE, _TEXT = 200, 2000
+_JOINERS = str.maketrans("", "", "\u200c\u200d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +118,9 @@ def _bounded(name: str, text: str) -> str:
             ),
             name,
         )
+    # What nobody sees may turn around how the letters beside it read, to customers and operators.
+    if not "".join(text.split()).translate(_JOINERS).isprintable():
+        raise Malformed(worded("this has characters that nobody sees; type it anew, as plain text"), name)
     return text
 
 

@@ -111,8 +111,8 @@ def parse_delays(text: str, field: str) -> tuple[int, ...] | None:
     if len(words) > MOST_TRIES:
         raise Malformed(
             plural(
-                "%(field)s has %(count)s delay, %(most_tries)s at most are allowed",
-                "%(field)s has %(count)s delays, %(most_tries)s at most are allowed",
+                "%(field)s: %(count)s delay, %(most_tries)s at most are allowed",
+                "%(field)s: %(count)s delays, %(most_tries)s at most are allowed",
                 field=field,
                 count=len(words),
                 most_tries=MOST_TRIES,

@@ -99,11 +99,14 @@ def _terms(visit: Visit, typed: dict[str, str]) -> CouponTerms:
     """
     given = {name: typed[name].upper() if name == "currency" else typed[name] for name in _TEXTS}
     given |= {name: with_dot(typed[name]) for name in ("percent", "amount")}
+    first, last = _day(visit, typed, "valid_from", time.min), _day(visit, typed, "valid_until", time.max)
+    if first is not None and last is not None and last < first:
+        raise Malformed(worded("the last day comes before the first"), "valid_until")
     terms = read_terms(
         given,
         tuple(line.strip() for line in typed[_SKUS].splitlines() if line.strip()),
-        valid_from=_day(visit, typed, "valid_from", time.min),
-        valid_until=_day(visit, typed, "valid_until", time.max),
+        valid_from=first,
+        valid_until=last,
     )
     if terms.currency is not None:
         refuse_thousands(typed["amount"], terms.currency, "amount")

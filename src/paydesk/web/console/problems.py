@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from paydesk.core.errors import Held, NotFound, PaydeskError, Unsure
 from paydesk.domain.accounts.roles import ALLOWED, Permission, allows
+from paydesk.web.console.field_names import in_words
 from paydesk.web.console.visit import Visit
 from paydesk.web.texts import SOURCE_LANGUAGE, Texts, mark
 
@@ -20,7 +21,7 @@ def told(texts: Texts, error: PaydeskError) -> str:
     """What went wrong in the reader's language; English alone says why payments are held."""
     if isinstance(error, Held) and texts.language != SOURCE_LANGUAGE:
         return texts.get(_HELD)
-    return texts.get(error.message)
+    return texts.get(in_words(error.message))
 
 
 def error_words(texts: Texts, error: PaydeskError) -> str:
