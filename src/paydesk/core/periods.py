@@ -7,7 +7,7 @@ from calendar import monthrange
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Literal
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from dateutil.tz import resolve_imaginary
 
@@ -67,6 +67,16 @@ def parse_period(text: str, field: str) -> Period:
     return period
 
 
+def zone_named(name: str) -> ZoneInfo:
+    """A time zone, or UTC where this machine knows none of that name, as of who comes from another
+    one: what was paid is written down all the same.
+    """
+    try:
+        return ZoneInfo(name)
+    except ZoneInfoNotFoundError:
+        return ZoneInfo("UTC")
+
+
 def occurrence(anchor: datetime, period: Period, number: int, time_zone: str = "UTC") -> datetime:
     """The moment `number` periods after the anchor (UTC), by the calendar and the wall clock
     of a time zone.
@@ -79,7 +89,7 @@ def occurrence(anchor: datetime, period: Period, number: int, time_zone: str = "
         return anchor.astimezone(UTC)
     if time_zone == "UTC":
         return _later(anchor.astimezone(UTC), period, number)
-    local = anchor.astimezone(ZoneInfo(time_zone))
+    local = anchor.astimezone(zone_named(time_zone))
     return resolve_imaginary(_later(local, period, number)).astimezone(UTC)
 
 

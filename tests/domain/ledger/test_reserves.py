@@ -65,6 +65,15 @@ async def test_the_calendar_is_the_same_before_and_after_the_fold(database: Data
     await adds_up(database, shop)
 
 
+async def test_the_calendar_is_told_where_the_database_knows_no_time_zone_of_that_name(
+    database: Database, shop: Shop, buy: Buy
+) -> None:
+    await buy(order="A-1")
+    before = await reserve_calendar(database, shop)
+    await breaking.say(database, "merchant", {"id": shop.merchant_id}, time_zone="localtime")
+    assert await reserve_calendar(database, shop) == before
+
+
 async def test_what_is_given_back_leaves_the_sums(database: Database, shop: Shop, desk: Desk, buy: Buy) -> None:
     first = await buy(order="A-1")
     await buy(order="A-2")

@@ -7,6 +7,8 @@ from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 
+import pytest
+from tests.breaking import say
 from tests.shopfront import MONTHLY
 from tests.till import Till
 
@@ -51,6 +53,22 @@ async def test_a_trial_ends_with_the_first_regular_charge(subscriber: Till) -> N
     told = await subscriber.told()
     assert [one["payment_order"]["paid_amount"] for one in told] == [0, 10]
     assert [one["payment_order"]["merchant_order_id"] for one in told] == ["club-1", "club-1:2"]
+
+
+@pytest.mark.parametrize("zone", ["localtime", "Mars/Olympus"])
+async def test_it_lives_where_nobody_knows_a_time_zone_of_that_name(subscriber: Till, zone: str) -> None:
+    """Not the database, or this machine neither: code of before took it, and a merchant may come
+    from another cell with it.
+    """
+    merchant_id = subscriber.shop.merchant_id
+    await say(subscriber.database, "merchant", {"id": merchant_id}, time_zone=zone)
+    subscription = await subscriber.subscribe(replace(MONTHLY, trial=Trial(Decimal(0), Period(14, "day"))))
+    assert await subscriber.charge(subscription.date_next) == 1
+    assert (await subscriber.now(subscription)).state == "Active"
+    await cancel(subscriber.database, subscriber.shop, subscription.id, by="merchant", now=utc_now())
+    moved = await subscriber.database.fetch("select kind from mrr_movement where merchant_id = $1", merchant_id)
+    assert [row["kind"] for row in moved] == ["trial", "converted", "churn"]
+    assert await subscriber.alarms() == []
 
 
 async def test_three_failed_retries_stop_it(subscriber: Till) -> None:

@@ -273,3 +273,13 @@ async def test_an_unknown_period_is_the_usual_one(owner: Visitor, seller: Seller
     answer = await owner.see(url(owner, f"?period={hostile}"))
     assert len(plot_of(answer.text)) == 30
     assert "alert(1)" not in answer.text
+
+
+@pytest.mark.parametrize("whose", ["person", "merchant"])
+@pytest.mark.parametrize("page", ["overview", "payments", "balance", "settings/team"])
+async def test_a_page_is_by_utc_where_this_machine_knows_no_time_zone_of_that_name(
+    owner: Visitor, seller: Seller, whose: str, page: str
+) -> None:
+    await seller.sell()
+    await breaking.say(seller.database, whose, {}, time_zone="Mars/Olympus")
+    assert (await owner.see(f"{owner.merchant_path}/{page}")).status_code == 200

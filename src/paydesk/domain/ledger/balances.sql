@@ -11,8 +11,8 @@ select currency,
 -- name: reserve_calendar(merchant_id, live)
 -- On which day of the merchant's calendar how much of the reserve is released: of what has settled the sums and what is
 -- not folded into them, and of what has not the payments, by the terms of now.
-select (h.due_at at time zone m.time_zone)::date as day, h.currency, sum(h.amount) as amount
-  from merchant m
+select (h.due_at at time zone m.by_zone)::date as day, h.currency, sum(h.amount) as amount
+  from (select id, reserve_days, known_zone(time_zone) as by_zone from merchant where id = :merchant_id offset 0) m
  cross join lateral (
      select due_at, currency, amount
        from reserve_due
@@ -28,7 +28,6 @@ select (h.due_at at time zone m.time_zone)::date as day, h.currency, sum(h.amoun
         and funds_look_at is not null and funds_due_at is not null
         and reserve > reserve_taken
  ) h
- where m.id = :merchant_id
  group by 1, 2
 having sum(h.amount) <> 0
  order by 1, 2;

@@ -8,10 +8,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from zoneinfo import ZoneInfo
 
 from paydesk.adapters.acquirers.interface import DeclineReason
 from paydesk.core.errors import Malformed
+from paydesk.core.periods import zone_named
 from paydesk.core.wording import plural, worded
 from paydesk.domain.merchants.dunning_end import DunningEnd
 from paydesk.domain.subscriptions.retry_times import MOST_RETRIES, RETRY_AFTER
@@ -93,7 +93,7 @@ def usual_left(failures: int, due_at: datetime | None) -> Dunning | None:
 
 def payday_from(at: datetime, time_zone: str) -> datetime:
     """The first morning of a payday from a moment on (UTC), by a calendar."""
-    local = at.astimezone(ZoneInfo(time_zone))
+    local = at.astimezone(zone_named(time_zone))
     day = local.replace(hour=MORNING, minute=0, second=0, microsecond=0, fold=0)
     while day.day not in PAYDAYS or day < local:
         day += timedelta(days=1)

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from functools import partial
-from zoneinfo import ZoneInfo
 
 from babel.numbers import format_decimal, format_percent
 from starlette.responses import Response
 
 from paydesk.core.money import minor_digits
 from paydesk.core.paging import Page
+from paydesk.core.periods import zone_named
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.business.first_day import FirstDay, Step, find_first_day, put_first_day_away
 from paydesk.domain.business.needs_you import MOST_WAITING, Waiting, failing_endpoints, read_waiting
@@ -108,7 +108,7 @@ async def show_overview(visit: Visit) -> Response:
     span = Span(asked) if asked in set(Span) else Span.MONTH
     clock = await read_clock(visit.database, visit.merchant_id, real_now=visit.now)
     now = visit.now if visit.shop.live else clock.now
-    period = period_of(span, ZoneInfo(clock.time_zone), now=now)
+    period = period_of(span, zone_named(clock.time_zone), now=now)
     # Neither needs the other: side by side they take half as long, on two connections.
     standing, course = await asyncio.gather(_standing(visit, period.last), _course(visit, period, now))
     chosen, waiting, health = course.chosen, standing.waiting, course.health

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from decimal import Decimal
 from functools import partial
-from zoneinfo import ZoneInfo
 
 from babel.numbers import format_decimal, format_percent
 from starlette.responses import Response
 
 from paydesk.core.money import plain_number
 from paydesk.core.paging import Page
+from paydesk.core.periods import zone_named
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.business import acting
 from paydesk.domain.business.dunning_for_team import Outcome, days_looked_at, dunning_report
@@ -156,7 +156,7 @@ async def _period(visit: Visit) -> tuple[Span, Days]:
     asked = visit.form.text("period", 10)
     span = next((one for one in SPANS if one == asked), Span.MONTH)
     clock = await read_clock(visit.database, visit.merchant_id, real_now=visit.now)
-    return span, period_of(span, ZoneInfo(clock.time_zone), now=visit.now if visit.shop.live else clock.now)
+    return span, period_of(span, zone_named(clock.time_zone), now=visit.now if visit.shop.live else clock.now)
 
 
 async def _cohorts(visit: Visit, period: Days) -> list[Cohort]:

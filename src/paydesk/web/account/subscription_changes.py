@@ -8,11 +8,11 @@ import secrets
 from dataclasses import replace
 from datetime import UTC, date, datetime, time
 from functools import partial
-from zoneinfo import ZoneInfo
 
 from starlette.responses import Response
 
 from paydesk.core.errors import Malformed
+from paydesk.core.periods import zone_named
 from paydesk.core.wording import worded
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.billing.charging_differences import AtOnce, change_and_charge
@@ -305,7 +305,7 @@ def _beginning(text: str, time_zone: str) -> datetime | None:
         return None
     try:
         day = date.fromisoformat(text)
-        return datetime.combine(day, time(), ZoneInfo(time_zone)).astimezone(UTC)
+        return datetime.combine(day, time(), zone_named(time_zone)).astimezone(UTC)
     except (ValueError, OverflowError) as error:
         raise Malformed(worded("until is no day; write it like 2027-03-01"), "until") from error
 

@@ -15,6 +15,7 @@ from babel.dates import format_date, format_datetime, format_timedelta
 from starlette.requests import Request
 from starlette.responses import Response
 
+from paydesk.core.periods import zone_named
 from paydesk.core.urls import as_header
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.access_needs import Client, Gate
@@ -220,7 +221,7 @@ class Visit:
     @property
     def zone(self) -> ZoneInfo:
         """The time zone in which this person reads times."""
-        return ZoneInfo(self.entered.person.time_zone if self.entered else "UTC")
+        return zone_named(self.entered.person.time_zone if self.entered else "UTC")
 
     @property
     def shortest_password(self) -> int:

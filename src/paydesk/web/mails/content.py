@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Literal
-from zoneinfo import ZoneInfo
 
 import msgspec
 from babel.dates import format_date, format_skeleton, format_timedelta
 
 from paydesk.core.cards import BRAND_RULES, Brand
 from paydesk.core.payment_systems import PAYMENT_SYSTEMS
+from paydesk.core.periods import zone_named
 from paydesk.web.texts import Texts, mark
 
 _INSTEAD = {"bank": mark("Bank account"), "slow_bank": mark("Bank account"), "other": mark("Another method")}
@@ -95,7 +95,7 @@ class MailMatter:
     def moment_of(self, name: str) -> datetime | None:
         """A fact that is a moment, in the merchant's time zone."""
         text = self.fact(name)
-        return datetime.fromisoformat(text).astimezone(ZoneInfo(self.time_zone)) if text else None
+        return datetime.fromisoformat(text).astimezone(zone_named(self.time_zone)) if text else None
 
     def lasting(self, period: timedelta) -> str:
         """A length of time in the mail's language, in whole hours if it is:

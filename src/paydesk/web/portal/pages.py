@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Literal
-from zoneinfo import ZoneInfo
 
 from babel.dates import format_date
 from starlette.responses import HTMLResponse
 
 from paydesk.core.cards import BRAND_RULES, Brand
-from paydesk.core.periods import occurrence
+from paydesk.core.periods import occurrence, zone_named
 from paydesk.core.urls import front_page
 from paydesk.domain.billing.for_customer import RECEIPTS, Holding, PastPayments, Receipt
 from paydesk.domain.billing.foreseeing import Foreseen
@@ -200,7 +199,7 @@ class PortalView:
         """
         if at is None:
             return ""
-        local = at.astimezone(ZoneInfo(self.holding.subscription.time_zone))
+        local = at.astimezone(zone_named(self.holding.subscription.time_zone))
         return format_date(local, form, self.texts.date_locale)
 
 
@@ -233,7 +232,7 @@ def saved_cards_page(saved: SavedAtShop, texts: Texts, path: str) -> HTMLRespons
     """The cards that a customer has saved at a shop, with what they agreed to."""
 
     def day(at: datetime | None) -> str:
-        return "" if at is None else format_date(at.astimezone(ZoneInfo(saved.time_zone)), "long", texts.date_locale)
+        return "" if at is None else format_date(at.astimezone(zone_named(saved.time_zone)), "long", texts.date_locale)
 
     return secured(_PAGES.render("saved_cards.html", texts, held=saved, look=_look(saved), path=path, day=day))
 
