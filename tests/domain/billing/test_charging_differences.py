@@ -30,7 +30,7 @@ from paydesk.domain.billing.charging_saved import NotCharged
 from paydesk.domain.billing.differences import ChangedAtOnce
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import Desk
-from paydesk.domain.subscriptions import changing_plans
+from paydesk.domain.subscriptions import balances, changing_plans
 from paydesk.domain.subscriptions.changing import cancel_later, pause
 from paydesk.domain.subscriptions.changing_plans import Plan
 from paydesk.domain.subscriptions.ending import cancel
@@ -330,7 +330,7 @@ async def test_a_wish_that_comes_again_as_it_is_carried_out_hears_of_the_same_ch
     subscriber: Till, charges: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The subscription was read as it stood before, and what was paid for as it stands after."""
-    begun, look = await subscriber.subscribe(THIRTY_DAYS), changing_plans.find_paid_period
+    begun, look = await subscriber.subscribe(THIRTY_DAYS), balances.find_paid_period
     first = list[ChangedAtOnce]()
 
     async def meanwhile(*asked: Any) -> Any:
