@@ -19,6 +19,7 @@ from paydesk.adapters.acquirers.disputes import FailedRefundPage
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import connected
 from paydesk.domain.acquirers.waiting import KEPT, ON_THE_WAY
+from paydesk.domain.moving.cancelling import cancel_move
 from paydesk.domain.moving.moving import move_merchant
 from paydesk.domain.moving.steps import Step
 from paydesk.domain.payments.failed_refunds import read_failed_refunds
@@ -53,6 +54,24 @@ async def test_one_that_is_told_while_its_merchant_is_closed_needs_nobody(both: 
     assert await both.read(play.there) == 1
     assert await both.read(play.here, timedelta(hours=1)) == 0
     assert (await both.booked(), await both.told(play.here), await both.told(play.there)) == ([0, 1], [], [])
+
+
+async def test_one_that_was_told_while_its_merchant_was_closed_is_booked_though_it_is_told_no_more(
+    both: BothRefunds,
+) -> None:
+    """Acquirers forget, and a move that has died may be ended late."""
+    play = both.play
+    await both.comes()
+    with pytest.raises(Killed):
+        await move_merchant(going(play), passed=killing(Step.closed))
+    async with connected(play.here.settings.database_url, name="work") as worker:
+        here = replace(play.here, database=worker, desk=replace(play.here.desk, database=worker))
+        assert [await both.read(here, later * SOON) for later in range(3)] == [0, 0, 0]
+    await cancel_move(going(play))
+    forgetful = both.telling(play.here)
+    assert await both.read(forgetful, timedelta(days=1)) == 1
+    assert await both.read(forgetful, timedelta(days=2)) == 0
+    assert (await both.booked(), await both.told(play.here), await both.waiting(play.here)) == ([1, 0], [], [])
 
 
 async def test_one_that_is_told_again_and_again_waits_once(both: BothRefunds) -> None:

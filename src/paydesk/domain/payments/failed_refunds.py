@@ -2,7 +2,8 @@
 and it is the merchant's again.
 
 Acquirers tell of them up to a month later. They are read like disputes, by one worker at a time,
-and written down once. What is not known here waits (`waiting_refunds.py`). Each transaction that
+and written down once. What is not known here, or of a closed merchant, waits
+(`waiting_refunds.py`). Each transaction that
 writes what was read holds the reading's lease first; none is open while another cell is asked.
 """
 
@@ -203,8 +204,9 @@ class _Reading:
             await _set_aside(connection, worked)
             await self._known(connection, worked)
             unknown = [one.refund for one in worked.results if one.came_to is CameTo.UNKNOWN]
-            await waiting_refunds.keep(connection, self.acquirer, unknown, now=self.now)
-        return not worked.failed
+            passing = [one for one, why in worked.failed if isinstance(why, Unavailable)]
+            await waiting_refunds.keep(connection, self.acquirer, [*unknown, *passing], now=self.now)
+        return len(passing) == len(worked.failed)
 
     async def _waiting(self) -> None:
         await try_all(partial(waiting_refunds.due, self.desk.database, self.acquirer, now=self.now), self._tried_again)
