@@ -2,9 +2,9 @@
 and it is the merchant's again.
 
 Acquirers tell of them up to a month later. They are read like disputes, by one worker at a time,
-and written down once. What is not known here, or of a closed merchant, waits
-(`waiting_refunds.py`). Each transaction that
-writes what was read holds the reading's lease first; none is open while another cell is asked.
+and written down once. What is not known here, or is of a closed merchant, waits
+(`waiting_refunds.py`). Each transaction that writes what was read holds the reading's lease first;
+none is open while another cell is asked.
 """
 
 from __future__ import annotations
