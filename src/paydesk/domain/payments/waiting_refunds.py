@@ -115,8 +115,8 @@ async def due(database: Connection, acquirer: str, *, now: datetime) -> list[Wai
 
 
 async def keep(connection: Connection, acquirer: str, refunds: Sequence[FailedRefund], *, now: datetime) -> None:
-    """Have refunds wait that are not known here, or can't be booked yet; one that is told twice waits
-    once.
+    """Have refunds wait that are not known here, or can't be booked yet;
+    one that is told twice waits once.
     """
     told = {one.reference: storable_json(msgspec.to_builtins(one)) for one in refunds}
     if told:
