@@ -344,6 +344,25 @@ async def test_a_wish_that_comes_again_as_it_is_carried_out_hears_of_the_same_ch
     assert amounts(charges) == [Decimal(10), Decimal("13.33")]
 
 
+async def test_a_wish_that_charges_nothing_comes_again_as_it_is_carried_out(
+    subscriber: Till, charges: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing tells of its key: it is looked at anew, and is as it is wished already."""
+    begun, look = await subscriber.subscribe(THIRTY_DAYS), balances.find_paid_period
+    cheaper = Plan(price="5.00")
+
+    async def meanwhile(*asked: Any) -> Any:
+        monkeypatch.setattr(changing_plans, "find_paid_period", look)
+        await charged(subscriber, begun, cheaper, request_key="key-1")
+        return await look(*asked)
+
+    monkeypatch.setattr(changing_plans, "find_paid_period", meanwhile)
+    again = await charged(subscriber, begun, cheaper, request_key="key-1")
+    assert again.changed.subscription == await subscriber.now(begun)
+    assert again.changed.subscription.package.terms.price == 5
+    assert (amounts(charges), await subscriber.problems()) == ([Decimal(10)], [])
+
+
 async def test_a_wish_that_comes_again_as_it_is_begun_hears_of_the_same_charge(
     subscriber: Till, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -37,6 +37,7 @@ from paydesk.domain.billing.differences import ChangedAtOnce, Difference, answer
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.payments.desk import FIRST_LOOK, KEY_LIFETIME, Desk
 from paydesk.domain.payments.marking import BegunAttempt, difference_mark
+from paydesk.domain.subscriptions.balances import ReadApart
 from paydesk.domain.subscriptions.changing import Changed
 from paydesk.domain.subscriptions.changing_plans import (
     Plan,
@@ -107,11 +108,12 @@ async def change_and_charge(desk: Desk, shop: Shop, wish: AtOnce) -> ChangedAtOn
         try:
             if done := await _tried(desk, shop, wish):
                 return done
-        except Busy:
-            # It may be charged for this very wish, which came twice at once.
-            if wish.preview or (done := await _again(database, shop, wish)) is None:
+        except Busy as error:
+            # It may be charged, or changed, for this very wish, which came twice at once.
+            if not wish.preview and (done := await _again(database, shop, wish)):
+                return done
+            if not isinstance(error, ReadApart):
                 raise
-            return done
     raise changes_all_the_time()
 
 

@@ -22,6 +22,10 @@ from paydesk.domain.subscriptions.prorating import Proration, counted_back, diff
 queries = load_statements(__package__ or "", "balances.sql")
 
 
+class ReadApart(Busy):
+    """A subscription has changed between two looks at it: whoever looks again sees it whole."""
+
+
 @dataclass(frozen=True, slots=True)
 class PaidPeriod:
     """What was paid for the period that runs, as its subscription of a revision finds it.
@@ -68,8 +72,8 @@ async def find_paid_period(database: Database, shop: Shop, subscription_id: int)
 def prorated(current: Subscription, paid: PaidPeriod, price: Decimal, *, now: datetime) -> Proration:
     """What another price from now on comes to, for what is left of the period that is paid.
 
-    Raises: Busy if the subscription is not the one any more whose payment was read; Conflict if a
-        difference that was charged within the period was given back.
+    Raises: ReadApart if the subscription is not the one any more whose payment was read; Conflict
+        if a difference that was charged within the period was given back.
     """
     latest = replace(_until_now(current, paid, now=now), new_price=price)
     return replace(latest, amount=difference(paid.prorations, latest))
@@ -87,7 +91,7 @@ def given_up(current: Subscription, paid: PaidPeriod, *, credited: bool, now: da
 
 
 def _until_now(current: Subscription, paid: PaidPeriod, *, now: datetime) -> Proration:
-    """The period that runs as it was paid, without what comes now. Raises: Conflict; Busy."""
+    """The period that runs as it was paid, without what comes now. Raises: Conflict; ReadApart."""
     if paid.given_back_since:
         raise Conflict(
             worded(
@@ -97,7 +101,7 @@ def _until_now(current: Subscription, paid: PaidPeriod, *, now: datetime) -> Pro
             )
         )
     if paid.revision != current.revision:
-        raise Busy(worded("subscription %(id)s has changed just now; try again", id=current.id))
+        raise ReadApart(worded("subscription %(id)s has changed just now; try again", id=current.id))
     earlier = paid.prorations
     price = earlier[-1].new_price if earlier else paid.price
     return Proration(
