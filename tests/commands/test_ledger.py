@@ -6,6 +6,7 @@ import errno
 import io
 import json
 import os
+import stat
 import threading
 from datetime import timedelta
 from pathlib import Path
@@ -260,6 +261,62 @@ async def test_an_export_to_what_stdout_is_goes_into_its_pipe(
             assert pipe.read() == whole
     finally:
         os.close(reads)
+
+
+async def test_an_export_into_a_file_of_before_is_read_by_no_others(
+    paydesk: Any, account: dict[str, Any], tmp_path: Path
+) -> None:
+    path = tmp_path / "january.csv"
+    path.touch(mode=0o600)
+    assert (await paydesk("ledger", "export", account["id"], "--output", path)).status == 0
+    assert (stat.S_IMODE(path.stat().st_mode), path.stat().st_size > 0) == (0o600, True)
+
+
+@pytest.mark.parametrize("name", ["x" * 255, "x" * 256, "loop/january.csv", "file/january.csv"])
+async def test_a_file_by_any_name_is_written_or_said_not_to_be(
+    paydesk: Any, account: dict[str, Any], tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    (tmp_path / "file").touch()
+    said = await paydesk("ledger", "export", account["id"], "--output", tmp_path / name)
+    if len(name) == 255:
+        assert (said.status, (tmp_path / name).stat().st_size > 0) == (0, True)
+    else:
+        assert said.status == 1
+        assert said.err.startswith(f"paydesk: cannot write {tmp_path / name}: ")
+
+
+async def test_an_export_that_the_disk_does_not_keep_leaves_what_was_there(
+    paydesk: Any, account: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a disk is that tells of an error, or of no room, only once it writes."""
+
+    def broken(*_: object) -> NoReturn:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    path = tmp_path / "january.csv"
+    path.write_text("of before")
+    monkeypatch.setattr(os, "fsync", broken)
+    said = await paydesk("ledger", "export", account["id"], "--output", path)
+    assert (said.status, said.err) == (1, f"paydesk: cannot write {path}: Input/output error\n")
+    assert beside(path) == {"january.csv": "of before"}
+
+
+async def test_an_export_to_what_stdout_is_is_added_to_its_file(
+    paydesk: Any, account: dict[str, Any], tmp_path: Path
+) -> None:
+    path = tmp_path / "all.csv"
+    path.write_text("of before")
+    kept = os.dup(1)
+    try:
+        with path.open("a") as added:
+            os.dup2(added.fileno(), 1)
+        said = await paydesk("ledger", "export", account["id"], "--output", "/dev/stdout")
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+    assert (said.status, path.read_text()) == (0, "of before")
+    assert said.out.startswith('"id"')
 
 
 async def test_two_exports_into_one_file_are_both_whole(

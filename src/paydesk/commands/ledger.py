@@ -5,9 +5,10 @@ what a merchant has, and how it came to be.
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, replace
 from datetime import datetime
 from pathlib import Path
@@ -31,6 +32,7 @@ from paydesk.domain.ledger.payouts import LONGEST_REASON, Payout, Sent, list_pay
 from paydesk.domain.merchants.idempotent_calls import check_request_key
 from paydesk.domain.merchants.merchant import find_merchant, shop_of
 from paydesk.domain.operations.payouts import pay_out, read_bank_account
+from paydesk.standard_streams import is_full
 
 ledger = typer.Typer(help="A merchant's statement.", no_args_is_help=True)
 payouts = typer.Typer(help="Money that was sent to merchants.", no_args_is_help=True)
@@ -197,37 +199,72 @@ def _moment(text: str, name: str, default: datetime) -> datetime:
 @contextmanager
 def _writing(path: Path) -> Iterator[IO[str]]:
     """What takes a file's name once it is whole, however many write it at once, and leaves nothing
-    else behind; a device or a pipe is written to as it is.
+    else behind; a device, a pipe or stdout is written to as it is.
 
     Raises: SetupError if it can't be made.
     """
-    # What /dev/stdout leads to has a name only if it is a file.
-    if path.exists() and not path.is_file():
+    with _told_of(path):
+        before = _found(path)
+    if before is not None and os.path.samestat(before, os.fstat(1)):
+        yield sys.stdout
+        return
+    if before is not None and not stat.S_ISREG(before.st_mode):
         with _opened(path, path) as file:
             yield file
         return
     whole = path.resolve()
-    part = whole.with_name(f"{whole.name}.{token_hex(4)}.part")
+    # Of a long name a part: it would have no room for what tells several apart.
+    part = whole.with_name(f"{whole.name[:50]}.{token_hex(4)}.part")
     nameless = _nameless(whole.parent)
     try:
         with nameless or _opened(part, path) as file:
+            with _told_of(path):
+                _like(before, file.fileno())
             yield file
-            if nameless is not None:
+            with _told_of(path):
                 file.flush()
-                # Only with a folder the link is to the file, and not to the link in /proc.
-                os.link(_FILES / str(file.fileno()), part, src_dir_fd=file.fileno())
-        part.replace(whole)
+                os.fsync(file.fileno())
+                if nameless is not None:
+                    # Only with a folder the link is to the file, and not to the link in /proc.
+                    os.link(_FILES / str(file.fileno()), part, src_dir_fd=file.fileno())
+        with _told_of(path):
+            part.replace(whole)
     except BaseException:
         part.unlink(missing_ok=True)
         raise
 
 
+@contextmanager
+def _told_of(path: Path) -> Iterator[None]:
+    """Name the file that can't be written as the operator did. Raises: SetupError."""
+    try:
+        yield
+    except OSError as error:
+        if is_full(error):
+            raise
+        raise SetupError(f"cannot write {path}: {error.strerror}") from error
+
+
+def _found(path: Path) -> os.stat_result | None:
+    """What a path leads to now; None if that is nothing yet."""
+    try:
+        return path.stat()
+    except FileNotFoundError:
+        return None
+
+
+def _like(before: os.stat_result | None, file: int) -> None:
+    """Let a file be read by whoever may read the one that it replaces, and by nobody else."""
+    if before is not None:
+        with suppress(PermissionError):
+            os.fchown(file, before.st_uid, before.st_gid)
+        os.fchmod(file, stat.S_IMODE(before.st_mode))
+
+
 def _opened(path: Path, named: Path) -> IO[str]:
     """A file to write. Raises: SetupError with the name that was given."""
-    try:
+    with _told_of(named):
         return path.open("w", encoding="utf-8", newline="")
-    except OSError as error:
-        raise SetupError(f"cannot write {named}: {error.strerror}") from error
 
 
 def _nameless(folder: Path) -> IO[str] | None:
