@@ -9,6 +9,7 @@ from typing import Any
 import asyncpg
 import pytest
 import typer
+from tests import set_back
 
 from paydesk.database.pool import Database
 from paydesk.domain.subscriptions import items
@@ -123,14 +124,43 @@ async def test_an_item_that_broke_off_before_it_said_anything_is_run_again_and_c
     again = await paydesk(*wish)
     assert (again.status, "this was added before; another one needs a --key" in again.err) == (0, True)
     (listed,) = (await paydesk("subscription", "item", "list", subscription, "--json")).result
-    await paydesk(*wish, "--key", "one-more")
     await paydesk("subscription", "item", "take-back", subscription, listed["id"])
     assert "is waiting" in (await paydesk(*wish)).out, "what was taken back is wished anew"
+    await paydesk(*wish, "--key", "one-more")
     await paydesk("clock", "advance", account["id"], "1m")
     added = await paydesk(*wish)
     assert ("is waiting" in added.out, added.err) == (True, ""), "what was charged comes once more"
     found = (await paydesk("subscription", "item", "list", subscription, "--json")).result
     assert sorted(one["status"] for one in found) == ["charged", "charged", "taken_back", "waiting"]
+
+
+@pytest.mark.parametrize("first", [(), ("--key", "mine")], ids=["without a key", "under one"])
+async def test_an_item_is_the_same_one_as_any_equal_one_that_waits(
+    paydesk: Any, subscription: int, first: tuple[str, ...]
+) -> None:
+    wish = ("subscription", "item", "add", subscription, "5.00", "A set-up")
+    kept = (await paydesk(*wish, *first, "--json")).result["item"]
+    other = (await paydesk(*wish, "--key", "one-more", "--json")).result["item"]
+    await paydesk("subscription", "item", "take-back", subscription, other["id"])
+    again = await paydesk(*wish, "--json")
+    assert (again.status, again.result["item"]) == (0, kept)
+    assert "this was added before; another one needs a --key" in again.err
+    found = (await paydesk("subscription", "item", "list", subscription, "--json")).result
+    assert sorted(one["status"] for one in found) == ["taken_back", "waiting"]
+
+
+async def test_an_item_comes_once_more_however_many_went_before(
+    paydesk: Any, subscription: int, database: Database
+) -> None:
+    """More than a list shows."""
+    wish = ("subscription", "item", "add", subscription, "5.00", "A set-up")
+    listed = (await paydesk(*wish, "--json")).result["item"]
+    await paydesk("subscription", "item", "take-back", subscription, listed["id"])
+    await set_back.items_taken_back(database, listed["id"], items.MOST_SHOWN)
+    for _ in range(2):
+        added = await paydesk(*wish, "--json")
+        assert (added.result["item"]["status"], added.err) == ("waiting", "")
+        await paydesk("subscription", "item", "take-back", subscription, added.result["item"]["id"])
 
 
 async def test_cancelling_under_a_test_clock_carries_its_time(

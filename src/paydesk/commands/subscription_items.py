@@ -50,10 +50,14 @@ async def add(
         seen = await find_subscription_for_api(here.database, shop, subscription_id)
         read = parse_amount(amount, seen.subscription.package.terms.currency)
         wanted = items.WantedItem(read, read_description({"description": description}))
-        wish = named or await items.key_of_repeats(here.database, shop, subscription_id, wanted)
-        act = partial(items.add_item, here.database, shop, subscription_id, wanted, by="merchant")
-        with again_under(wish, f"{call} --preview" if preview else call):
-            done = await act(request_key=f"command {wish}", now=now, preview=preview)
+        done = None if named else await items.find_waiting(here.database, shop, subscription_id, wanted)
+        if done is None:
+            wish = named or await items.key_of_repeats(here.database, shop, subscription_id, wanted)
+            act = partial(items.add_item, here.database, shop, subscription_id, wanted, by="merchant")
+            with again_under(wish, f"{call} --preview" if preview else call):
+                done = await act(request_key=f"command {wish}", now=now, preview=preview)
+                _tell_item(done, preview=preview, as_json=as_json)
+        else:
             _tell_item(done, preview=preview, as_json=as_json)
     if done.item is not None and not done.moved:
         note("this was added before; another one needs " + ("another key" if named else "a --key"))

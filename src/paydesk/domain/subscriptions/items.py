@@ -7,7 +7,7 @@ of it back.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
@@ -177,12 +177,22 @@ async def add_item(
     raise changes_all_the_time()
 
 
+async def find_waiting(database: Database, shop: Shop, subscription_id: int, wanted: WantedItem) -> ItemDone | None:
+    """The item that is wanted again without a name: the newest equal one that may be taken back,
+    whoever added it; None if there is none. Moves no money.
+    """
+    equal = await _items(database, shop, subscription_id, equal_to=wanted, most=None)
+    waiting = next((one for one in equal if one.may_be_taken_back), None)
+    if waiting is None:
+        return None
+    return replace(await _done(database, shop, subscription_id, waiting.id), moved=False)
+
+
 async def key_of_repeats(database: Database, shop: Shop, subscription_id: int, wanted: WantedItem) -> str:
     """The key of an item that its caller has not named: equal ones share it until a charge is tried
     with one, or it is taken back. Moves no money.
     """
-    found = await list_items(database, shop, subscription_id)
-    equal = [one for one in found if (one.amount, one.description) == (wanted.amount, wanted.description)]
+    equal = await _items(database, shop, subscription_id, equal_to=wanted, most=None)
     before = sum(not one.may_be_taken_back for one in equal)
     named = f"{subscription_id}\n{plain_number(wanted.amount):f}\n{before}\n{wanted.description}"
     return sha256(named.encode()).hexdigest()[:32]
@@ -256,7 +266,8 @@ async def _items(
     *,
     item_id: int | None = None,
     request_key: str | None = None,
-    most: int = 1,
+    equal_to: WantedItem | None = None,
+    most: int | None = 1,
 ) -> list[Item]:
     """The items of a subscription, or the one under a caller's key, newest first."""
     rows = queries.list_items(
@@ -266,6 +277,8 @@ async def _items(
         subscription_id=subscription_id,
         id=item_id,
         request_key=request_key,
+        amount=equal_to and equal_to.amount,
+        description=equal_to and equal_to.description,
         most=most,
     )
     return await records_of(Item, rows)

@@ -53,8 +53,9 @@ update subscription_item i
  where i.merchant_id = moved.merchant_id and i.live = moved.live and i.id = moved.item_id
 returning i.id;
 
--- name: list_items(merchant_id, live, subscription_id, id, request_key, most)
--- A subscription's items, newest first, each with the payment whose charge has it, if one was tried.
+-- name: list_items(merchant_id, live, subscription_id, id, request_key, amount, description, most)
+-- A subscription's items, all or those of one amount and description, newest first, each with the payment whose charge
+-- has it, if one was tried.
 select i.id, i.subscription_id, i.amount, i.description, i.created_at, i.taken_back_at,
        coalesce(d.id, p.id) as payment_id,
        coalesce(d.paid_at, p.paid_at) is not null as paid, s.state as subscription_state
@@ -68,5 +69,6 @@ select i.id, i.subscription_id, i.amount, i.description, i.created_at, i.taken_b
  where i.merchant_id = :merchant_id and i.live = :live
    and (i.subscription_id = :subscription_id or i.request_key = :request_key::text)
    and coalesce(i.id = :id::bigint, true)
+   and coalesce(i.amount = :amount::numeric and i.description = :description::text, true)
  order by i.id desc
  limit :most;
