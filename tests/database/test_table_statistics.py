@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -112,6 +113,19 @@ async def test_a_restored_table_whose_size_its_indexes_have_noted_is_looked_at(y
     assert await young.fetchval("select reltuples from pg_class where relname = 'customer'") == 400
     await TableStatistics(young).look()
     assert await known(young, "customer") is True
+
+
+async def test_a_table_of_nothing_but_what_was_given_up_is_looked_at_once(young: Database) -> None:
+    """As one is whose restore broke off: nothing can be learnt of it, however often it is read."""
+    with suppress(asyncpg.DivisionByZeroError):
+        async with young.acquire() as connection, connection.transaction():
+            for _ in range(400):
+                await breaking.leave_without_merchant(connection, "customer")
+            await connection.execute("select 1 / 0")
+    for _ in range(3):
+        await TableStatistics(young).look()
+    assert await known(young, "customer") is False
+    assert await young.fetchval("select analyze_count from pg_stat_user_tables where relname = 'customer'") == 1
 
 
 async def known(database: Database, table: str) -> bool:
