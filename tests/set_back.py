@@ -319,17 +319,3 @@ async def sold_more_of_the_same(database: Database, times: int) -> None:
             f" select {', '.join(values)} from {table} cross join generate_series(1, $1) n",
             times,
         )
-
-
-async def items_taken_back(database: Database, item_id: int, times: int) -> None:
-    """An item was added and taken back so many times more, without a key."""
-    await database.execute(
-        "insert into subscription_item (merchant_id, live, subscription_id, period_number, amount, description,"
-        "                               asked_by, created_at, taken_back_at)"
-        " select merchant_id, live, subscription_id, period_number, amount, description, asked_by, created_at,"
-        "        taken_back_at"
-        "   from subscription_item cross join generate_series(1, $2)"
-        "  where id = $1",
-        item_id,
-        times,
-    )

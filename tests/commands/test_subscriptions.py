@@ -9,7 +9,6 @@ from typing import Any
 import asyncpg
 import pytest
 import typer
-from tests import set_back
 
 from paydesk.database.pool import Database
 from paydesk.domain.subscriptions import items
@@ -147,20 +146,6 @@ async def test_an_item_is_the_same_one_as_any_equal_one_that_waits(
     assert "this was added before; another one needs a --key" in again.err
     found = (await paydesk("subscription", "item", "list", subscription, "--json")).result
     assert sorted(one["status"] for one in found) == ["taken_back", "waiting"]
-
-
-async def test_an_item_comes_once_more_however_many_went_before(
-    paydesk: Any, subscription: int, database: Database
-) -> None:
-    """More than a list shows."""
-    wish = ("subscription", "item", "add", subscription, "5.00", "A set-up")
-    listed = (await paydesk(*wish, "--json")).result["item"]
-    await paydesk("subscription", "item", "take-back", subscription, listed["id"])
-    await set_back.items_taken_back(database, listed["id"], items.MOST_SHOWN)
-    for _ in range(2):
-        added = await paydesk(*wish, "--json")
-        assert (added.result["item"]["status"], added.err) == ("waiting", "")
-        await paydesk("subscription", "item", "take-back", subscription, added.result["item"]["id"])
 
 
 async def test_cancelling_under_a_test_clock_carries_its_time(

@@ -25,11 +25,13 @@ from paydesk.domain.subscriptions.changing import cancel_later, pause, resume
 from paydesk.domain.subscriptions.changing_plans import Plan, Prorating
 from paydesk.domain.subscriptions.ending import cancel
 from paydesk.domain.subscriptions.items import (
+    MOST_SHOWN,
     MOST_WAITING,
     ItemDone,
     ItemState,
     WantedItem,
     add_item,
+    key_of_repeats,
     list_items,
     take_back_item,
 )
@@ -270,6 +272,21 @@ async def test_no_more_wait_than_somebody_reads(subscriber: Till, monkeypatch: p
         await added(subscriber, begun)
     await renewed(subscriber, begun)
     await added(subscriber, begun, now=begun.date_start + timedelta(days=40))
+
+
+async def test_what_is_wanted_once_more_has_a_key_of_its_own_however_much_went_before(subscriber: Till) -> None:
+    begun = await subscriber.subscribe()
+    for count in range(MOST_SHOWN):
+        await added(subscriber, begun, now=begun.date_start + count * timedelta(seconds=1))
+        if (count + 1) % MOST_WAITING == 0:
+            begun = await renewed(subscriber, await subscriber.now(begun))
+    keys = set()
+    for _ in range(3):
+        key = await key_of_repeats(subscriber.database, subscriber.shop, begun.id, SETUP)
+        done = await added(subscriber, begun, request_key=key)
+        await taken_back(subscriber, begun, number(done))
+        keys.add(key)
+    assert len(keys) == 3
 
 
 @pytest.mark.parametrize("coupon", [{"percent": "50"}, {"percent": "100", "periods": "1"}])
