@@ -37,6 +37,21 @@ async def test_a_customer_is_handed_out_and_erased(
     assert (gone.status, "has nothing of this customer" in gone.err) == (1, True)
 
 
+async def test_an_erasure_that_broke_off_before_it_said_anything_is_run_again(
+    told: int, paydesk: Any, environment: dict[str, str]
+) -> None:
+    wish = ("customer", "erase", told, "--end", "--yes")
+    for _ in range(2):
+        stranger = await paydesk(*wish, "--email", "nobody@example.com")
+        assert (stranger.status, "has nothing of this customer" in stranger.err) == (1, True)
+    assert (await paydesk(*wish, "--email", "ada@example.com")).status == 0
+    again = await paydesk(*wish, "--email", "ADA@example.com", "--json")
+    assert (again.status, again.result["rows"]) == (0, {})
+    assert "nothing is left of this customer, who was erased on " in again.err
+    lines = (Path(environment["PAYDESK_DATA_DIR"]) / "erasures.jsonl").read_text().splitlines()
+    assert len(lines) == 1, "of whom there was nothing is not in the list"
+
+
 async def test_a_restored_database_is_rid_of_them_again(
     told: int, paydesk: Any, database: Database, environment: dict[str, str], tmp_path: Path
 ) -> None:

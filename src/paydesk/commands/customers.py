@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from paydesk.commands.connecting import Deployment, command, deployment
-from paydesk.commands.printing import AsJson, counted, note, progress, show_facts, show_json
+from paydesk.commands.printing import AsJson, counted, note, progress, show_facts, show_json, shown
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Malformed, NotFound
 from paydesk.domain.merchants.merchant import find_merchant
@@ -88,9 +88,16 @@ async def _erase(here: Deployment, subject: Subject, *, end: bool, yes: bool) ->
         typer.confirm("Erase this customer for good?", abort=True, err=True)
     now = utc_now()
     erasures = ErasureList(here.settings.erasures, here.vault)
-    done = await erase_customer(
-        here.database, subject, end=end, remember=lambda: erasures.remember(subject, now=now), now=now
-    )
+    try:
+        done = await erase_customer(
+            here.database, subject, end=end, remember=lambda: erasures.remember(subject, now=now), now=now
+        )
+    except NotFound:
+        # Who asks again, since the first time told nothing, is to hear that it is done.
+        if (before := erasures.erased_at(subject)) is None:
+            raise
+        note(f"nothing is left of this customer, who was erased on {shown(before)}")
+        return Erasure(subject.merchant_id)
     for one in done.orders_left:
         note(f"the shop's reference {one!r} holds a personal value, and stays: it names the order in the shop's books")
     return done

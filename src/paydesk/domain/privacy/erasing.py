@@ -86,7 +86,7 @@ async def erase(
 
     `end` cancels running subscriptions first. `again` repeats an erasure after a restore: pingbacks
     that are due by the older state were sent with the true values before. `remember` is called
-    before anything is erased, and must keep that it will be. `now` is real time, UTC.
+    before what is erased is gone, and must keep that it will be. `now` is real time, UTC.
 
     Pages of an acquirer's on which they could still pay are ended, first of all. Raises: NotFound;
         Conflict if a subscription runs, a pingback is due or an outcome is open, such a page's too.
@@ -98,7 +98,6 @@ async def erase(
         sides = await _held(connection, subject)
         if not again:
             sides = await _at_rest(connection, subject, sides)
-        remember()
         counts: dict[str, int] = {}
         left: set[str] = set()
         for found in sides:
@@ -107,6 +106,7 @@ async def erase(
                 counts[kind] = counts.get(kind, 0) + rows
         if not any(counts.values()):
             raise NotFound(f"merchant {subject.merchant_id} has nothing of this customer")
+        remember()
         for customer in [one for found in sides for one in found.customers]:
             named = f"customer {customer}"
             await record(

@@ -70,6 +70,16 @@ class ErasureList:
                 f"nothing was erased: {self.path} can't be written ({error.strerror}); see PAYDESK_ERASURE_LIST"
             ) from error
 
+    def erased_at(self, subject: Subject) -> datetime | None:
+        """When somebody was erased last; None if never.
+
+        Raises: SetupError if the file holds something else.
+        """
+        if not self.path.exists():
+            return None
+        wanted = (subject.merchant_id, self.fingerprint(subject))
+        return max((line.at for line in self.read() if (line.merchant_id, line.fingerprint) == wanted), default=None)
+
     def fingerprint(self, subject: Subject) -> str:
         """What stands for a customer in the list."""
         named = f"email {in_small_letters(subject.email)}" if subject.email else f"order {subject.order}"
