@@ -44,3 +44,13 @@ def test_who_closes_a_stream_is_told_as_ever(tmp_path: Path, closed: str) -> Non
 
 def test_a_result_that_nobody_wants_is_none(tmp_path: Path) -> None:
     assert told(f"exec {PAYDESK} settings <&- >&- 2>&-", tmp_path).returncode == 0
+
+
+def test_who_breaks_off_while_a_command_is_loaded_sees_no_traceback(tmp_path: Path) -> None:
+    broken_off = (
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler);"
+        "from paydesk import cli; sys.argv = ['paydesk', 'settings'];"
+        "cli._loaded = lambda _: signal.raise_signal(signal.SIGINT); cli.main()"
+    )
+    said = subprocess.run([sys.executable, "-c", broken_off], env=KEYLESS, capture_output=True, text=True)
+    assert (said.returncode, said.stdout, said.stderr) == (130, "", "")

@@ -115,10 +115,13 @@ def main() -> None:
         names: Iterable[str] = ()
     else:
         names = [first] if first in ALL else ALL
-    with loading.for_good():
-        app = command_line(names)
     try:
+        with loading.for_good():
+            app = command_line(names)
         app()
+    except KeyboardInterrupt:
+        # As a command ends that is broken off once it runs.
+        sys.exit(130)
     except OSError as error:
         if not is_full(error):
             raise
