@@ -85,7 +85,8 @@ async def move(
     """Let subscriptions go on as another version, each from its next period on;
     until then: take-back.
 
-    Broken off, workers go on with it.
+    Broken off, workers go on with it; `moves` lists what has come of it, where there is nothing
+    left to move.
     """
     async with deployment() as here:
         shop = shop_of(await find_merchant(here.database, merchant_id), live=live)
