@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from typing import Any
 
 import httpx
 import pytest
+from tests import breaking
 from tests.web.account.conftest import Visitor, fields_of, leads_to, text_of
+
+from paydesk.core.paging import Page
+from paydesk.database.pool import Database
+from paydesk.domain.coupons.keeping import list_coupons
+from paydesk.domain.merchants.shop import Shop
 
 USUAL = {"code": "spring", "percent": "12,5", "periods": "3", "most_uses": "10", "valid_until": "2099-12-31"}
 
@@ -55,6 +62,7 @@ async def test_what_is_wrong_is_said_at_its_field(owner: Visitor, typed: dict[st
     [
         ({"valid_from": "2030-02-02", "valid_until": "2030-02-01"}, "The last day comes before the first."),
         ({"sku_ids": "x" * 300}, "A package has 300 characters"),
+        ({"sku_ids": "\n".join(f"sku-{one}" for one in range(51))}, "51 packages are named, at most 50 are accepted."),
         ({"most_uses": "many"}, "The number of uses must be a whole number"),
         ({"most_per_customer": "0"}, "The number of uses must be a whole number"),
         ({"periods": "1.5"}, "The number of payments must be a whole number"),
@@ -72,6 +80,35 @@ async def test_days_at_the_edges_of_the_calendar_are_none(owner: Visitor, zone: 
     answer = await make(owner, **{"valid_until": "", field: day})
     assert answer.status_code == 400
     assert f'is-invalid" id="f-{field}"' in answer.text
+
+
+@pytest.mark.parametrize("zone", ["Pacific/Kiritimati", "Pacific/Pago_Pago"])
+async def test_days_at_the_edges_that_were_taken_once_are_listed(owner: Visitor, database: Database, zone: str) -> None:
+    fields = {"name": "Ada Lovelace", "language": "en", "time_zone": zone}
+    assert leads_to(await owner.send("/account/security", "/account/security/profile", **fields))
+    await make(owner)
+    first, last = datetime(1, 1, 1, 6, tzinfo=UTC), datetime(9999, 12, 31, 18, tzinfo=UTC)
+    where = {"merchant_id": int(owner.merchant_path.split("/")[2])}
+    await breaking.say(database, "coupon", where, valid_from=first, valid_until=last)
+    assert "9999" in text_of(await owner.see(f"{owner.merchant_path}/coupons"))
+
+
+async def test_many_long_names_of_packages_are_kept_whole(owner: Visitor, database: Database) -> None:
+    skus = [f"sku-{number}-{'s' * 240}" for number in range(50)]
+    assert leads_to(await make(owner, sku_ids="\r\n".join(skus)))
+    shop = Shop(int(owner.merchant_path.split("/")[2]), live=False)
+    (made,) = await list_coupons(database, shop, Page(1))
+    assert made.skus == skus
+
+
+async def test_numbers_of_packages_below_each_other_are_no_card_number(owner: Visitor, database: Database) -> None:
+    assert leads_to(await make(owner, sku_ids="4242\r\n4242\r\n4242\r\n4242\r\n7"))
+    shop = Shop(int(owner.merchant_path.split("/")[2]), live=False)
+    (made,) = await list_coupons(database, shop, Page(1))
+    assert made.skus == ["4242", "7"]
+    refused = await make(owner, code="other", sku_ids="4242 4242 4242 4242")
+    assert "A package holds what looks like a card number" in text_of(refused)
+    assert "4242 4242" not in refused.text
 
 
 async def test_a_code_that_is_taken_is_said(owner: Visitor) -> None:

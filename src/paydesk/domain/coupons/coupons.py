@@ -109,8 +109,8 @@ def read_terms(
     if len(skus) > MOST_SKUS:
         raise Malformed(
             plural(
-                "sku_ids names %(count)s package, at most %(most_skus)s are accepted",
-                "sku_ids names %(count)s packages, at most %(most_skus)s are accepted",
+                "%(count)s package is named, at most %(most_skus)s are accepted",
+                "%(count)s packages are named, at most %(most_skus)s are accepted",
                 count=len(skus),
                 most_skus=MOST_SKUS,
             ),

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, time
 
 from starlette.responses import Response
 
+from paydesk.core.card_numbers import masked
 from paydesk.core.errors import Conflict, Malformed
 from paydesk.core.money import refuse_thousands, with_dot
 from paydesk.core.paging import EARLIEST, LARGEST_ID, LATEST, Page, Place
@@ -18,8 +19,9 @@ from paydesk.domain.business.coupons_for_team import (
     save_coupon_settings,
     switch_coupon,
 )
-from paydesk.domain.coupons.coupons import Coupon, CouponTerms, read_terms
+from paydesk.domain.coupons.coupons import MOST_SKUS, Coupon, CouponTerms, read_terms
 from paydesk.domain.coupons.keeping import find_coupon, list_coupons
+from paydesk.domain.subscriptions.subscription_terms import LONGEST_TEXT
 from paydesk.web.account.face import FACE
 from paydesk.web.console.guards import Section, field_errors
 from paydesk.web.console.list_parameters import ROWS, list_address
@@ -32,6 +34,8 @@ _TEXTS = ("code", "percent", "amount", "currency", "periods", "most_uses", "most
 _DATES = ("valid_from", "valid_until")
 _SKUS = "sku_ids"
 _FIELDS = (*_TEXTS, *_DATES, _SKUS)
+_WHOLE = (MOST_SKUS + 1) * (LONGEST_TEXT + 2)
+"""Characters of all SKUs, a line each: of one that is cut, another one would be left."""
 
 
 @section.page(_COUPONS, needs=Permission.view)
@@ -70,7 +74,9 @@ async def show_new(visit: Visit) -> Response:
 @section.action(f"{_COUPONS}/new", needs=Permission.manage_settings)
 async def make(visit: Visit) -> Response:
     """Make it, and show the list."""
-    typed = {name: visit.form.text(name, 2000 if name == _SKUS else 100) for name in _FIELDS}
+    typed = {name: visit.form.text(name, 100) for name in _FIELDS if name != _SKUS}
+    # Each line by itself: numbers below each other may look like a card's.
+    typed[_SKUS] = "\n".join(map(masked, visit.form.raw(_SKUS)[:_WHOLE].splitlines()))
     try:
         await make_coupon(visit.gate, visit.session, visit.shop, _terms(visit, typed), now=visit.now)
     except (Malformed, Conflict) as error:
@@ -104,7 +110,7 @@ def _terms(visit: Visit, typed: dict[str, str]) -> CouponTerms:
         raise Malformed(worded("the last day comes before the first"), "valid_until")
     terms = read_terms(
         given,
-        tuple(line.strip() for line in typed[_SKUS].splitlines() if line.strip()),
+        tuple(line.strip() for line in visit.form.raw(_SKUS)[:_WHOLE].splitlines() if line.strip()),
         valid_from=first,
         valid_until=last,
     )

@@ -15,6 +15,7 @@ from babel.dates import format_date, format_datetime, format_timedelta
 from starlette.requests import Request
 from starlette.responses import Response
 
+from paydesk.core.paging import EARLIEST, LATEST
 from paydesk.core.periods import zone_named
 from paydesk.core.urls import as_header
 from paydesk.database.pool import Database
@@ -37,6 +38,11 @@ from paydesk.web.rendering import secured
 from paydesk.web.texts import Texts
 
 _NO_SHOP = "this page has no merchant"
+
+
+def _within(at: datetime) -> datetime:
+    """A time that the calendar has in every zone."""
+    return min(max(at, EARLIEST), LATEST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,11 +208,11 @@ class Visit:
 
     def moment(self, at: datetime) -> str:
         """A time in the person's zone: `21 Nov 2026, 03:20`."""
-        return str(format_datetime(at, "medium", tzinfo=self.zone, locale=self.texts.date_locale))
+        return str(format_datetime(_within(at), "medium", tzinfo=self.zone, locale=self.texts.date_locale))
 
     def day(self, at: datetime | date) -> str:
         """A day in the person's zone: `21 Nov 2026`."""
-        local = at.astimezone(self.zone) if isinstance(at, datetime) else at
+        local = _within(at).astimezone(self.zone) if isinstance(at, datetime) else at
         return str(format_date(local, "medium", locale=self.texts.date_locale))
 
     def ago(self, at: datetime, now: datetime | None = None) -> str:
