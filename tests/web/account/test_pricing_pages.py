@@ -92,6 +92,21 @@ async def test_what_was_taken_off_an_open_page_leads_to_nothing_else(owner: Visi
     assert "/checkout/" in leads_to(await owner.web.post(path, data={"press": again[1]}))
 
 
+async def test_the_only_package_of_an_open_page_leads_to_no_other(owner: Visitor) -> None:
+    _, cheap = await package(owner, "Tea", "4")
+    _, dear = await package(owner, "Club", "10")
+    page = leads_to(await make(owner, cheap))
+    path = await path_of(owner, page)
+    opened = fields_of((await owner.web.get(path)).text, path)
+    await change(owner, page, dear)
+    answer = await owner.web.post(path, data=opened)
+    assert answer.status_code == 400
+    assert "This is not offered any more. Choose again." in text_of(answer)
+    assert "€10.00 every month" in text_of(answer)
+    led = leads_to(await owner.web.post(path, data=fields_of(answer.text, path)))
+    assert "€10.00" in text_of(await owner.web.get(led))
+
+
 async def test_it_keeps_what_was_chosen_and_is_changed(owner: Visitor) -> None:
     club, monthly = await package(owner, "Club", "10")
     about: dict[str, Any] = {f"about-{club}": "A mug"}

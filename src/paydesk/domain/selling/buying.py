@@ -43,8 +43,8 @@ class Choice:
 
 
 def read_choice(link: PaymentLink, chosen: str, quantity: str, press: str) -> Choice:
-    """Check what a link's page posted; `chosen` is the key of what is wanted, empty on a page that
-    offers one thing alone.
+    """Check what a link's page posted; `chosen` is the key of what is wanted, and may be missing
+    where one thing alone is offered.
 
     Raises: Malformed, naming the field; SoldOut.
     """

@@ -104,6 +104,7 @@ def buy_page(view: LinkView, texts: Texts, *, period: str = "", chosen: str = ""
         texts,
         **values,
         terms=terms,
+        only=next(iter(view.link.sold)) if len(view.link.sold) == 1 else "",
         field="rhythm" if plans is None else "version",
         has=about.splitlines(),
         wrong=wrong == "quantity",
