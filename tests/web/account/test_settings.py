@@ -79,6 +79,9 @@ async def test_a_profile_is_saved_piece_by_piece_and_says_what_is_missing(owner:
         ("city", "Lon\x1b[31mdon", "characters that nobody sees"),
         ("account_holder", "Corner\x01Shop", "characters that nobody sees"),
         ("goods", "Mugs\u2066, by post", "characters that nobody sees"),
+        ("goods", "Mugs\x1c, by post", "characters that nobody sees"),
+        ("legal_name", "\u200d\u200c", "characters that nobody sees"),
+        ("legal_name", "Shop\U000e0041\U000e01ff", "characters that nobody sees"),
     ],
 )
 async def test_what_can_not_be_right_is_named_at_its_field(owner: Visitor, field: str, value: str, said: str) -> None:
@@ -92,6 +95,27 @@ async def test_what_can_not_be_right_is_named_at_its_field(owner: Visitor, field
 async def test_a_text_of_several_lines_in_any_script_is_taken(owner: Visitor) -> None:
     text = "Mugs,\u00a0and\r\n\r\n\tمی\u200cخواهم 👨\u200d👩\u200d👧"
     assert leads_to(await save(owner, description=text))
+
+
+@pytest.mark.parametrize(
+    ("typed", "kept"),
+    [
+        ("\ufeffDonau\u00addampf\u200b GmbH\u2060", "Donaudampf GmbH"),
+        ('\u200fשלום בע"מ\u200e', 'שלום בע"מ'),
+        ("متجر\u061c الشاي", "متجر الشاي"),
+        ("می\u200cخواهم", "می\u200cخواهم"),
+        ("क्\u200dष", "क्\u200dष"),
+        ("Cafe\u0301 ❤\ufe0f", "Cafe\u0301 ❤\ufe0f"),
+        ("\U00031350田商店", "\U00031350田商店"),
+        ("葛\U000e0100城市", "葛\U000e0100城市"),
+    ],
+)
+async def test_names_in_any_script_are_taken_without_marks_that_came_along(
+    owner: Visitor, database: Database, typed: str, kept: str
+) -> None:
+    assert leads_to(await save(owner, legal_name=typed, account_holder=typed, goods=typed))
+    details = (await find_profile(database, merchant_id(owner))).details
+    assert (details.legal_name, details.account_holder, details.goods) == (kept, kept, kept)
 
 
 async def test_the_bank_account_is_kept_sealed_and_shown_by_its_end(

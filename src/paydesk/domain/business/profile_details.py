@@ -5,6 +5,7 @@ operator's reason to send them back.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -17,6 +18,13 @@ _PHONE = re.compile(r"\+?[0-9][0-9 ()/.-]{4,30}")
 _COUNTRY = re.compile(r"[A-Z]{2}")
 _LINE, _TEXT = 200, 2000
 _JOINERS = str.maketrans("", "", "\u200c\u200d")
+_STRAY = str.maketrans("", "", "\u00ad\u061c\u200b\u200e\u200f\u2060\ufeff")
+"""What comes along with copied text and can't be found to delete it: soft hyphens, spaces of no
+width, marks of a direction."""
+_BREAKS = "\t\n\v\f\r"
+_UNSEEN = {"Cc", "Cf", "Co", "Cs"}
+_NO_LETTERS = 0xE0000
+"""From here on no new letter stands; what this Python does not know below may be one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +105,8 @@ def parse_details(fields: Mapping[str, str]) -> tuple[Details, dict[str, str]]:
     """
     parsed, errors = Details(), {}
     for name in Details.__slots__:
-        text = " ".join(fields.get(name, "").split()) if name not in ("description", "goods") else fields.get(name, "")
+        typed = fields.get(name, "").translate(_STRAY)
+        text = typed if name in ("description", "goods") else " ".join(typed.split())
         try:
             parsed = replace(parsed, **{name: _PARSERS.get(name, str)(_bounded(name, text.strip()))})
         except Malformed as error:
@@ -119,9 +128,15 @@ def _bounded(name: str, text: str) -> str:
             name,
         )
     # What nobody sees may turn around how the letters beside it read, to customers and operators.
-    if not "".join(text.split()).translate(_JOINERS).isprintable():
+    seen = text.translate(_JOINERS)
+    if (text and not seen.strip()) or any(map(_is_unseen, seen)):
         raise Malformed(worded("this has characters that nobody sees; type it anew, as plain text"), name)
     return text
+
+
+def _is_unseen(letter: str) -> bool:
+    kind = unicodedata.category(letter)
+    return (kind in _UNSEEN and letter not in _BREAKS) or (kind == "Cn" and ord(letter) >= _NO_LETTERS)
 
 
 def _website(text: str) -> str:
