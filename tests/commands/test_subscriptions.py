@@ -71,6 +71,8 @@ async def test_something_is_charged_once_with_the_next_charge_or_taken_back(payd
     back = await paydesk("subscription", "item", "take-back", subscription, listed["id"])
     assert f"item {listed['id']}, 5.00 USD, is taken_back" in back.out
     assert f"the next charge of subscription {subscription} is 10.00 USD" in back.out
+    thousands = await paydesk("subscription", "item", "add", subscription, "5.000", "Another", "--preview")
+    assert "may mean thousands" in thousands.err
     wrong = await paydesk("subscription", "item", "add", subscription, "5.001", "Set-up")
     assert wrong.status != 0
     assert "decimal" in wrong.err

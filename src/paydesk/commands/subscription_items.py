@@ -13,7 +13,7 @@ from paydesk.commands.options import Preview, SubscriptionId
 from paydesk.commands.printing import AsJson, note, show_json, show_table, shown
 from paydesk.commands.subscription_words import item_facts
 from paydesk.core.clock import utc_now
-from paydesk.core.money import parse_amount, written
+from paydesk.core.money import parse_typed, written
 from paydesk.domain.merchants.idempotent_calls import check_request_key
 from paydesk.domain.merchants.test_clock import shop_time
 from paydesk.domain.operations.subscriptions_for_operator import shop_of_subscription
@@ -48,7 +48,7 @@ async def add(
         shop = await shop_of_subscription(here.database, subscription_id)
         now = await shop_time(here.database, shop, real_now=utc_now())
         seen = await find_subscription_for_api(here.database, shop, subscription_id)
-        read = parse_amount(amount, seen.subscription.package.terms.currency)
+        read = parse_typed(amount, seen.subscription.package.terms.currency)
         wanted = items.WantedItem(read, read_description({"description": description}))
         done = None if named else await items.find_waiting(here.database, shop, subscription_id, wanted)
         if done is None:

@@ -51,7 +51,18 @@ async def test_it_is_added_once_after_a_look_and_taken_back(owner: Visitor, sell
     assert "Next charge 10.00 USD" in text_of(await owner.see(page))
 
 
-@pytest.mark.parametrize("wrong", [{"amount": "0"}, {"amount": "x"}, {"description": ""}, {"description": "x" * 1100}])
+async def test_its_amount_is_typed_as_the_other_ones_are(owner: Visitor, seller: Seller) -> None:
+    page = url(owner, f"/{await subscribe(seller)}/items")
+    asked = await owner.send(page, **SETUP | {"amount": "4,00"})
+    assert "“Set-up” for 4.00 USD" in text_of(asked)
+    assert "“Set-up” for 4.00 USD" not in text_of(await owner.send(page, **SETUP | {"amount": "4,000"}))
+    agreed = fields_of(asked.text, page) | {"agreed": "1"}
+    assert leads_to(await owner.web.post(page, data=agreed)) == page.removesuffix("/items")
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"amount": "0"}, {"amount": "x"}, {"amount": "1.000"}, {"description": ""}, {"description": "x" * 1100}]
+)
 async def test_what_is_wrong_stands_at_its_field(owner: Visitor, seller: Seller, wrong: dict[str, str]) -> None:
     subscription_id = await subscribe(seller)
     page = url(owner, f"/{subscription_id}/items")

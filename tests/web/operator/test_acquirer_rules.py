@@ -60,6 +60,14 @@ async def test_what_can_not_be_a_rule_is_said_at_its_field(
     assert await list_rules(database) == []
 
 
+async def test_a_long_order_is_tried_whole(operator: tuple[Visitor, list[str]]) -> None:
+    visitor, codes = operator
+    assert (await visitor.send(NEW, account="simulator", share="50", code=codes[0])).status_code == 303
+    asked = f"{TRY}?merchant={visitor.merchant_path.rsplit('/', 1)[1]}&side=test&currency=USD&order={'x' * 240}"
+    tried = {"it fits" in text_of(await visitor.see(f"{asked}{number}")) for number in range(20)}
+    assert tried == {True, False}, "orders that begin alike are told apart"
+
+
 async def test_an_order_of_nobody_is_tried_at_no_account(operator: tuple[Visitor, list[str]]) -> None:
     visitor, _ = operator
     refused = await visitor.web.get(f"{TRY}?merchant=999999999&currency=USD")

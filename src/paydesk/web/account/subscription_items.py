@@ -8,7 +8,7 @@ from functools import partial
 from starlette.responses import Response
 
 from paydesk.core.errors import Conflict, Malformed
-from paydesk.core.money import parse_amount
+from paydesk.core.money import parse_typed
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.business import acting
 from paydesk.domain.business.subscriptions_for_team import SubscriptionForTeam, find_subscription_for_team
@@ -93,7 +93,7 @@ def _form_page(
 
 def _wanted(visit: Visit, currency: str) -> WantedItem:
     """The item that is typed. Raises: Malformed, naming the field."""
-    amount = parse_amount(visit.form.text("amount", 40), currency)
+    amount = parse_typed(visit.form.text("amount", 40), currency)
     return WantedItem(amount, read_description({"description": visit.form.text("description", 1100)}))
 
 
