@@ -236,3 +236,25 @@ async def test_a_large_amount_is_not_broken_amid_its_currency(
         shown = await open_page(address, viewport={"width": width, "height": 800})
         assert await shown.evaluate(LINES) == 1
         assert all(gap >= 12 for gap in await shown.evaluate(GAPS))
+
+
+async def test_what_is_not_offered_any_more_is_told_apart_from_the_words_above(
+    sign_up: SignUp, open_page: OpenPage, desk: Desk, base: str
+) -> None:
+    page, _ = await sign_up()
+    shop = Shop(int(page.url.split("/account/")[1].split("/")[0]), live=False)
+    club = Terms("Club", "club", "USD", Decimal("9.00"), Period(1, "month"), None, 0)
+    made = [
+        (await make_version(desk.database, shop, terms, now=utc_now())).version_id
+        for terms in (club, replace(club, name="Tea", sku_id="tea"))
+    ]
+    link = await offer_link(desk.database, shop, price=None, plans=Plans(tuple(Plan((one,), "") for one in made)))
+    shown = await open_page(f"{base}/sandbox/buy/{link.token(desk.vault)}")
+    await shown.locator("[name=version]").first.evaluate("(one) => { one.value = '999999' }")
+    await shown.locator("form .main").first.click()
+    notice = shown.get_by_role("alert")
+    await expect(notice).to_have_text("This is not offered any more. Choose again.")
+    above, told = await shown.locator(".about").bounding_box(), await notice.bounding_box()
+    assert above is not None
+    assert told is not None
+    assert told["y"] - above["y"] - above["height"] >= 16
