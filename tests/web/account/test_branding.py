@@ -9,6 +9,7 @@ from tests.web.account.conftest import Join, Visitor, fields_of, leads_to, text_
 from tests.web.mails.every_mail import ADDRESSES, mail_of
 
 from paydesk.core.clock import utc_now
+from paydesk.core.errors import Malformed
 from paydesk.database.pool import Database
 from paydesk.domain.accounts.roles import Role
 from paydesk.domain.accounts.team import add_member
@@ -127,6 +128,14 @@ def test_parts_are_read_as_they_were_sent() -> None:
     form = parse_parts(body, b"x")
     assert form.raw("a") == "ä"
     assert form.files["f"] == b"\r\n\x00--x\n"
+
+
+@pytest.mark.parametrize("end", [b"", b"\r\n--x", b"\r\n--x\r\nContent-Disposition: form-data; na"])
+def test_a_form_that_ends_too_early_is_none(end: bytes) -> None:
+    head = b'--x\r\nContent-Disposition: form-data; name="logo"; filename="l.png"\r\n\r\n'
+    assert parse_parts(head + PNG + b"\r\n--x--", b"x").files == {"logo": PNG}
+    with pytest.raises(Malformed, match="did not arrive whole"):
+        parse_parts(head + PNG + end, b"x")
 
 
 async def shades_of(visitor: Visitor, accent: str) -> httpx.Response:

@@ -132,3 +132,22 @@ async def test_customers_may_type_them_once_that_is_allowed(owner: Visitor) -> N
     hidden = fields_of((await owner.see(page)).text, page)
     await owner.web.post(page, data={**hidden, "types_coupons": "1"})
     assert re.search(r'name="types_coupons"[^>]*checked', (await owner.see(page)).text)
+
+
+@pytest.mark.parametrize("on", ["garbage", "", "YES", "yes and no"])
+async def test_a_switch_that_says_neither_yes_nor_no_leaves_a_coupon_on(owner: Visitor, on: str) -> None:
+    page = f"{owner.merchant_path}/coupons"
+    await make(owner)
+    switch = re.search(rf'action="({page}/\d+/switch)"', (await owner.see(page)).text)
+    assert switch is not None
+    refused = await owner.send(page, switch[1], on=on)
+    assert refused.status_code == 400
+    assert f'"{on}" is none of the choices' in text_of(refused)
+    assert "On SPRING" in text_of(await owner.see(page))
+
+
+async def test_a_limit_that_is_misspelt_makes_no_coupon_without_it(owner: Visitor) -> None:
+    refused = await make(owner, most_use="1")
+    assert refused.status_code == 400
+    assert 'There is no field "most_use" in this form' in text_of(refused)
+    assert "SPRING" not in text_of(await owner.see(f"{owner.merchant_path}/coupons"))

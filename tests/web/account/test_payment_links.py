@@ -188,3 +188,26 @@ async def test_each_change_is_in_the_audit_log(owner: Visitor) -> None:
     await switch(owner, page, "no")
     log = text_of(await owner.see(f"{owner.merchant_path}/settings/audit"))
     assert log.count(f"payment link {page.rpartition('/')[2]}") == 2
+
+
+@pytest.mark.parametrize("on", ["garbage", "", "1"])
+async def test_a_switch_that_says_neither_yes_nor_no_leaves_a_link_on(owner: Visitor, on: str) -> None:
+    page = leads_to(await make(owner))
+    refused = await owner.send(page, f"{page}/switch", on=on)
+    assert refused.status_code == 400
+    assert f'"{on}" is none of the choices' in text_of(refused)
+    assert "Switch it off" in text_of(await owner.see(page))
+
+
+async def test_a_limit_that_is_misspelt_or_said_twice_makes_no_link_without_it(owner: Visitor) -> None:
+    for typed, said in (
+        ({"most_sale": "1"}, 'There is no field "most_sale"'),
+        ({"price": ["4", "5"]}, 'The field "price" was sent twice'),
+    ):
+        refused = await make(owner, **typed)
+        assert refused.status_code == 400
+        assert said in text_of(refused)
+    assert "A mug" not in text_of(await owner.see(f"{owner.merchant_path}/links"))
+    page = leads_to(await make(owner, most_sales="3"))
+    assert (await change(owner, page, most_sale="9")).status_code == 400
+    assert 'value="3"' in (await owner.see(page)).text

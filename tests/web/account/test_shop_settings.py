@@ -107,7 +107,8 @@ async def test_an_acquirer_that_cannot_hold_money_long_enough_is_named(owner: Vi
 @pytest.mark.parametrize(
     ("field", "value"),
     [("name", " "), ("name", "x" * 101), ("email", "nobody"), ("email", "a@b.example\nBcc: c@d.example"),
-     ("time_zone", "Mars/Olympus"), ("time_zone", "../../etc/passwd"), ("time_zone", "")],
+     ("time_zone", "Mars/Olympus"), ("time_zone", "../../etc/passwd"), ("time_zone", ""),
+     ("portal_cancels", "never"), ("portal_plans", "NOW"), ("portal_plans", ""), ("dunning_end", "give_up")],
 )  # fmt: skip
 async def test_a_setting_that_makes_no_sense_is_named_at_its_field(
     owner: Visitor, database: Database, field: str, value: str
@@ -229,3 +230,11 @@ async def test_delays_that_cannot_be_are_shown_with_the_reason(owner: Visitor, d
     assert '"soon" is no delay' in text_of(answer)
     assert 'value="24, soon"' in answer.text
     assert (await row_of(database, owner))["dunning_hours"] is None
+
+
+async def test_a_field_that_the_settings_do_not_have_changes_nothing(owner: Visitor, database: Database) -> None:
+    before = await row_of(database, owner)
+    answer = await owner.send(page_of(owner), page_of(owner), **fields(owner, name="Tea House", dunning_ends="pause"))
+    assert answer.status_code == 400
+    assert 'There is no field "dunning_ends" in this form' in text_of(answer)
+    assert await row_of(database, owner) == before

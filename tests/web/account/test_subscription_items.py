@@ -72,6 +72,16 @@ async def test_what_is_wrong_stands_at_its_field(owner: Visitor, seller: Seller,
     assert await items(seller, subscription_id) == []
 
 
+@pytest.mark.parametrize("wrong", [{"agreed": "0"}, {"agreed": "1", "amuont": "1"}])
+async def test_nothing_is_agreed_to_but_by_the_pages_own_word(
+    owner: Visitor, seller: Seller, wrong: dict[str, str]
+) -> None:
+    subscription_id = await subscribe(seller)
+    page = url(owner, f"/{subscription_id}/items")
+    assert (await owner.send(page, **SETUP | wrong)).status_code == 400
+    assert await items(seller, subscription_id) == []
+
+
 async def test_they_are_for_those_who_may_cancel(owner: Visitor, seller: Seller, join: Join) -> None:
     subscription_id = await subscribe(seller)
     page = url(owner, f"/{subscription_id}")

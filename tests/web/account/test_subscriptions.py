@@ -171,6 +171,9 @@ async def test_a_version_is_offered_on_customers_pages_and_taken_back(
     assert "offered Take back" in text_of(await owner.see(pro))
     assert await is_offered()
     assert (await offer(pro, "yes", version="999999")).status_code == 404
+    for on in ("garbage", ""):
+        assert (await offer(pro, on)).status_code == 400
+    assert await is_offered()
     of_club = fields_of((await owner.see(club)).text, f"{club}/offer")["version"]
     assert (await offer(pro, "yes", version=of_club)).status_code == 404
     with monkeypatch.context() as limited:
@@ -263,7 +266,10 @@ async def test_its_plan_is_changed_at_once_where_that_is_chosen(owner: Visitor, 
     longer = await press(owner, f"{page}/change", price="15.00", period="1y", when="now")
     assert longer.status_code == 409
     assert "of another length" in text_of(longer)
-    assert (await press(owner, f"{page}/change", price="15.00", when="soon", agreed="1")).status_code == 400
+    for wrong in ({"when": "soon"}, {"when": "now", "agreed": "0"}, {"version": "tea"}, {"when": "now", "prise": "9"}):
+        refused = await press(owner, f"{page}/change", **{"price": "15.00", "agreed": "1", **wrong})
+        assert refused.status_code == 400, wrong
+        assert re.search(r"none of the choices|no such version|There is no field", text_of(refused)), wrong
     assert "15.00 USD" not in text_of(await owner.see(page)), "what can't be read changes nothing"
     seen = await press(owner, f"{page}/change", price="15.00", when="now")
     assert "at once, 15.00 USD / month: 15.00 USD is charged on" in text_of(seen)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from tests import set_back
@@ -174,6 +175,47 @@ async def test_terms_that_make_no_sense_are_named_at_their_field(
     answer = await operator.send(page, f"{page}/terms", **{**TERMS, field: value})
     assert answer.status_code == 400
     assert f'id="e-{field}"' in answer.text
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"fees_returned": "0"}, '"0" is none of the choices'),
+        ({"reserve_rates": "9"}, 'There is no field "reserve_rates"'),
+        ({"fixed": ["0.25", "9"]}, 'The field "fixed" was sent twice'),
+    ],
+)
+async def test_terms_are_what_the_form_says_or_nothing(
+    operator: Visitor, owner: Visitor, database: Database, wrong: dict[str, Any], said: str
+) -> None:
+    merchant_id = merchant_id_of(owner)
+    page = f"/operator/merchants/{merchant_id}"
+    answer = await operator.send(page, f"{page}/terms", **TERMS | wrong)
+    assert answer.status_code == 400
+    assert said in text_of(answer)
+    assert not await database.fetchval(
+        "select count(*) from audit_entry where merchant_id = $1 and action = 'fee_plan_changed'", merchant_id
+    )
+
+
+async def test_amounts_go_back_to_the_rule_by_no_other_word(operator: Visitor, owner: Visitor) -> None:
+    page = f"/operator/merchants/{merchant_id_of(owner)}"
+    amounts = {"currency": "JPY", "own_fixed": "25", "own_chargeback_fee": "1800"}
+    assert leads_to(await operator.send(page, f"{page}/fees", **amounts)) == page
+    refused = await operator.send(page, f"{page}/fees", currency="JPY", usual="0")
+    assert refused.status_code == 400
+    assert '"0" is none of the choices' in text_of(refused)
+    assert "Follow the rule in JPY" in text_of(await operator.see(page))
+
+
+async def test_a_suspension_is_not_lifted_by_a_word_that_says_nothing_of_what_was_missed(
+    operator: Visitor, owner: Visitor, database: Database
+) -> None:
+    page = f"/operator/merchants/{merchant_id_of(owner)}"
+    await operator.send(page, f"{page}/suspend", reason="Goods don't arrive")
+    for typed in ({"missed": "every"}, {"missing": "all"}):
+        assert (await operator.send(page, f"{page}/resume", **typed)).status_code == 400
+    assert "Lift the suspension" in text_of(await operator.see(page))
 
 
 async def test_lifting_a_suspension_shows_what_was_missed_and_charges_all_if_asked(

@@ -78,6 +78,7 @@ async def save(visit: Visit) -> Response:
     typed = {kind: visit.form.text(str(kind), 20).strip() for kind in LIMITS}
     limits = visit.services.desk.limits_of(visit.shop)
     try:
+        visit.form.require_only(*LIMITS, "always_authenticate")
         wanted = OwnLimits(_parsed(typed), visit.form.has("always_authenticate"))
         await tighten(visit.database, visit.session.actor, visit.shop, wanted, limits, now=visit.now)
     except Malformed as error:

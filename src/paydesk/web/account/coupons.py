@@ -60,6 +60,7 @@ async def show_coupons(visit: Visit) -> Response:
 @section.action(_COUPONS, needs=Permission.manage_settings)
 async def save(visit: Visit) -> Response:
     """Take where coupons may be used."""
+    visit.form.require_only("types_coupons", "signs_coupons")
     chosen = CouponSettings(visit.form.has("types_coupons"), visit.form.has("signs_coupons"))
     await save_coupon_settings(visit.gate, visit.session, visit.shop, chosen, now=visit.now)
     return visit.go(visit.url("coupons"), visit.texts.get("Saved."))
@@ -78,6 +79,7 @@ async def make(visit: Visit) -> Response:
     # Each line by itself: numbers below each other may look like a card's.
     typed[_SKUS] = "\n".join(map(masked, visit.form.raw(_SKUS)[:_WHOLE].splitlines()))
     try:
+        visit.form.require_only(*_FIELDS)
         await make_coupon(visit.gate, visit.session, visit.shop, _terms(visit, typed), now=visit.now)
     except (Malformed, Conflict) as error:
         errors = (
@@ -92,7 +94,8 @@ async def make(visit: Visit) -> Response:
 @section.action(f"{_COUPONS}/{{coupon_id}}/switch", needs=Permission.manage_settings)
 async def switch(visit: Visit) -> Response:
     """Let it be used, or not any more."""
-    on = visit.form.text("on", 3) == "yes"
+    visit.form.require_only("on")
+    on = visit.form.one_of("on", "yes", "no") == "yes"
     await switch_coupon(visit.gate, visit.session, visit.shop, visit.number("coupon_id"), on=on, now=visit.now)
     said = "The coupon can be used again." if on else "The coupon can’t be used any more."
     return visit.go(visit.url("coupons"), visit.texts.get(said))

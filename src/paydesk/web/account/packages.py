@@ -33,6 +33,7 @@ async def make(visit: Visit) -> Response:
     """Make it, and show it."""
     typed = _typed(visit)
     try:
+        visit.form.require_only(*FIELDS)
         made = await add_package(visit.gate, visit.session, visit.shop, typed, now=visit.now)
     except (Malformed, Conflict) as error:
         errors = (
@@ -57,6 +58,7 @@ async def make_version(visit: Visit) -> Response:
     typed, package_id = _typed(visit), visit.number("package_id")
     on_pages = visit.form.has("on_pages")
     try:
+        visit.form.require_only(*FIELDS, "on_pages")
         made = await add_version(
             visit.gate, visit.session, visit.shop, package_id, typed, on_pages=on_pages, now=visit.now
         )

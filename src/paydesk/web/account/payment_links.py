@@ -46,6 +46,7 @@ _ONE = f"{_LINKS}/{{link_id}}"
 _LARGEST_PICTURE = (LARGEST_UPLOAD - 24_000) // 1000
 """In kB: a form's fields and its picture come in one upload."""
 
+_SENT = (*FIELDS, "coupons", "version", "remove_picture")
 _ABOUT = re.compile(r"about-([0-9]{1,16})")
 _MOST_TICKED = 200
 _MOST_PRICES = 2
@@ -126,6 +127,7 @@ async def _choices(visit: Visit, typed: Typed) -> dict[str, object]:
 
 async def _make(visit: Visit, typed: Typed) -> Response:
     try:
+        _require_known(visit)
         made = await make_link(visit.gate, visit.session, visit.shop, typed, now=visit.now)
     except Malformed as error:
         return await _new(visit, typed, field_errors(visit, error, *FIELDS), error.status)
@@ -143,6 +145,7 @@ async def save(visit: Visit) -> Response:
     """Change what it offers."""
     link_id, typed = visit.number("link_id"), _typed(visit)
     try:
+        _require_known(visit)
         await change_link(visit.gate, visit.session, visit.shop, link_id, typed, now=visit.now)
     except Malformed as error:
         link = await find_own_link(visit.database, visit.shop, link_id)
@@ -154,7 +157,8 @@ async def save(visit: Visit) -> Response:
 @section.action(f"{_ONE}/switch", needs=Permission.manage_settings)
 async def switch(visit: Visit) -> Response:
     """Sell by it, or not any more."""
-    link_id, on = visit.number("link_id"), visit.form.text("on", 3) == "yes"
+    visit.form.require_only("on")
+    link_id, on = visit.number("link_id"), visit.form.one_of("on", "yes", "no") == "yes"
     await switch_link(visit.gate, visit.session, visit.shop, link_id, on=on, now=visit.now)
     said = "The link sells again." if on else "The link sells nothing any more."
     return visit.go(visit.url(f"links/{link_id}"), visit.texts.get(said))
@@ -209,6 +213,12 @@ def _prices(visit: Visit, link: OwnLink) -> str:
         visit.texts.get(_RHYTHMS[rhythm]) % {"price": visit.money(price, offer.currency)}
         for rhythm, price in offer.prices.items()
     )
+
+
+def _require_known(visit: Visit) -> None:
+    """Make sure that all of a link's form was read. Raises: Malformed, naming the field."""
+    about = {key for key, _ in visit.form.pairs if _ABOUT.fullmatch(key)}
+    visit.form.require_only(*_SENT, *about, several="version")
 
 
 def _typed(visit: Visit) -> Typed:

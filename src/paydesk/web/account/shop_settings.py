@@ -75,20 +75,23 @@ async def save(visit: Visit) -> Response:
         saves_cards=visit.form.has("saves_cards"),
         signs_quantities=visit.form.has("signs_quantities"),
         signs_line_items=visit.form.has("signs_line_items"),
-        portal_cancels=_cancels(visit),
+        portal_cancels=PortalCancels(_way(visit, "portal_cancels")),
         portal_pauses=visit.form.has("portal_pauses"),
-        portal_plans=_plans(visit),
+        portal_plans=PortalPlans(_way(visit, "portal_plans")),
         portal_quantities=visit.form.has("portal_quantities"),
         slow_methods=visit.form.has("slow_methods"),
         trials_without_card=visit.form.has("trials_without_card"),
         app_schemes=tuple(visit.form.text("app_schemes", 1000).replace(",", " ").split()),
         dunning_by_reason=visit.form.has("dunning_by_reason"),
-        dunning_end=_end(visit),
+        dunning_end=DunningEnd(_way(visit, "dunning_end")),
     )
     delays, notice = visit.form.text("dunning_hours", 200), visit.form.text("charge_notice_days", 20)
     desk = visit.services.desk
     sides = [await desk.serving(replace(visit.shop, live=live), None) for live in (False, True)]
     try:
+        visit.form.require_only(*ShopSettings.__slots__)
+        for name, (words, usual) in _WAYS.items():
+            visit.form.one_of(name, *words, usual=usual)
         typed = replace(typed, dunning_hours=parse_delays(delays, "dunning_hours"))
         typed = replace(typed, charge_notice_days=parse_notice_days(notice, "charge_notice_days"))
         await save_shop_settings(visit.gate, visit.session, typed, sides, now=visit.now)
@@ -104,22 +107,11 @@ def _shown(shop: ShopSettings) -> str:
     return ", ".join(map(str, shop.dunning_hours or ()))
 
 
-def _cancels(visit: Visit) -> PortalCancels:
-    """When a subscription ends that its customer cancels; at once, if the form says nothing."""
-    asked = visit.form.text("portal_cancels", 20)
-    return PortalCancels(asked) if asked in set(PortalCancels) else PortalCancels.NOW
-
-
-def _plans(visit: Visit) -> PortalPlans:
-    """When a plan holds that a customer changes to; with the period, if the form says nothing."""
-    asked = visit.form.text("portal_plans", 20)
-    return PortalPlans(asked) if asked in set(PortalPlans) else PortalPlans.PERIOD_END
-
-
-def _end(visit: Visit) -> DunningEnd:
-    """What becomes of a charge after its last try; it stops, if the form says nothing."""
-    asked = visit.form.text("dunning_end", 20)
-    return DunningEnd(asked) if asked in set(DunningEnd) else DunningEnd.CANCEL
+def _way(visit: Visit, name: str) -> str:
+    """What was chosen of some ways, for the form; the usual one if it says none of them."""
+    words, usual = _WAYS[name]
+    said = visit.form.text(name, 40)
+    return said if said in words else usual
 
 
 _ENDS = {
@@ -137,3 +129,9 @@ _PLANS = {
     PortalPlans.NOW: mark("At once: what it costs more is charged now"),
     PortalPlans.BOTH: mark("As they choose"),
 }
+_WAYS: dict[str, tuple[tuple[str, ...], str]] = {
+    "portal_cancels": (tuple(PortalCancels), PortalCancels.NOW),
+    "portal_plans": (tuple(PortalPlans), PortalPlans.PERIOD_END),
+    "dunning_end": (tuple(DunningEnd), DunningEnd.CANCEL),
+}
+"""The words of each choice, and what holds if a form does not have it."""

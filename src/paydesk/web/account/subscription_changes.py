@@ -32,6 +32,7 @@ from paydesk.domain.subscriptions.changing_plans import Plan, Prorating, change_
 from paydesk.domain.subscriptions.lifecycle import Subscription
 from paydesk.web.account.face import FACE
 from paydesk.web.account.subscription_words import price_words
+from paydesk.web.console.forms import Form
 from paydesk.web.console.guards import Section, field_errors
 from paydesk.web.console.problems import error_words
 from paydesk.web.console.visit import Visit
@@ -196,8 +197,10 @@ def _fresh_key() -> str:
 async def change_its_plan(visit: Visit) -> Response:
     """Show what would come of another plan, and have it come once that is agreed to."""
     seen, form, when = await _seen(visit), visit.form, visit.form.text("when", 40)
-    if when not in ("", _NOW, _NEXT, _CHARGE):
-        return await _plan_page(visit, seen, status=400)
+    try:
+        _require_known(form)
+    except Malformed as error:
+        return await _plan_page(visit, seen, None, field_errors(visit, error, "version", "when"), error.status)
     plan = Plan(
         form.number("version"),
         price=form.text("price", 40) or None,
@@ -209,7 +212,7 @@ async def change_its_plan(visit: Visit) -> Response:
     try:
         if when == _CHARGE:
             return await _charge_difference(visit, seen, plan)
-        if not form.text("agreed", 1):
+        if not form.has("agreed"):
             return await _to_agree(visit, seen, ChangedAtOnce(await _previewed(visit, wish)))
         await _carried_out(visit, wish)
     except Malformed as error:
@@ -218,6 +221,18 @@ async def change_its_plan(visit: Visit) -> Response:
     get = visit.texts.get
     said = get("It is of the other plan now.") if when else get("Its next period is of the other plan.")
     return visit.go(_page(visit), said)
+
+
+def _require_known(form: Form) -> None:
+    """Make sure that all of a plan's form was read, and says nothing but what it offers.
+
+    Raises: Malformed, naming the field.
+    """
+    form.require_only("version", "price", "period", "quantity", "when", "agreed", "request_key", "at", "revision")
+    form.one_of("when", "", _NOW, _NEXT, _CHARGE)
+    form.one_of("agreed", "1", usual="1")
+    if form.text("version", 40) and form.number("version") is None:
+        raise Malformed(worded("there is no such version; choose one of the list"), "version")
 
 
 async def _to_agree(visit: Visit, seen: SubscriptionForTeam, previewed: ChangedAtOnce) -> Response:
@@ -234,7 +249,7 @@ async def _charge_difference(visit: Visit, seen: SubscriptionForTeam, plan: Plan
     get, desk, form, shop_now = visit.texts.get, visit.services.desk, visit.form, await visit.shop_now()
     key = check_request_key(form.text("request_key", _LONGEST_KEY), "request_key")
     at_once = AtOnce(seen.subscription.id, plan, by="merchant", now=shop_now)
-    agreed = shown(form.text("at", 40), form.text("revision", 10), now=shop_now) if form.text("agreed", 1) else None
+    agreed = shown(form.text("at", 40), form.text("revision", 10), now=shop_now) if form.has("agreed") else None
     if agreed is None:
         return await _to_agree(visit, seen, await change_and_charge(desk, visit.shop, replace(at_once, preview=True)))
     visit.require_recent()

@@ -212,7 +212,8 @@ async def _package_page(visit: Visit, error: str = "", status: int = 200) -> Res
 async def offer(visit: Visit) -> Response:
     """Let customers change to a version on their page, or not any more."""
     package_id, version_id = visit.number("package_id"), visit.form.number("version") or 0
-    on = visit.form.text("on", 3) == "yes"
+    visit.form.require_only("version", "on")
+    on = visit.form.one_of("on", "yes", "no") == "yes"
     try:
         await offer_plan(visit.gate, visit.session, visit.shop, package_id, version_id, on=on, now=visit.now)
     except Conflict as error:

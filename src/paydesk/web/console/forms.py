@@ -54,10 +54,23 @@ class Form:
         text = self.text(name, 20)
         return 0 if text == "0" else read_id(text)
 
-    def require_only(self, *names: str) -> None:
-        """Make sure that what moves money was read whole: no other field, and none twice.
+    def one_of(self, name: str, *words: str, usual: str = "") -> str:
+        """A field that says one of some words, or `usual` if it was not sent.
 
-        What our own frame adds (its token, the password's page) is let through.
+        Raises: Malformed, naming the field.
+        """
+        said = self.text(name, 40) if self.has(name) else usual
+        if said not in words:
+            raise Malformed(
+                worded('"%(said)s" is none of the choices; open the page again and choose one of them', said=said), name
+            )
+        return said
+
+    def require_only(self, *names: str, several: str = "") -> None:
+        """Make sure that what moves money or sets terms was read whole: no other field, none twice.
+
+        What our own frame adds (its token, the password's page) is let through; `several` is the
+        name of boxes of which any number may be ticked.
         Raises: Malformed, naming the field.
         """
         seen: set[str] = set()
@@ -68,7 +81,7 @@ class Form:
                 raise Malformed(
                     worded('there is no field "%(name)s" in this form; open its page again', name=name[:40]), name
                 )
-            if name in seen:
+            if name in seen and name != several:
                 raise Malformed(worded('the field "%(name)s" was sent twice; open the page again', name=name), name)
             seen.add(name)
 
@@ -125,6 +138,8 @@ def parse_parts(body: bytes, boundary: bytes) -> Form:
     parts = (b"\r\n" + body).split(b"\r\n--" + boundary)[1:]
     if len(parts) > _MOST_FIELDS:
         raise Malformed(f"the form has more than {_MOST_FIELDS} fields")
+    if not parts or not parts[-1].startswith(b"--"):
+        raise Malformed(worded("the form did not arrive whole; send it again"))
     pairs: list[tuple[str, str]] = []
     files: dict[str, bytes] = {}
     file_names: dict[str, str] = {}

@@ -45,6 +45,7 @@ async def add(visit: Visit) -> Response:
     """Add a rule behind the others, once the second factor is proved again."""
     known = set(visit.services.desk.acquirers)
     try:
+        visit.form.require_only(*_FIELDS)
         rule = _typed(visit)
         await ask_again(visit.gate, visit.session, visit.form.text("code", 40), now=visit.now)
         await add_rule(visit.database, visit.session.operator, rule, known, now=visit.now)
@@ -63,6 +64,7 @@ async def show_remove(visit: Visit) -> Response:
 async def remove(visit: Visit) -> Response:
     """Take a rule away, once the second factor is proved again."""
     try:
+        visit.form.require_only("rule", "code")
         await ask_again(visit.gate, visit.session, visit.form.text("code", 40), now=visit.now)
         await remove_rule(visit.database, visit.session.operator, visit.form.number("rule") or 0, now=visit.now)
     except (Malformed, NotFound) as error:

@@ -88,6 +88,7 @@ async def add(visit: Visit) -> Response:
         form.text("webhook_secrets", 1000),
     )
     try:
+        visit.form.require_only(*_FIELDS, "hosts_pages")
         await ask_again(visit.gate, visit.session, form.text("code", 40), now=visit.now)
         await add_account(visit.services.desk, visit.session.operator, typed, now=visit.now)
     except (Malformed, Conflict, NotFound) as error:
@@ -122,6 +123,7 @@ async def change(visit: Visit) -> Response:
     """Change one thing of an account, once the second factor is proved again."""
     desk, actor, name = visit.services.desk, visit.session.operator, (await _found(visit)).name
     try:
+        visit.form.require_only("key", "webhook_secrets", "currencies", "enabled", "code")
         await ask_again(visit.gate, visit.session, visit.form.text("code", 40), now=visit.now)
         if visit.form.text("key", 400).strip():
             await set_key(desk, actor, name, visit.form.text("key", 400), now=visit.now)

@@ -134,7 +134,8 @@ async def _guards(visit: Visit, merchant_id: int) -> list[tuple[Shop, CardGuard]
 async def lift(visit: Visit) -> Response:
     """End a pause for card testing before its time."""
     merchant_id = visit.number("merchant_id")
-    shop = Shop(merchant_id, live=visit.form.text("side", 4) == "live")
+    visit.form.require_only("side")
+    shop = Shop(merchant_id, live=visit.form.one_of("side", "live", "test") == "live")
     await lift_pause(visit.database, visit.session.operator, shop, now=visit.now)
     said = visit.texts.get("Cards are taken again, with 3-D Secure for all. The alarm is settled.")
     return visit.go(f"{_MERCHANTS}/{merchant_id}", said)
@@ -145,6 +146,7 @@ async def suspend(visit: Visit) -> Response:
     """Stop live checkouts and charges of a merchant."""
     reason, merchant_id = visit.form.text("reason", 5000), visit.number("merchant_id")
     try:
+        visit.form.require_only("reason")
         await suspend_merchant(visit.database, visit.session.operator, merchant_id, reason=reason, now=visit.now)
     except Malformed as error:
         return await _page(visit, field_errors(visit, error, "reason"), error.status)
@@ -155,7 +157,8 @@ async def suspend(visit: Visit) -> Response:
 async def resume(visit: Visit) -> Response:
     """Lift a suspension; what was missed is charged as the form says."""
     merchant_id = visit.number("merchant_id")
-    wants_all = visit.form.text("missed", 10) == "all"
+    visit.form.require_only("missed")
+    wants_all = visit.form.one_of("missed", "one", "all", usual="one") == "all"
     await resume_merchant(visit.database, visit.session.operator, merchant_id, all_periods=wants_all, now=visit.now)
     return visit.go(f"{_MERCHANTS}/{merchant_id}", visit.texts.get("The merchant takes live payments again."))
 
@@ -166,9 +169,11 @@ async def save_terms(visit: Visit) -> Response:
     merchant_id = visit.number("merchant_id")
     typed = {name: visit.form.text(name, 40) for name in TradeTerms.__slots__}
     try:
+        visit.form.require_only(*typed)
+        visit.form.one_of("fees_returned", "1", usual="1")
         await change_terms(visit.database, visit.session.operator, merchant_id, _parsed(typed), now=visit.now)
     except Malformed as error:
-        return await _page(visit, field_errors(visit, error, *typed), error.status, typed)
+        return await _page(visit, field_errors(visit, error, *(typed.keys() - {"fees_returned"})), error.status, typed)
     return visit.go(f"{_MERCHANTS}/{merchant_id}", visit.texts.get("Saved. New payments follow these terms."))
 
 
@@ -179,7 +184,8 @@ async def save_amounts(visit: Visit) -> Response:
     typed = {"currency": currency, **{name: visit.form.text(f"own_{name}", 40) for name in ("fixed", "chargeback_fee")}}
     actor, fields = visit.session.operator, {f"own_{name}": text for name, text in typed.items()}
     try:
-        if visit.form.text("usual", 1):
+        visit.form.require_only("currency", "own_fixed", "own_chargeback_fee", "usual")
+        if visit.form.one_of("usual", "1", "", usual=""):
             await follow_the_rule(visit.database, actor, merchant_id, currency, now=visit.now)
         else:
             amounts = {name: _number(typed, name) for name in ("fixed", "chargeback_fee")}
