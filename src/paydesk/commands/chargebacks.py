@@ -18,7 +18,7 @@ from paydesk.commands.options import HowMany, Live
 from paydesk.commands.printing import AsJson, show_facts, show_json, show_table
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict
-from paydesk.core.money import parse_amount, written
+from paydesk.core.money import parse_typed, written
 from paydesk.core.paging import Page
 from paydesk.domain.chargebacks.for_api import (
     Chargeback,
@@ -183,7 +183,7 @@ async def reckon(
     async with deployment() as here:
         shop = await shop_of_chargeback(here.database, chargeback_id)
         found = await find_chargeback(here.database, shop, chargeback_id)
-        worth = parse_amount(amount, found.currency)
+        worth = parse_typed(amount, found.currency)
         _print(await reckon_chargeback(here.database, shop, chargeback_id, worth, now=utc_now()), as_json)
 
 
