@@ -147,6 +147,51 @@ async def test_no_list_of_the_console_scrolls_sideways_on_a_phone(open_page: Ope
     assert rows > 2 * len(PHONES)
 
 
+SQUEEZED = """
+() => {
+  for (const row of document.querySelectorAll(".rows tbody tr"))
+    for (const cell of [...row.cells].slice(1)) cell.textContent = "letters ".repeat(90);
+  return [...document.querySelectorAll(".rows td.words strong")].map((one) => {
+    one.textContent = "Suspended the account";
+    const first = document.createRange();
+    first.setStart(one.firstChild, 0);
+    first.setEnd(one.firstChild, one.firstChild.data.search(/ |$/));
+    return first.getClientRects().length;
+  });
+}
+"""
+"""On how many lines the first word of what was done stands, beside cells that take all room."""
+
+
+async def test_what_was_done_is_not_broken_amid_a_word(open_page: OpenPage, running: Running) -> None:
+    page = await operators_page(open_page, running)
+    await page.goto(f"{running.address}/operator/audit")
+    seen = await page.evaluate(SQUEEZED)
+    assert seen
+    assert set(seen) == {1}
+
+
+TITLED = """
+() => [...document.querySelectorAll(".rows tbody tr")].map((row) => {
+  const title = row.querySelector("td > bdi:only-child");
+  title.textContent = "Wunderbarlangerproduktname".repeat(10).slice(0, 255);
+  row.cells[0].firstElementChild.firstChild.textContent = "99,999,999.99 USD a month, 99,999,999.99 USD a year";
+  return title.getBoundingClientRect().width;
+})
+"""
+"""How wide titles of links stand, that are as long as they may be, beside the longest prices."""
+
+
+async def test_a_long_title_is_no_narrow_column(open_page: OpenPage, running: Running) -> None:
+    page = await owners_page(open_page, running)
+    shop = await shop_of(page, running)
+    await make_link(page, running, shop)
+    await page.goto(f"{running.address}{shop}/links")
+    seen = await page.evaluate(TITLED)
+    assert seen
+    assert min(seen) >= 200
+
+
 async def test_a_row_is_a_link_wherever_it_is_pressed(open_page: OpenPage, running: Running) -> None:
     await buy(open_page, running, "Coffee club")
     page = await owners_page(open_page, running)

@@ -137,7 +137,8 @@ async def test_amounts_of_a_currency_are_set_shown_and_forgotten(
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("currency", "YEN"), ("currency", ""), ("own_fixed", "x"), ("own_chargeback_fee", "-1")]
+    ("name", "value"),
+    [("currency", "YEN"), ("currency", ""), ("currency", "JPYX"), ("own_fixed", "x"), ("own_chargeback_fee", "-1")],
 )
 async def test_wrong_amounts_are_told_beside_their_field(
     operator: Visitor, owner: Visitor, database: Database, name: str, value: str

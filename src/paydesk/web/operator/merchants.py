@@ -180,7 +180,7 @@ async def save_terms(visit: Visit) -> Response:
 @section.action(f"{_ONE}/fees", needs=Access.operator, recent=True)
 async def save_amounts(visit: Visit) -> Response:
     """Change what a merchant pays in one currency from now on; with `usual` by the rule again."""
-    merchant_id, currency = visit.number("merchant_id"), visit.form.text("currency", 3).upper()
+    merchant_id, currency = visit.number("merchant_id"), visit.form.text("currency", 40).upper()
     typed = {"currency": currency, **{name: visit.form.text(f"own_{name}", 40) for name in ("fixed", "chargeback_fee")}}
     actor, fields = visit.session.operator, {f"own_{name}": text for name, text in typed.items()}
     try:
