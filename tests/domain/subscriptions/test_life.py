@@ -68,7 +68,7 @@ async def test_it_lives_where_nobody_knows_a_time_zone_of_that_name(subscriber: 
     await cancel(subscriber.database, subscriber.shop, subscription.id, by="merchant", now=utc_now())
     moved = await subscriber.database.fetch("select kind from mrr_movement where merchant_id = $1", merchant_id)
     assert [row["kind"] for row in moved] == ["trial", "converted", "churn"]
-    assert await subscriber.alarms() == []
+    assert await subscriber.rows("alarm") == []
 
 
 async def test_three_failed_retries_stop_it(subscriber: Till) -> None:

@@ -5,7 +5,7 @@ not another merchant.
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -33,8 +33,8 @@ from paydesk.domain.subscriptions.lifecycle import Subscription
 
 __all__ = ["database", "database_url"]
 
-NOWHERE = "Nowhere/At All"
-"""A time zone that no calendar knows: what comes after the next payment can't be worked out."""
+AT_THE_END = datetime(9999, 12, 31, tzinfo=UTC)
+"""Where no calendar goes on: what comes after the next payment can't be worked out."""
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ async def good(bad: Till, other_shop: Shop) -> Till:
 async def odd(bad: Till) -> Subscription:
     """A subscription that is due and can't be worked out."""
     begun = await bad.subscribe(order="odd")
-    await breaking.say(bad.database, "subscription", {"id": begun.id}, time_zone=NOWHERE)
+    await breaking.say(bad.database, "subscription", {"id": begun.id}, anchor=AT_THE_END)
     await set_back.renewal_due(bad.database, begun.id)
     return begun
 
@@ -80,7 +80,7 @@ async def test_the_renewals_beside_it_are_recorded(bad: Till, good: Till, odd: S
     [alarm] = [*await bad.rows("alarm"), *await good.rows("alarm")]
     assert alarm["subject"].startswith("attempt ")
     assert "the money is taken" in alarm["reason"]
-    assert NOWHERE in alarm["reason"]
+    assert "out of range" in alarm["reason"]
 
 
 async def test_the_failures_beside_one_that_can_not_be_worked_out_are_recorded(
@@ -114,7 +114,7 @@ async def test_the_janitor_goes_on_and_records_it_once_it_is_mended(
         "select max(lookup_at) from payment_attempt where merchant_id = $1", bad.shop.merchant_id
     )
     assert later > utc_now() + timedelta(hours=1), "it is tried again at a later date"
-    await breaking.say(bad.database, "subscription", {"id": odd.id}, time_zone="UTC")
+    await breaking.say(bad.database, "subscription", {"id": odd.id}, anchor=odd.anchor)
     await settle_due(good.desk, now=later + timedelta(seconds=1))
     assert await renewals(bad) == ["captured"]
     assert len(obedient.kept) == 2 * 6, "and nothing was charged twice"

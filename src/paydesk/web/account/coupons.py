@@ -118,7 +118,7 @@ def _terms(visit: Visit, typed: dict[str, str]) -> CouponTerms:
         valid_until=last,
     )
     if terms.currency is not None:
-        refuse_thousands(typed["amount"], terms.currency, "amount")
+        refuse_thousands(visit.form.text("amount", 100), terms.currency, "amount")
     return terms
 
 

@@ -17,7 +17,6 @@ from paydesk.domain.acquirers.routing import Order, Rule, Step, list_rules
 from paydesk.domain.merchants.merchant import find_merchant
 from paydesk.domain.merchants.shop import Shop
 from paydesk.domain.operations.acquirer_rules import add_rule, in_words, parse_bound, remove_rule
-from paydesk.domain.payments.requests import LONGEST
 from paydesk.web.console.guards import Access, Section, field_errors
 from paydesk.web.console.visit import Visit
 from paydesk.web.operator.face import FACE
@@ -29,9 +28,10 @@ _REMOVE = "/operator/rules/remove"
 _TRY = "/operator/rules/try"
 _FIELDS = ("account", "merchant", "currency", "country", "brand", "least", "most", "share", "code", "rule")
 _OF_AN_ORDER = ("merchant", "side", "currency", "country", "brand", "amount", "order")
-_LONGEST_ORDER = LONGEST["merchant_order_id"]
-_WHOLE = 60
-"""Characters of a field: of one that is cut to fewer, `AUT`, another one would be left, `AU`."""
+_WHOLE = 255
+"""Characters of a field, as of the longest, an order's own number: of one that is cut to fewer,
+`AUT`, another one would be left, `AU`.
+"""
 
 
 @section.page(_ADD, needs=Access.operator, recent=True)
@@ -83,7 +83,7 @@ async def try_rules(visit: Visit) -> Response:
         except (Malformed, NotFound) as error:
             errors = _errors(visit, error)
             errors = {"merchant" if isinstance(error, NotFound) else name: said for name, said in errors.items()}
-    typed = {name: visit.form.text(name, _LONGEST_ORDER if name == "order" else _WHOLE) for name in _OF_AN_ORDER}
+    typed = {name: visit.form.text(name, _WHOLE) for name in _OF_AN_ORDER}
     sides = [("live", visit.texts.get("Live")), ("test", visit.texts.get("Test"))]
     return visit.page(
         "rules_try.html",
@@ -137,7 +137,7 @@ async def _order(visit: Visit) -> Order:
     currency = parse_currency(form.text("currency", _WHOLE).upper() or "USD", "currency")
     amount = parse_bound(text, "amount") if (text := form.text("amount", _WHOLE)) else Decimal(10)
     country, brand = form.text("country", _WHOLE).upper(), form.text("brand", _WHOLE)
-    return Order(shop, form.text("order", _LONGEST_ORDER), currency, amount, country, brand)
+    return Order(shop, form.text("order", _WHOLE), currency, amount, country, brand)
 
 
 def _errors(visit: Visit, error: Malformed | NotFound) -> dict[str, str]:
