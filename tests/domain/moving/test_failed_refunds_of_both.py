@@ -4,6 +4,8 @@ waits (`test_told_of_both.py`).
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
@@ -13,7 +15,7 @@ from tests.banks import answering
 from tests.breaking import say
 from tests.domain.moving.both import SOON, WHY, BothRefunds
 from tests.domain.moving.owning import THEIRS, Owning
-from tests.domain.moving.play import Killed, Play, going, killing
+from tests.domain.moving.play import Cell, Killed, Play, going, killing
 
 from paydesk.adapters.acquirers.disputes import FailedRefundPage
 from paydesk.core.clock import utc_now
@@ -33,6 +35,19 @@ async def both(joined: Play) -> BothRefunds:
     return BothRefunds(joined)
 
 
+@asynccontextmanager
+async def closing(both: BothRefunds) -> AsyncIterator[Cell]:
+    """The cell that a refund is told to while its merchant is closed for a move that has died, as
+    its worker has it.
+    """
+    play = both.play
+    await both.comes()
+    with pytest.raises(Killed):
+        await move_merchant(going(play), passed=killing(Step.closed))
+    async with connected(play.here.settings.database_url, name="work") as worker:
+        yield replace(play.here, database=worker, desk=replace(play.here.desk, database=worker))
+
+
 async def test_what_is_left_where_it_was_while_its_merchant_is_on_the_way_is_not_known_there(both: BothRefunds) -> None:
     play = await both.on_the_way(Step.moved)
     key = await play.there.database.fetchval("select idempotency_key from movement where request_key = 'failing-back'")
@@ -43,11 +58,7 @@ async def test_what_is_left_where_it_was_while_its_merchant_is_on_the_way_is_not
 async def test_one_that_is_told_while_its_merchant_is_closed_needs_nobody(both: BothRefunds) -> None:
     """It is read again until it is booked, in whichever cell has the merchant by then."""
     play = both.play
-    await both.comes()
-    with pytest.raises(Killed):
-        await move_merchant(going(play), passed=killing(Step.closed))
-    async with connected(play.here.settings.database_url, name="work") as worker:
-        here = replace(play.here, database=worker, desk=replace(play.here.desk, database=worker))
+    async with closing(both) as here:
         assert await both.read(here) == 0
     assert (await both.booked(), await both.told(play.here)) == ([0, 0], [])
     await move_merchant(going(play))
@@ -61,11 +72,7 @@ async def test_one_that_was_told_while_its_merchant_was_closed_is_booked_though_
 ) -> None:
     """Acquirers forget, and a move that has died may be ended late."""
     play = both.play
-    await both.comes()
-    with pytest.raises(Killed):
-        await move_merchant(going(play), passed=killing(Step.closed))
-    async with connected(play.here.settings.database_url, name="work") as worker:
-        here = replace(play.here, database=worker, desk=replace(play.here.desk, database=worker))
+    async with closing(both) as here:
         assert [await both.read(here, later * SOON) for later in range(3)] == [0, 0, 0]
     await cancel_move(going(play))
     forgetful = both.telling(play.here)
