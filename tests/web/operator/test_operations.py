@@ -140,7 +140,7 @@ async def test_the_account_to_pay_to_is_read_with_the_password_and_leaves_a_line
     await set_back.profile(database, merchant_id, "accepted", **of_shop, iban_last4="3000")
     page = await operator.see(payout_page)
     path = f"/operator/payouts/{merchant_id}/account"
-    assert "3704" not in page.text
+    assert iban[:12] not in page.text
     form = fields_of(page.text, path)
     assert (await owner.web.post(path, data=form)).status_code in (403, 404)
     await set_back.password_long_ago(database, operator.email)
@@ -327,7 +327,7 @@ async def test_an_unknown_outcome_is_listed_and_asked_for_at_once(
     shown = await operator.see("/operator/outcomes?view=day")
     assert str(payment_id) in text_of(shown)
     assert "3 times" in text_of(shown)
-    assert "424242" not in shown.text
+    assert "424242" not in text_of(shown)
     answer = await operator.send("/operator/outcomes", "/operator/outcomes/ask", kind="payment")
     assert leads_to(answer) == "/operator/outcomes"
     due = await database.fetchrow(
