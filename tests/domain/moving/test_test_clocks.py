@@ -33,6 +33,8 @@ from paydesk.domain.test_clock.resetting import reset_test_side
 from paydesk.domain.test_clock.stopping import OnItsWay
 
 YEARS, MONTH = Period(40, "year"), Period(1, "month")
+WITH_A_CHARGE = Period(2, "month")
+"""Longer than any month between two charges: from 28 February until 30 March is more than one."""
 
 
 class Mover:
@@ -74,7 +76,7 @@ async def test_an_advance_gives_way_to_a_move_and_goes_on_there(
     assert isinstance(stopped, OnItsWay)
     clock = await read_clock(play.there.database, play.merchant.id, real_now=utc_now())
     assert timedelta(0) <= clock.now - stopped.now < timedelta(minutes=5)
-    summary = await mover.advance(play.there, MONTH)
+    summary = await mover.advance(play.there, WITH_A_CHARGE)
     assert summary.counts[What.PAYMENT] >= 1
     assert (await clean(play.here), await clean(play.there)) == ([], [])
 
