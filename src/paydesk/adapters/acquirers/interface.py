@@ -39,7 +39,7 @@ class DeclineReason(StrEnum):
     REQUEST_REFUSED = "request_refused"
     """The acquirer would not take the request as such: no bank was asked."""
     NOT_REACHED = "not_reached"
-    """There was no connection to the acquirer: nothing was sent."""
+    """There was no connection to the acquirer, or it took no request: nothing was begun."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +172,7 @@ class Undecided(OutcomeUnknown):
 
 
 class NothingBegun(OutcomeUnknown):
-    """There was no connection at any step of the call: nothing was sent, and nothing begun by it.
+    """No request of the call had a connection, or was taken (429): nothing was begun by it.
 
     Of what was sent before under the same key it says nothing. Whoever can't make use of the
     difference takes it for unknown.

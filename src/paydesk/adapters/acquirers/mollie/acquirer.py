@@ -106,7 +106,8 @@ class MollieAcquirer:
 
         Raises: AcquirerRefused, KeyUsed, OutcomeUnknown.
         """
-        return await self._kept.charge(purchase)
+        async with one_call():
+            return await self._kept.charge(purchase)
 
     async def open_page(self, wanted: PageRequest) -> Page:
         """Make a payment, or show the one that was made. Moves no money.

@@ -1,9 +1,9 @@
 """Calls to Mollie through its library, and what its errors mean.
 
-Whatever is not a clear no of Mollie's leaves the outcome unknown: a limit that was reached (429), a
-conflict (409: perhaps with the same request, which is still on its way) and any error of its
-servers. An answer is read from what Mollie sent, not from the library's own classes, so that a
-field that they don't know yet stops nothing.
+Whatever is not a clear no of Mollie's leaves the outcome unknown: a conflict (409: perhaps with the
+same request, which is still on its way) and any error of its servers. What reached a limit (429)
+was turned away before anything was done. An answer is read from what Mollie sent, not from the
+library's own classes, so that a field that they don't know yet stops nothing.
 
 Source: docs.mollie.com/reference/handling-errors, docs.mollie.com/reference/api-idempotency.
 """
@@ -26,12 +26,14 @@ import msgspec
 from pydantic import ValidationError
 
 from paydesk.adapters.acquirers.interface import AcquirerRefused, OutcomeUnknown, Undecided
-from paydesk.adapters.acquirers.reaching import NoConnection, may_be_sent
+from paydesk.adapters.acquirers.quiet import Quiet
+from paydesk.adapters.acquirers.reaching import NoConnection, TurnedAway, may_be_sent
 from paydesk.core.errors import SetupError
 from paydesk.core.wording import noted
 
 _Shape = TypeVar("_Shape")
 _CONNECT_SECONDS: Final = 5.0
+_LIMITED: Final = 429
 _HERE: Final = "https://api.mollie.com"
 _ANSWERS: ContextVar[list[httpx.Response]] = ContextVar("answers of Mollie")
 
@@ -75,6 +77,7 @@ class Calls:
         """
         logging.getLogger("httpx").setLevel(logging.WARNING)
         self._timeout: Final = timeout
+        self._quiet: Final = Quiet("Mollie")
         self._http: Final = httpx.AsyncClient(
             timeout=httpx.Timeout(timeout, connect=_CONNECT_SECONDS),
             follow_redirects=False,
@@ -145,6 +148,7 @@ class Calls:
 
         Raises: AcquirerRefused, OutcomeUnknown.
         """
+        self._quiet.keep()
         answers: list[httpx.Response] = []
         before = _ANSWERS.set(answers)
         try:
@@ -162,6 +166,9 @@ class Calls:
                 raise AcquirerRefused(noted("Mollie's library does not send this request")) from None
         finally:
             _ANSWERS.reset(before)
+        if answers and answers[-1].status_code == _LIMITED:
+            self._quiet.begin(answers[-1].headers.get("retry-after"))
+            return answers[-1]
         may_be_sent()
         if not answers:
             raise OutcomeUnknown("no answer from Mollie")
@@ -189,4 +196,6 @@ def _meaning(answer: httpx.Response) -> Exception:
             return Missing(why or noted("Mollie has no such thing"))
         case 400 | 405 | 415 | 422:
             return AcquirerRefused(why or noted("Mollie refused the request"))
+        case 429:
+            return TurnedAway("Mollie was asked too often: too many requests")
     return OutcomeUnknown(f"no clear answer from Mollie: status {answer.status_code}")

@@ -145,7 +145,8 @@ class StripeAcquirer:
             # customer for a card.
             return Declined(DeclineReason.DECLINED)
         minor_units(purchase.amount, purchase.currency)
-        return await self._once(purchase, self._charging.kept)
+        async with one_call():
+            return await self._once(purchase, self._charging.kept)
 
     async def open_page(self, wanted: PageRequest) -> Page:
         """Make a Checkout Session, or show the one that was made. Moves no money.

@@ -140,13 +140,15 @@ class Charging:
         holder = {"name": card.holder} | ({"address": address} if address else {})
         asked = {"type": "card", "card": numbers, "billing_details": holder}
         options = {"idempotency_key": _own_key(purchase, "card")}
-        return (await self._calls.ask(self._calls.v1.payment_methods.create_async(asked, options), Named)).id
+        call = self._calls.v1.payment_methods.create_async(asked, options)
+        return (await self._calls.ask(call, Named, begins=False)).id
 
     async def _customer(self, purchase: Purchase) -> str:
         """A customer of Stripe's to keep the card with."""
         asked = {"name": purchase.card.holder, "metadata": {KEY: purchase.key}}
         options = {"idempotency_key": _own_key(purchase, "customer")}
-        return (await self._calls.ask(self._calls.v1.customers.create_async(asked, options), Named)).id
+        call = self._calls.v1.customers.create_async(asked, options)
+        return (await self._calls.ask(call, Named, begins=False)).id
 
 
 def _own_key(purchase: Purchase, what: str) -> str:

@@ -203,7 +203,8 @@ class Sessions:
         """
         asked = {"email": wanted.email, "metadata": {KEY: wanted.key}}
         options = {"idempotency_key": f"{wanted.key}:customer"}
-        return (await self._calls.ask(self._calls.v1.customers.create_async(asked, options), Named)).id
+        call = self._calls.v1.customers.create_async(asked, options)
+        return (await self._calls.ask(call, Named, begins=False)).id
 
     async def since(self, since: datetime, after: str) -> PageList:
         """The sessions made since a time that are not over, first the open ones and then those that
