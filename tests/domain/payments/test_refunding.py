@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from tests import breaking
 from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
-from tests.banks import live_bank_of
+from tests.banks import answering, live_bank_of
 from tests.lengths import long
 from tests.shopfront import ships
 from tests.standings import standings
 from tests.till import Till
 
-from paydesk.adapters.acquirers.interface import AcquirerRefused, OutcomeUnknown
+from paydesk.adapters.acquirers.interface import AcquirerRefused, Declined, DeclineReason, OutcomeUnknown
 from paydesk.adapters.acquirers.simulator import Bank
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Conflict, Malformed, NotFound
@@ -333,6 +333,20 @@ class TestAnAuthorization:
         assert told["payment_order"]["reference_id"] == refund.reference_id
         assert await till.accounts() == {}
         assert await till.problems() == []
+
+    async def test_one_that_the_bank_declined_after_all_is_held_no_more(self, till: Till) -> None:
+        """As an intent at Stripe whose capture failed: no later answer would be another."""
+        payment_id = await held(till)
+
+        async def declined(*_: Any) -> Declined:
+            return Declined(DeclineReason.DECLINED)
+
+        gone = till.at(answering(till.desk.acquirers["simulator"], void=declined))
+        refund = await gone.give_back(payment_id, "10.00")
+        assert refund.status is RefundStatus.WHOLE
+        payment = await till.payment(payment_id)
+        assert (payment["state"], payment["moving_id"], payment["ship_by"]) == ("voided", None, None)
+        assert len(await till.told(but="payment")) == 1
 
     async def test_only_all_of_it_can_be_given_back(self, till: Till) -> None:
         payment_id = await held(till)

@@ -158,7 +158,8 @@ async def _ask(desk: Desk, movement: Movement) -> Answer | None:
         return made or bank.Refused(str(error))
     except bank.AcquirerRefused as error:
         return bank.Refused(str(error))
-    if isinstance(after, bank.Voided):
+    if isinstance(after, bank.Voided | bank.Declined):
+        # Declined after it was approved: a capture that its bank did not make. Nothing is held.
         return bank.Moved("")
     if isinstance(after, bank.Captured):
         return after

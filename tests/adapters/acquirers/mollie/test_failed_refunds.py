@@ -8,6 +8,8 @@ from decimal import Decimal
 import pytest
 from tests.adapters.acquirers.mollie.conftest import Till
 
+from paydesk.adapters.acquirers.disputes import FailedRefund
+
 
 async def test_one_of_the_dashboard_that_is_canceled_before_it_goes_out_is_told_by_its_name(till: Till) -> None:
     # Mollie: a refund that is queued, or pending, can be canceled until it is processed.
@@ -33,3 +35,21 @@ async def test_one_that_comes_to_nothing_later_is_told(till: Till, status: str) 
     (told,) = page.refunds
     assert (told.reference, told.key, told.amount, told.reason) == (made, "back", Decimal(4), status)
     assert not (await till.acquirer.failed_refunds(page.next)).refunds
+
+
+async def test_one_that_waited_for_months_and_was_canceled_then_is_told(till: Till) -> None:
+    # Mollie: a refund is queued for as long as the balance does not cover it, and may be canceled
+    # as long as it is.
+    _, name = await till.paid()
+    till.account.do("set", refund_status="queued")
+    made = await till.acquirer.refund("back", name, Decimal(4), "EUR")
+    place = (await till.acquirer.failed_refunds("")).next
+    till.pass_to(till.clock.now + timedelta(days=90))
+    place = (await till.acquirer.failed_refunds(place)).next
+    till.account.do("change_refund", made, "canceled")
+    told: list[FailedRefund] = []
+    for _ in range(49):
+        till.pass_to(till.clock.now + timedelta(minutes=30))
+        page = await till.acquirer.failed_refunds(place)
+        place, told = page.next, [*told, *page.refunds]
+    assert {(one.reference, one.key, one.reason) for one in told} == {(made, "back", "canceled")}

@@ -153,6 +153,9 @@ async def test_an_undoing_that_failed_once_is_done_in_the_end(till: Till) -> Non
         await till.acquirer.undo("void", key)
     assert await till.acquirer.undo("void", key) == Voided()
     assert (till.account.taken(key), len(till.account.see()["refunds"])) == (0, 2)
+    # What compares the list with our books knows an undoing by its key, whichever refund it is.
+    listed = (await till.acquirer.list_refunds(till.clock.now, "")).refunds
+    assert [one.key for one in listed] == ["void", "void"]
 
 
 async def test_what_was_refunded_is_not_undone(till: Till) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from tests.adapters.acquirers.stripe.stub import (
@@ -18,10 +19,13 @@ from tests.adapters.acquirers.stripe.stub import (
 from paydesk.adapters.acquirers.interface import (
     AcquirerRefused,
     Captured,
+    Declined,
+    DeclineReason,
     Moved,
     OutcomeUnknown,
     Refused,
     UnderWay,
+    Voided,
 )
 from paydesk.adapters.acquirers.stripe import StripeAcquirer
 
@@ -71,6 +75,19 @@ class TestMovements:
         stub.will("GET", f"{INTENTS}/pi_1", intent(status="canceled", amount_received=0, metadata=asked))
         with pytest.raises(AcquirerRefused, match="nothing is held any more"):
             await acquirer.capture("capture", "pi_1", Decimal(10), "USD")
+
+    async def test_what_is_held_no_more_since_its_capture_failed_is_let_go_of(
+        self, acquirer: StripeAcquirer, stub: Stub
+    ) -> None:
+        # Stripe: an intent that was processing returns to `requires_payment_method` if that fails.
+        failed = {"code": "card_declined", "decline_code": "generic_decline"}
+        back = intent(status="requires_payment_method", amount_received=0, last_payment_error=failed)
+        back["metadata"] = {"paydesk_key": "one", "paydesk_capture": "capture"}
+        stub.will("GET", SEARCH, listed(back))
+        stub.will("GET", f"{INTENTS}/pi_1", back)
+        with pytest.raises(AcquirerRefused, match="nothing is left"):
+            await acquirer.capture("capture", "pi_1", Decimal(10), "USD")
+        assert await acquirer.void("void", "one") == Declined(DeclineReason.DECLINED)
 
     async def test_disputed_money_is_not_refunded(self, acquirer: StripeAcquirer, stub: Stub) -> None:
         stub.will("GET", f"{INTENTS}/pi_1", intent())
@@ -172,3 +189,60 @@ class TestMovements:
         assert type(await acquirer.undo("void", "one")).__name__ == "Voided"
         (sent,) = stub.to("POST", "/v1/refunds")
         assert (sent.key, sent.params["metadata[paydesk_void]"]) == ("void", "void")
+
+    @pytest.mark.parametrize("status", ["pending", "requires_action"])
+    async def test_an_undoing_is_under_way_until_stripe_has_given_the_money_back(
+        self, acquirer: StripeAcquirer, stub: Stub, status: str
+    ) -> None:
+        # Stripe: a refund is pending until the account's balance covers it, and may fail then.
+        stub.will("GET", SEARCH, listed(intent()))
+        stub.will("GET", f"{INTENTS}/pi_1", intent())
+        stub.will("GET", "/v1/refunds", NOTHING)
+        made = {"id": "re_1", "amount": 1000, "metadata": {"paydesk_key": "void", "paydesk_void": "void"}}
+        stub.will("POST", "/v1/refunds", made | {"status": status})
+        assert await acquirer.undo("void", "one") == UnderWay()
+        stub.answers["GET", f"{INTENTS}/pi_1"] = [(200, refunded())]
+        stub.answers["GET", "/v1/refunds"] = [(200, listed(made | {"status": status}))]
+        assert await acquirer.undo("void", "one") == UnderWay()
+        stub.answers["GET", "/v1/refunds"] = [(200, listed(made | {"status": "succeeded"}))]
+        assert await acquirer.undo("void", "one") == Voided()
+        assert len(stub.to("POST", "/v1/refunds")) == 1
+
+    @pytest.mark.parametrize("status", ["failed", "canceled"])
+    async def test_an_undoing_whose_refund_came_to_nothing_is_made_anew_a_few_times(
+        self, acquirer: StripeAcquirer, stub: Stub, status: str
+    ) -> None:
+        stub.will("GET", SEARCH, listed(intent()))
+        stub.will("GET", f"{INTENTS}/pi_1", intent())
+        gone = [
+            {
+                "id": f"re_{n}",
+                "amount": 1000,
+                "status": status,
+                "metadata": {"paydesk_key": key, "paydesk_void": "void"},
+            }
+            for n, key in enumerate(("void", "void:1", "void:2"))
+        ]
+        stub.will("GET", "/v1/refunds", listed(gone[0]))
+        stub.will("POST", "/v1/refunds", {"id": "re_1", "amount": 1000, "status": "succeeded"})
+        assert await acquirer.undo("void", "one") == Voided()
+        (again,) = stub.to("POST", "/v1/refunds")
+        # Under the key of the first one Stripe would only tell of that again.
+        assert (again.key, again.params["metadata[paydesk_void]"]) == ("void:1", "void")
+        stub.answers["GET", "/v1/refunds"] = [(200, listed(*reversed(gone)))]
+        with pytest.raises(AcquirerRefused, match="another way"):
+            await acquirer.undo("void", "one")
+        assert len(stub.to("POST", "/v1/refunds")) == 1
+
+    async def test_what_an_undoing_gave_back_is_no_capture_to_a_void(
+        self, acquirer: StripeAcquirer, stub: Stub
+    ) -> None:
+        made = {"id": "re_1", "amount": 1000, "status": "succeeded", "metadata": {"paydesk_void": "void"}}
+        stub.will("GET", SEARCH, listed(intent()))
+        stub.will("GET", f"{INTENTS}/pi_1", refunded())
+        stub.will("GET", "/v1/refunds", listed(made))
+        assert await acquirer.void("void", "one") == Voided()
+
+
+def refunded() -> dict[str, Any]:
+    return intent(latest_charge={"id": "ch_1", "object": "charge", "amount_refunded": 1000})

@@ -34,7 +34,7 @@ from paydesk.adapters.acquirers.balance import (
 from paydesk.adapters.acquirers.interface import AcquirerRefused
 from paydesk.adapters.acquirers.mollie.calls import Calls
 from paydesk.adapters.acquirers.mollie.looking import PAGE, place
-from paydesk.adapters.acquirers.mollie.objects import VOID, Amount, Listed, Payment, moment, written
+from paydesk.adapters.acquirers.mollie.objects import Amount, Listed, Payment, moment, written
 from paydesk.core.wording import noted
 
 _KINDS: Final = {
@@ -274,7 +274,7 @@ def _with_key(line: BalanceLine, payment: Payment | None) -> BalanceLine:
     key = payment.key if line.kind is LineKind.CAPTURE else ""
     amount = payment.amount if line.kind is LineKind.CAPTURE else refund.amount if refund else None
     if refund is not None:
-        key = refund.key or written(refund.metadata, VOID)
+        key = refund.listed_key
     exchanged = amount is not None and amount.currency != line.currency
     return replace(
         line,

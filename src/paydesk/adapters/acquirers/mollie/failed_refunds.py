@@ -1,13 +1,16 @@
 """Refunds that fail at Mollie after they were made, or are canceled in its dashboard before they go
 out, read from its list of refunds: ours, and those of our payments that were made in the dashboard.
 
+One may be queued for as long as the account's balance does not cover it, and come to nothing then:
+once a day the list is read a year back.
+
 Source: docs.mollie.com/docs/refunds, "Refund statuses"; docs.mollie.com/reference/list-all-refunds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Final
 
@@ -18,8 +21,10 @@ from paydesk.adapters.acquirers.mollie.objects import Listed, Refund, moment
 from paydesk.adapters.acquirers.mollie.scanning import is_fresh, read_before
 
 _PAUSE: Final = timedelta(minutes=30)
-_FARTHEST: Final = timedelta(days=60)
-"""A refund that has been made for longer does not fail any more."""
+_FAR: Final = timedelta(days=60)
+"""A refund that was sent longer ago does not fail any more."""
+_FARTHEST: Final = timedelta(days=366)
+"""No refund waits for longer than that until it is sent."""
 
 
 class FailedRefunds:
@@ -30,15 +35,18 @@ class FailedRefunds:
         self._now: Final = now
 
     async def after(self, cursor: str) -> FailedRefundPage:
-        """Our refunds of the last weeks that came to nothing; one is told more than once.
+        """Our refunds of the last weeks that came to nothing, and once a day those of the last
+        year; one is told more than once.
         Moves no money.
 
         Raises: AcquirerRefused, OutcomeUnknown.
         """
-        now = self._now()
-        if is_fresh(read_before(cursor), now, _PAUSE):
+        now, read_at = self._now(), read_before(cursor)
+        if is_fresh(read_at, now, _PAUSE):
             return FailedRefundPage((), cursor)
-        found = [_failed(one, now) for one in await self._listed(now - _FARTHEST) if _is_ours(one) and not one.counts]
+        is_first_of_day = read_at is None or read_at.astimezone(UTC).date() != now.astimezone(UTC).date()
+        since = now - (_FARTHEST if is_first_of_day else _FAR)
+        found = [_failed(one, now) for one in await self._listed(since) if _is_ours(one) and not one.counts]
         return FailedRefundPage(tuple(reversed(found)), now.isoformat())
 
     async def _listed(self, since: datetime) -> list[Refund]:

@@ -70,7 +70,7 @@ def _purchase(payment: Payment) -> ListedPurchase:
 def _refund(refund: Refund) -> ListedRefund:
     payment = refund.embedded.payment if refund.embedded else None
     return ListedRefund(
-        key=refund.key,
+        key=refund.listed_key,
         reference=refund.id,
         of_reference=refund.payment_id,
         at=moment(refund.created_at),

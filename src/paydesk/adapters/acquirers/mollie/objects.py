@@ -232,6 +232,11 @@ class Refund(msgspec.Struct, frozen=True, rename="camel"):
         return written(self.metadata, KEY)
 
     @property
+    def listed_key(self) -> str:
+        """The key under which it was asked for, of which several may be made to undo a payment."""
+        return written(self.metadata, VOID) or self.key
+
+    @property
     def number(self) -> int:
         """What our books call it, 0 if that is not known."""
         said = written(self.metadata, NUMBER)

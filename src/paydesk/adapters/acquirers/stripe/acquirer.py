@@ -29,6 +29,7 @@ from paydesk.adapters.acquirers.interface import (
     NothingHeld,
     Outcome,
     Release,
+    UnderWay,
     Voided,
 )
 from paydesk.adapters.acquirers.listing import PurchasePage, RefundPage
@@ -195,7 +196,7 @@ class StripeAcquirer:
         """
         return await self._movements.void(key, of_key)
 
-    async def undo(self, key: str, of_key: str) -> Finding:
+    async def undo(self, key: str, of_key: str) -> Finding | UnderWay:
         """Undo a purchase, or use up its key. Moves money.
 
         Raises: AcquirerRefused, OutcomeUnknown.

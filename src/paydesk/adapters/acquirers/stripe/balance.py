@@ -212,7 +212,7 @@ def _key(kind: LineKind, source: Source) -> str:
     """Our key of a charge, which carries what its PaymentIntent does, or of a refund."""
     if kind not in _OF_PURCHASES or source.metadata is None:
         return ""
-    return source.metadata.get(KEY, "") or source.metadata.get(VOID, "")
+    return source.metadata.get(VOID, "") or source.metadata.get(KEY, "")
 
 
 def _payout(one: Payout) -> BankPayout:

@@ -132,7 +132,8 @@ def _refund(refund: Refund) -> ListedRefund:
     at once: its money is promised to the customer, and it is told if it fails (`failed_refunds`).
     """
     currency, intent = refund.currency.upper(), refund.payment_intent
-    key = refund.metadata.get(KEY, refund.metadata.get(VOID, ""))
+    # Of several that were to undo one charge each has a key of its own.
+    key = refund.metadata.get(VOID, refund.metadata.get(KEY, ""))
     return ListedRefund(
         key=key,
         reference=refund.id,

@@ -3,6 +3,9 @@
 A movement's key is Stripe's idempotency key and stands in metadata too, so that a repeated key gets
 the first answer after Stripe has forgotten it as an idempotency key.
 
+An undoing is under way until Stripe has made its refund, which it holds as pending while the
+account's balance does not cover it: one that comes to nothing then is made anew, a few times.
+
 To capture is answered by an intent that has succeeded, or by one that is processing, and may fail
 yet: that is under way until Stripe says what came of it.
 Source: docs.stripe.com/payments/paymentintents/lifecycle, "processing".
@@ -45,6 +48,9 @@ from paydesk.core.wording import noted
 
 _Shape = TypeVar("_Shape")
 _OPEN: Final = frozenset({"requires_action", "requires_capture", "requires_confirmation"})
+
+MOST_REFUNDS: Final = 3
+"""How many refunds are made to undo one charge, each after the one before came to nothing."""
 
 
 class Movements:
@@ -114,14 +120,17 @@ class Movements:
         if not isinstance(ended, Intent):
             return ended
         if ended.is_setup:
-            return await self._give_all_back(ended, key)
+            return await self._void_checked(ended, key)
+        if await self._looking.is_voided(ended):
+            return Voided()
         return Captured(ended.id, main_units(ended.amount_received, ended.currency))
 
-    async def undo(self, key: str, of_key: str) -> Finding:
+    async def undo(self, key: str, of_key: str) -> Finding | UnderWay:
         """Undo a purchase: end what is open, release what is held, give back what is taken.
         Moves money.
 
-        Raises: AcquirerRefused, OutcomeUnknown.
+        UnderWay until Stripe has given it back; asked again, a refund that came to nothing is made
+        anew. Raises: AcquirerRefused, OutcomeUnknown.
         """
         ended = await self._end(key, of_key)
         return await self._give_all_back(ended, key) if isinstance(ended, Intent) else ended
@@ -136,7 +145,7 @@ class Movements:
             intent = await self._looking.purchase(of_key)
             if intent is None:
                 return NothingHeld()
-            standing = finding_of(intent, voided=await self._looking.is_voided(intent))
+            standing = finding_of(intent, voided=False)
             if intent.status not in {*_OPEN, "succeeded"} or isinstance(standing, Voided):
                 return standing
             if intent.status == "succeeded":
@@ -210,18 +219,45 @@ class Movements:
             )
         return intent, minor_units(amount, currency)
 
-    async def _give_all_back(self, intent: Intent, key: str) -> Voided:
-        """Give a whole charge back, or mark a checked card as void.
+    async def _give_all_back(self, intent: Intent, key: str) -> Voided | UnderWay:
+        """Give a whole charge back, or mark a checked card as void. Moves money.
 
-        Raises: AcquirerRefused if it was refunded.
+        Raises: AcquirerRefused if it was refunded, or its refunds come to nothing again and again;
+            OutcomeUnknown.
         """
         if intent.is_setup:
-            marked = {"metadata": {VOID: key}}
-            await self._do(self._calls.v1.setup_intents.update_async(intent.id, marked), Intent)
-            return Voided()
-        if any(refund.counts for refund in await self._looking.refunds(intent)):
-            raise AcquirerRefused(noted("the payment was refunded and can't be undone any more"))
-        await self._give_back(intent, key, {"metadata": {KEY: key, VOID: key}})
+            return await self._void_checked(intent, key)
+        refunds = await self._looking.refunds(intent)
+        undoing = [refund for refund in refunds if VOID in refund.metadata]
+        made = next((refund for refund in undoing if refund.counts), None)
+        if made is None:
+            if any(refund.counts for refund in refunds):
+                raise AcquirerRefused(noted("the payment was refunded and can't be undone any more"))
+            made = await self._undone_by(intent, key, undoing)
+        return Voided() if made.is_final else UnderWay()
+
+    async def _undone_by(self, intent: Intent, key: str, failed: list[Refund]) -> Refund:
+        """The refund that is to undo a charge, after others that came to nothing: under a key of
+        its own, since Stripe only tells of the first one again under theirs. Moves money.
+
+        Raises: AcquirerRefused, OutcomeUnknown.
+        """
+        if len(failed) >= MOST_REFUNDS:
+            raise AcquirerRefused(
+                noted(
+                    "%(why)s, as %(before)s before it: give its customer the money back another way, and note so at "
+                    "Stripe",
+                    why=_why_not_made(failed[0]),
+                    before=len(failed) - 1,
+                )
+            )
+        own = f"{key}:{len(failed)}" if failed else key
+        return await self._give_back(intent, own, {"metadata": {KEY: own, VOID: key}})
+
+    async def _void_checked(self, intent: Intent, key: str) -> Voided:
+        """Mark a checked card as void. Raises: AcquirerRefused, OutcomeUnknown."""
+        marked = {"metadata": {VOID: key}}
+        await self._do(self._calls.v1.setup_intents.update_async(intent.id, marked), Intent)
         return Voided()
 
     async def _give_back(self, intent: Intent, key: str, asked: dict[str, object]) -> Refund:
