@@ -12,7 +12,7 @@ import typer
 from paydesk import __version__
 from paydesk.commands import loading
 from paydesk.logs import log_to_stderr
-from paydesk.standard_streams import give_up_stdout, is_full, make_whole
+from paydesk.standard_streams import give_up_stdout, is_unwritten, make_whole, to_mend
 
 COMMANDS = {
     "run": ("running", "Example: paydesk run"),
@@ -123,8 +123,8 @@ def main() -> None:
         # As a command ends that is broken off once it runs.
         sys.exit(130)
     except OSError as error:
-        if not is_full(error):
+        if not is_unwritten(error):
             raise
         give_up_stdout()
-        sys.stderr.write(f"paydesk: can't write: {error}; make room\n")
+        sys.stderr.write(f"paydesk: can't write: {error}; {to_mend(error)}\n")
         sys.exit(1)

@@ -15,6 +15,11 @@ from paydesk.core.card_numbers import MASK, masked, masked_values
 from paydesk.settings import Settings
 from paydesk.told import InOneLine, instead_of_requests
 
+_DRIVER = logging.getLogger("asyncpg.pool")
+"""Where the driver's pool tells, with its place in the code, that it has no connection again yet:
+whoever asks the database meanwhile is told, too.
+"""
+
 _CARD_NUMBER = re.compile(r"(?<![0-9A-Fa-f])[0-9](?:[ -]?[0-9]){12,18}(?![0-9A-Fa-f])")
 
 
@@ -23,6 +28,7 @@ def log_to_stderr() -> None:
     what runs long sets up more (`set_up_logs`).
     """
     structlog.configure(logger_factory=lambda *_: structlog.PrintLogger(sys.stderr))
+    _DRIVER.setLevel(logging.CRITICAL)
 
 
 def set_up_logs(settings: Settings) -> None:
@@ -55,6 +61,15 @@ def set_up_logs(settings: Settings) -> None:
         )
     )
     logging.basicConfig(handlers=[handler], level=max(level, logging.WARNING), force=True)
+    _DRIVER.setLevel(logging.NOTSET)
+    _DRIVER.addFilter(_without_place)
+
+
+def _without_place(record: logging.LogRecord) -> bool:
+    """Have a line of the driver's say why in it, instead of where in the code below it."""
+    if record.exc_info and (error := record.exc_info[1]) is not None:
+        record.msg, record.args, record.exc_info = "%s (%s: %s)", (record.msg, type(error).__name__, error), None
+    return True
 
 
 def hide_card_numbers(_logger: object, _method: str, event: EventDict) -> EventDict:

@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_BROKEN = (errno.EIO, errno.EROFS, errno.ESTALE, errno.ENXIO, errno.ENODEV)
 _STREAMS = {0: ("stdin", "r"), 1: ("stdout", "w"), 2: ("stderr", "w")}
 
 
@@ -20,6 +21,18 @@ def is_full(error: BaseException) -> bool:
     disk is said of is another error.
     """
     return isinstance(error, OSError) and error.errno in _NO_ROOM
+
+
+def is_unwritten(error: BaseException) -> bool:
+    """Whether a file can't be written, for want of room or since its disk is not well: no
+    connection breaks off with such an error.
+    """
+    return is_full(error) or (isinstance(error, OSError) and error.errno in _BROKEN)
+
+
+def to_mend(error: BaseException) -> str:
+    """What to do about an error that `is_unwritten`."""
+    return "make room" if is_full(error) else "see what is wrong with its disk"
 
 
 def make_whole() -> None:

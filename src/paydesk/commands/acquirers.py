@@ -274,7 +274,8 @@ async def add_one(
     """Send the orders that fit to an account; the rules are tried in the order in which they were
     added.
     """
-    async with deployment() as here, acquirers_of(here) as desk:
+    look = "look before you add it again: paydesk acquirer route"
+    async with deployment(again=look) as here, acquirers_of(here) as desk:
         bounds = [parse_bound(text, name) if text else None for text, name in ((least, "--from"), (most, "--to"))]
         rule = Rule(0, account, merchant, currency.upper(), country.upper(), brand.lower(), bounds[0], bounds[1], share)
         made = await add_rule(here.database, COMMAND_LINE, rule, set(desk.acquirers), now=utc_now())

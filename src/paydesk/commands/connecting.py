@@ -26,7 +26,7 @@ from paydesk.core.errors import NotFound, PaydeskError, Unsure
 from paydesk.database.embedded import server_for
 from paydesk.database.migrating import require_current_schema
 from paydesk.database.pgbouncer import refused_settings, require_pooler
-from paydesk.database.pool import AWAY, Database, connected
+from paydesk.database.pool import AWAY, Database, connected, is_away
 from paydesk.database.standbys import require_synchronous_standby
 from paydesk.domain.cells.directory import this_cell
 from paydesk.domain.cells.entering import Entering
@@ -39,7 +39,12 @@ from paydesk.equipment import entering_of, history_of, vault_of
 from paydesk.logs import log_to_stderr
 from paydesk.required_keys import require_keys
 from paydesk.settings import Settings, load_settings
-from paydesk.standard_streams import give_up_stdout, is_full
+from paydesk.standard_streams import give_up_stdout, is_full, is_unwritten, to_mend
+
+AGAIN = "run the same command again: nothing is done twice"
+"""What to do once the database answers, of most commands: those change what there is by its name,
+and the others only show it.
+"""
 
 STARTING_PATIENCE = 60.0
 """Seconds that a server may take from saying that it starts (or recovers from a crash)
@@ -119,12 +124,13 @@ async def checked_database(settings: Settings) -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def deployment(*, moves_money: bool = False) -> AsyncIterator[Deployment]:
+async def deployment(*, moves_money: bool = False, again: str = AGAIN) -> AsyncIterator[Deployment]:
     """The deployment of the settings, with a current schema;
     whether it forgot something is seen by what `moves_money`.
 
-    What is not found there may be in another cell: whoever asked is told in which they did.
-    Raises: SetupError.
+    What is not found there may be in another cell: whoever asked is told in which they did. If the
+    database goes away amid the block they are told what to do `again` once it answers.
+    Raises: SetupError, Unsure.
     """
     settings = load_settings(as_running=True)
     require_keys(settings)
@@ -133,12 +139,44 @@ async def deployment(*, moves_money: bool = False) -> AsyncIterator[Deployment]:
         await require_current_schema(database)
         await refuse_other_cell(database, settings.cell)
         await refuse_live_acquirer(database, settings.live_acquirer)
-        async with _telling_of_cells(database), entering_of(settings) as entering:
-            if not moves_money:
-                yield Deployment(settings, database, vault, history, entering)
-                return
-            async with connected(address, most=4, meet=history.meet) as compared:
-                yield Deployment(settings, compared, vault, history, entering)
+        with told_if_it_goes_away(again):
+            async with _telling_of_cells(database), entering_of(settings) as entering:
+                if not moves_money:
+                    yield Deployment(settings, database, vault, history, entering)
+                    return
+                async with connected(address, most=4, meet=history.meet) as compared:
+                    yield Deployment(settings, compared, vault, history, entering)
+
+
+@contextmanager
+def told_if_it_goes_away(again: str = AGAIN) -> Iterator[None]:
+    """Where the database goes away amid the block, say so, and what to do `again`.
+
+    Raises: Unsure.
+    """
+    try:
+        yield
+    except Exception as error:
+        if not _is_gone(error) or (isinstance(error, BrokenPipeError) and _nobody_reads()):
+            raise
+        raise Unsure(
+            f"the database went away meanwhile ({type(_one(error)).__name__}): what you asked for may be done, in "
+            f"part, or not at all. Once it answers, {again}"
+        ) from error
+
+
+def _one(error: BaseException) -> BaseException:
+    """The error itself, where tasks that ran together have packed it up alone."""
+    if isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        return _one(error.exceptions[0])
+    return error
+
+
+def _is_gone(error: BaseException) -> bool:
+    """Whether the database broke off; a file that can't be written is another thing."""
+    if isinstance(error, BaseExceptionGroup):
+        return all(_is_gone(one) for one in error.exceptions)
+    return is_away(error) and not is_unwritten(error)
 
 
 @asynccontextmanager
@@ -182,7 +220,7 @@ def one_line_errors() -> Iterator[None]:
         message = _message(error)
         if message is None or (isinstance(error, BrokenPipeError) and _nobody_reads()):
             raise
-        if is_full(error):
+        if is_unwritten(error):
             give_up_stdout()
         sys.stderr.write(f"paydesk: {message}\n")
         raise typer.Exit(1) from None
@@ -206,6 +244,8 @@ def again_under(key: str, call: str, *, has_key: Callable[[], bool] = lambda: Tr
             why = error.message
         elif is_full(error):
             why = "what was done can't be written, the disk is full: make room"
+        elif is_unwritten(error):
+            why = f"what was done can't be written ({error}): {to_mend(error)}"
         if isinstance(error, Unsure) or has_key():
             raise Unsure(f"{why}; it is safe to run: {call} --key {shlex.quote(key)}") from error
         raise Unsure(f"{why}; it is safe, within a day, to run: {call}") from error
@@ -223,8 +263,7 @@ def _nobody_reads() -> bool:
 
 def _message(error: BaseException) -> str | None:
     """What to tell the user of an error, or None if it is a mistake of ours."""
-    if isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
-        return _message(error.exceptions[0])
+    error = _one(error)
     if isinstance(error, PaydeskError):
         return error.message
     if isinstance(error, asyncpg.InvalidAuthorizationSpecificationError | asyncpg.InvalidCatalogNameError):
@@ -235,8 +274,9 @@ def _message(error: BaseException) -> str | None:
         return f"the role may not do that in its database: {error}; docs/operate.md says what to grant"
     if isinstance(error, asyncpg.ObjectNotInPrerequisiteStateError | Fenced):
         return str(error)
-    if is_full(error):
-        return f"can't write: {error}; make room, and look what was done before you ask for it again"
+    if is_unwritten(error):
+        what = "write" if is_full(error) else "read or write"
+        return f"can't {what}: {error}; {to_mend(error)}, and look what was done before you ask for it again"
     if isinstance(error, AWAY):
         return f"the database can't be reached: {str(error) or type(error).__name__}; check PAYDESK_DATABASE_URL"
     return None

@@ -91,7 +91,7 @@ async def create(
 ) -> None:
     """Open an account in test mode and print its key pair."""
     account_name, address, url = _name(name), parse_email(email), _web_url(pingback_url, "--pingback-url")
-    async with deployment() as here:
+    async with deployment(again="look before you open it again: paydesk merchant list") as here:
         if shipped_goods:
             await require_holding(here, _NOT_YET)
         merchant = await create_merchant(

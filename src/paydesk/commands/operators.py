@@ -39,7 +39,8 @@ async def create(
     Somebody who has an account keeps its password. The next log-in has them set up a second factor.
     """
     password = _password() if with_password else None
-    async with deployment() as here:
+    look = "look before you make it again: paydesk operator list; who is there has a link mailed on the page to log in"
+    async with deployment(again=look) as here:
         made = await create_operator(_gate(here), email=email, name=name, password=password, now=utc_now())
         address = here.settings.address
     link = AccountLink.password.at(address, made.token) if made.token else None

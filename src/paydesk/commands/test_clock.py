@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
-from paydesk.commands.connecting import Deployment, command, deployment
+from paydesk.commands.connecting import Deployment, command, deployment, told_if_it_goes_away
 from paydesk.commands.printing import AsJson, counted, note, progress, show_facts, show_json, show_table
 from paydesk.core.clock import utc_now
 from paydesk.core.errors import Malformed
@@ -74,12 +74,21 @@ async def advance(
     period = parse_period(by, "PERIOD")
     async with deployment(moves_money=True) as here:
         await find_merchant(here.database, merchant_id)
-        with _bar() as report:
+        before = await read_clock(here.database, merchant_id, real_now=utc_now())
+        with told_if_it_goes_away(_the_rest(before)), _bar() as report:
             summary = await _advance(here, merchant_id, period, events, report)
     if as_json:
         show_json(asdict(summary))
         return
     _show_summary(summary)
+
+
+def _the_rest(before: TestClock) -> str:
+    """What to do with a clock that may have come a part of its way: the whole would be too far."""
+    return (
+        f"see how far it came from {before.now:%Y-%m-%d %H:%M:%S} UTC, paydesk clock show {before.merchant_id}, and "
+        "advance it by the rest: nothing on the way is done twice"
+    )
 
 
 async def _advance(here: Deployment, merchant_id: int, by: Period, events: int, report: Report) -> Summary:

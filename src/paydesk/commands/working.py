@@ -8,20 +8,26 @@ from typing import Annotated
 import structlog
 import typer
 
-from paydesk.commands.connecting import checked_database, command, database_address, stop_on_signals
+from paydesk.commands.connecting import (
+    checked_database,
+    command,
+    database_address,
+    stop_on_signals,
+    told_if_it_goes_away,
+)
 from paydesk.commands.printing import progress
 from paydesk.commands.starting import raise_file_limit, serve_metrics, warn_of_open_secrets
 from paydesk.database.metrics import measure_pools
+from paydesk.database.migrating import Migration, missing_steps
 from paydesk.database.migrating import migrate as apply_migrations
-from paydesk.database.migrating import missing_steps
-from paydesk.database.pool import connected
+from paydesk.database.pool import Database, connected
 from paydesk.domain.cells.numbers import begin_cell, note_secret
 from paydesk.equipment import history_of, live_acquirer, payment_desk, test_acquirer, vault_of
 from paydesk.logs import set_up_logs
 from paydesk.loops.systemd import service_manager
 from paydesk.loops.watching import watched
 from paydesk.required_keys import require_keys, require_live_key
-from paydesk.settings import load_settings
+from paydesk.settings import Settings, load_settings
 from paydesk.worker import work as do_work
 
 log = structlog.get_logger()
@@ -74,15 +80,22 @@ async def migrate(
     """
     settings = load_settings()
     async with database_address(settings) as address, connected(address, most=2, name="migrate") as database:
-        with progress("Steps of the schema", len(await missing_steps(database, alone=finish))) as step:
-            applied = await apply_migrations(database, alone=finish, told=step)
-        waiting = await missing_steps(database, alone=True)
-        await begin_cell(database, settings.cell)
-        if settings.cell and settings.secret_key.get_secret_value():
-            await note_secret(database, vault_of(settings))
+        with told_if_it_goes_away():
+            applied, waiting = await _migrated(settings, database, finish=finish)
     typer.echo(f"applied {', '.join(applied)}" if applied else "the schema is up to date")
     if waiting:
         typer.echo(
             f"{len(waiting)} more once no older code runs, nor will again: paydesk migrate --finish. "
             "Until then the database does work that only older code needs"
         )
+
+
+async def _migrated(settings: Settings, database: Database, *, finish: bool) -> tuple[list[str], list[Migration]]:
+    """The steps that were done, and those that wait until no older code runs."""
+    with progress("Steps of the schema", len(await missing_steps(database, alone=finish))) as step:
+        applied = await apply_migrations(database, alone=finish, told=step)
+    waiting = await missing_steps(database, alone=True)
+    await begin_cell(database, settings.cell)
+    if settings.cell and settings.secret_key.get_secret_value():
+        await note_secret(database, vault_of(settings))
+    return applied, waiting
