@@ -12,11 +12,14 @@ import pytest
 import typer
 from tests.commands.conftest import one_line
 
-from paydesk.commands import merchants, operators, suspending, test_clock
+from paydesk.commands import test_clock
 from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.database.servers import Servers
+from paydesk.domain.accounts.operators import create_operator
+from paydesk.domain.merchants.merchant import create_merchant
 from paydesk.domain.merchants.test_clock import read_clock
+from paydesk.domain.operations.merchants import resume_merchant
 
 Lose = Callable[..., Callable[..., Awaitable[Any]]]
 
@@ -62,7 +65,7 @@ async def test_a_database_that_goes_away_meanwhile_is_one_line_that_says_what_to
 ) -> None:
     await paydesk("merchant", "suspend", account["id"], "--reason", "looked at")
     with monkeypatch.context() as broken:
-        broken.setattr(suspending, "resume_merchant", lose(suspending.resume_merchant))
+        broken.setattr("paydesk.commands.suspending.resume_merchant", lose(resume_merchant))
         said = await paydesk("merchant", "resume", account["id"], "--charge-all-periods", *json)
     assert (said.status, said.out) == (1, "")
     line = one_line(said.err.splitlines())
@@ -79,12 +82,12 @@ async def test_a_database_that_goes_away_meanwhile_is_one_line_that_says_what_to
 async def test_what_would_be_made_twice_is_looked_for_first(
     paydesk: Any, lose: Lose, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(merchants, "create_merchant", lose(merchants.create_merchant))
+    monkeypatch.setattr("paydesk.commands.merchants.create_merchant", lose(create_merchant))
     said = await paydesk("merchant", "create", "--name", "Lost Shop", "--email", "l@shop.example", "--json")
     assert (said.status, said.out) == (1, "")
     assert one_line(said.err.splitlines()).endswith("look before you open it again: paydesk merchant list")
     assert "Lost Shop" in (await paydesk("merchant", "list")).out
-    monkeypatch.setattr(operators, "create_operator", lose(operators.create_operator))
+    monkeypatch.setattr("paydesk.commands.operators.create_operator", lose(create_operator))
     said = await paydesk("operator", "create", "--email", "lost@pay.example", "--json")
     assert "paydesk operator list" in one_line(said.err.splitlines())
 
@@ -127,7 +130,7 @@ async def test_a_server_that_is_away_for_longer_is_told_of_without_a_traceback(
             await connection.fetchval("select 1")
 
     monkeypatch.setattr(Servers, "connect", connect_if_there)
-    monkeypatch.setattr(suspending, "suspend_merchant", restart)
+    monkeypatch.setattr("paydesk.commands.suspending.suspend_merchant", restart)
     said = await paydesk("merchant", "suspend", account["id"], "--reason", "looked at")
     assert (said.status, said.out) == (1, "")
     assert "the database went away meanwhile" in one_line(said.err.splitlines())

@@ -302,6 +302,46 @@ async def test_an_export_that_the_disk_does_not_keep_leaves_what_was_there(
     assert beside(path) == {"january.csv": "of before"}
 
 
+@pytest.fixture(params=["", "EOPNOTSUPP", "EISDIR"], ids=["nameless", "nfs", "old kernel"])
+def _folder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder that takes files without a name, or, as many file systems, none."""
+    honest, nameless = os.open, getattr(os, "O_TMPFILE", 0)
+
+    def opened(path: Any, flags: int, *args: Any, **more: Any) -> int:
+        if request.param and flags & nameless == nameless:
+            number = getattr(errno, request.param)
+            raise OSError(number, os.strerror(number))
+        return honest(path, flags, *args, **more)
+
+    monkeypatch.setattr(os, "open", opened)
+
+
+@pytest.mark.usefixtures("_folder")
+@pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC])
+async def test_an_export_whose_disk_fails_amid_it_is_whole_or_absent_and_no_missing_database(
+    paydesk: Any,
+    account: dict[str, Any],
+    subscription: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    number: int,
+) -> None:
+    def broken(*_: object) -> NoReturn:
+        raise OSError(number, os.strerror(number))
+
+    whole = (await paydesk("ledger", "export", account["id"])).out
+    path = tmp_path / "january.csv"
+    with monkeypatch.context() as failing:
+        failing.setattr("paydesk.commands.ledger._cells", broken)
+        said = await paydesk("ledger", "export", account["id"], "--output", path)
+    assert (said.status, said.err.count("\n"), "database" in said.err) == (1, 1, False)
+    assert os.strerror(number) in said.err
+    assert (str(path) in said.err, "make room" in said.err) == (number == errno.EIO, number == errno.ENOSPC)
+    assert beside(path) == {}
+    assert (await paydesk("ledger", "export", account["id"], "--output", path)).status == 0
+    assert beside(path) == {"january.csv": whole}
+
+
 async def test_an_export_to_what_stdout_is_is_added_to_its_file(
     paydesk: Any, account: dict[str, Any], tmp_path: Path
 ) -> None:

@@ -32,7 +32,7 @@ from paydesk.domain.ledger.payouts import LONGEST_REASON, Payout, Sent, list_pay
 from paydesk.domain.merchants.idempotent_calls import check_request_key
 from paydesk.domain.merchants.merchant import find_merchant, shop_of
 from paydesk.domain.operations.payouts import pay_out, read_bank_account
-from paydesk.standard_streams import is_full
+from paydesk.standard_streams import is_full, is_unwritten
 
 ledger = typer.Typer(help="A merchant's statement.", no_args_is_help=True)
 payouts = typer.Typer(help="Money that was sent to merchants.", no_args_is_help=True)
@@ -209,7 +209,7 @@ def _writing(path: Path) -> Iterator[IO[str]]:
         yield sys.stdout
         return
     if before is not None and not stat.S_ISREG(before.st_mode):
-        with _opened(path, path) as file:
+        with _told_of_disk(path), _opened(path, path) as file:
             yield file
         return
     whole = path.resolve()
@@ -217,7 +217,7 @@ def _writing(path: Path) -> Iterator[IO[str]]:
     part = whole.with_name(f"{whole.name[:50]}.{token_hex(4)}.part")
     nameless = _nameless(whole.parent)
     try:
-        with nameless or _opened(part, path) as file:
+        with _told_of_disk(path), nameless or _opened(part, path) as file:
             with _told_of(path):
                 _like(before, file.fileno())
             yield file
@@ -241,6 +241,19 @@ def _told_of(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         if is_full(error):
+            raise
+        raise SetupError(f"cannot write {path}: {error.strerror}") from error
+
+
+@contextmanager
+def _told_of_disk(path: Path) -> Iterator[None]:
+    """Name the file whose disk fails while it is written: what the database raises meanwhile is
+    another thing. Raises: SetupError.
+    """
+    try:
+        yield
+    except OSError as error:
+        if is_full(error) or not is_unwritten(error):
             raise
         raise SetupError(f"cannot write {path}: {error.strerror}") from error
 
