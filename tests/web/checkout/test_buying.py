@@ -148,6 +148,19 @@ async def test_a_link_that_is_off_or_suspended_says_so(
     assert await count_rows("checkout") == 0
 
 
+@pytest.mark.parametrize("way", [{}, {"price": None, "monthly_price": Decimal("5.00")}], ids=["once", "monthly"])
+async def test_a_link_whose_currency_was_withdrawn_is_not_for_sale(
+    web: httpx.AsyncClient, offered: Any, desk: Desk, count_rows: CountRows, way: dict[str, Any]
+) -> None:
+    path, link = await offered(most_quantity=5, **way)
+    page = (await web.get(path)).text
+    await breaking.say(desk.database, "payment_link", {"id": link.row_id}, currency="BGN")
+    for answer in (await press(web, path, page), await web.get(path)):
+        assert (answer.status_code, "not for sale at the moment" in answer.text) == (410, True), answer.text
+        assert "Choose a number" not in answer.text
+    assert await count_rows("checkout") == 0
+
+
 async def test_a_wrong_link_is_no_page_and_the_sandbox_knows_no_live_one(
     web: httpx.AsyncClient, offered: Any, shop: Shop
 ) -> None:

@@ -9,6 +9,7 @@ from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
 
+from paydesk.core.currencies import is_current
 from paydesk.core.periods import Period
 from paydesk.database.pool import Database
 from paydesk.database.records import record_if_any
@@ -107,6 +108,13 @@ class PaymentLink:
     def link(self) -> Link:
         """By which anybody comes to it."""
         return link_to(self.shop, self.id, self.seed)
+
+    @property
+    def for_sale(self) -> bool:
+        """Whether anybody may buy by it now, if any is left: nobody can in a currency that was
+        withdrawn since.
+        """
+        return self.active and not self.suspended and is_current(self.offer.currency)
 
     @property
     def most(self) -> int:

@@ -36,7 +36,7 @@ async def submit(request: Request) -> Response:
     link, services = await _find(request), CheckoutServices.of(request)
     address, now = client_address(request.scope, services.trusted_proxies), services.now()
     form = read_form(await read_form_body(request, LARGEST_BODY))
-    if not link.active or link.suspended:
+    if not link.for_sale:
         return _page(request, link)
     if not _presses.take(address, now=now):
         raise TooMany("too many orders from this address; wait a minute", retry_after=60 - now.second)
@@ -70,7 +70,7 @@ async def _find(request: Request) -> PaymentLink:
 
 def _page(request: Request, link: PaymentLink, period: str = "", chosen: str = "", wrong: str = "") -> Response:
     view, texts = _view(request, link), _texts(request)
-    if not link.active or link.suspended:
+    if not link.for_sale:
         return link_pages.closed_page(view, texts)
     if link.left == 0:
         return link_pages.sold_out_page(view, texts)
