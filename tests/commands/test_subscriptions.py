@@ -4,13 +4,14 @@ import errno
 import os
 import re
 import shlex
-from typing import Any
+from typing import Any, NoReturn
 
 import asyncpg
 import pytest
 import typer
 
 from paydesk.database.pool import Database
+from paydesk.domain.billing import charging_differences
 from paydesk.domain.subscriptions import items
 
 
@@ -271,3 +272,19 @@ async def test_another_period_begins_now_and_is_charged(paydesk: Any, subscripti
     assert "100.00 USD for the period that begins now would be charged now" in whole.out
     done = (await paydesk(*change, "--charge", "--json")).result
     assert (done["charged_now"], done["counter"], done["period_type"]) == ("90.00", 2, "year")
+
+
+async def test_a_difference_that_may_be_begun_is_asked_for_by_the_same_command_which_has_no_key(
+    paydesk: Any, subscription: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def lose(*_: object, **__: object) -> NoReturn:
+        raise asyncpg.ConnectionDoesNotExistError("connection was closed in the middle of operation")
+
+    change = ("subscription", "change", subscription, "--price", "30.00", "--now", "--charge", "--json")
+    with monkeypatch.context() as broken:
+        broken.setattr(charging_differences.queries, "begin_difference", lose)
+        said = await paydesk(*change)
+    assert (said.status, said.out, said.err.count("\n")) == (1, "", 1)
+    assert ("run the same command again" in said.err, "key" in said.err) == (True, False)
+    charged = [(await paydesk(*change)).result["charged_now"] for _ in range(2)]
+    assert charged == ["20.00", "0.00"]

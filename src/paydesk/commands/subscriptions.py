@@ -17,6 +17,7 @@ from paydesk.commands.options import EitherSide, HowMany, Preview, SubscriptionI
 from paydesk.commands.printing import AsJson, note, show_facts, show_json, show_table
 from paydesk.commands.subscription_words import CHANGES, price_of, said_of, tell_difference
 from paydesk.core.clock import utc_now
+from paydesk.core.errors import Unsure
 from paydesk.core.money import written
 from paydesk.core.paging import read_moment
 from paydesk.database.pool import Database
@@ -206,7 +207,14 @@ async def _change_and_charge(wished: Callable[..., AtOnce], *, as_json: bool) ->
         wish = wished(now=real_now)
         shop = await shop_of_subscription(here.database, wish.subscription_id)
         wish = replace(wish, now=await shop_time(here.database, shop, real_now=real_now))
-        done = await change_and_charge(desk, shop, wish)
+        try:
+            done = await change_and_charge(desk, shop, wish)
+        except Unsure as error:
+            raise Unsure(
+                f"it is not known whether the difference of subscription {wish.subscription_id} was begun: the "
+                "database went away over it. Once it answers, run the same command again: it is refused while that "
+                "is under way, and takes nothing for a plan that holds already"
+            ) from error
         seen = await find_subscription_for_api(here.database, shop, wish.subscription_id)
     _tell(here, seen, done, preview=wish.preview, as_json=as_json)
 
