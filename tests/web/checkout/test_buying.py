@@ -173,8 +173,13 @@ async def test_a_wrong_link_is_no_page_and_the_sandbox_knows_no_live_one(
         path[:-1] + ("0" if path[-1] != "0" else "1"),
         "/buy/x",
         path.replace("buy", "checkout"),
+        f"/buy/t{2 * 10**13 + 1:x}-{'0' * 48}",
+        f"/buy/t{'f' * 14}-{'0' * 48}",
+        f"/buy/t{shop.merchant_id:x}-{'f' * 48}",
     ):
         assert (await web.get(wrong)).status_code == 404, wrong
+        if "/buy/" in wrong:
+            assert (await web.post(wrong, data={})).status_code == 404, wrong
 
 
 async def test_in_the_sandbox_everything_stays_there(web: httpx.AsyncClient, offered: Any) -> None:
