@@ -20,6 +20,7 @@ from paydesk.core.money import (
     parse_currency,
     parse_exact,
     parse_typed,
+    refuse_thousands,
     split_payment,
     split_reversal,
     written,
@@ -84,6 +85,11 @@ def test_people_type_a_dot_or_a_comma(text: str, currency: str, amount: str) -> 
 def test_what_may_mean_thousands_is_asked_back(text: str, currency: str) -> None:
     with pytest.raises(Malformed, match=f'"{text}" may mean thousands'):
         parse_typed(text, currency)
+
+
+@pytest.mark.parametrize("text", ["0.000", "0,000", "0.500", ".500"])
+def test_nothing_and_parts_of_one_mean_no_thousands(text: str) -> None:
+    refuse_thousands(text, "USD", "trial_price")
 
 
 @pytest.mark.parametrize("text", ["", "usd", "US", "USDD", "840", "XXX", "XAU", "DEM", "€", "U D", "USD\n"])

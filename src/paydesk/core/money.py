@@ -135,11 +135,13 @@ def with_dot(text: str) -> str:
 
 
 def refuse_thousands(text: str, currency: str, field: str) -> None:
-    """Ask back an amount that may well mean thousands; `parse_typed` does.
+    """Ask back an amount that may well mean thousands; `parse_typed` does. Of nothing, as in
+    `0.000`, there are no thousands.
 
     Raises: Malformed, saying how to write it.
     """
-    if len(with_dot(text).partition(".")[2]) == _THOUSANDS > minor_digits(currency):
+    whole, _, decimals = with_dot(text).partition(".")
+    if whole.strip("0") and len(decimals) == _THOUSANDS > minor_digits(currency):
         raise Malformed(
             worded(
                 '%(field)s "%(text)s" may mean thousands; write them without a separator, and at most '

@@ -104,6 +104,11 @@ async def test_what_is_wrong_is_said_at_its_field(owner: Visitor, typed: dict[st
     assert "No packages yet." in text_of(await owner.see(packages(owner)))
 
 
+async def test_a_trial_for_nothing_is_free_however_nothing_is_written(owner: Visitor) -> None:
+    page = leads_to(await send(owner, f"{packages(owner)}/new", trial_length="7", trial_unit="d", trial_price="0.000"))
+    assert "€0.00 / 7 days" in await versions(owner, page)
+
+
 async def test_a_sku_that_is_taken_is_said(owner: Visitor) -> None:
     new = f"{packages(owner)}/new"
     await send(owner, new)
