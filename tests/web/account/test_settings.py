@@ -17,6 +17,8 @@ from paydesk.domain.business.profile_changes import refuse, seen_now
 from paydesk.domain.business.profiles import bank_account_of, find_profile, waiting_profiles
 from paydesk.domain.merchants.merchant import find_merchant
 
+SCOTLAND = "\U0001f3f4\U000e0067\U000e0062\U000e0073\U000e0063\U000e0074\U000e007f"
+WALES = "\U0001f3f4\U000e0067\U000e0062\U000e0077\U000e006c\U000e0073\U000e007f"
 COMPLETE = {
     "legal_name": "Corner Shop Ltd",
     "street": "1 High Street",
@@ -82,6 +84,9 @@ async def test_a_profile_is_saved_piece_by_piece_and_says_what_is_missing(owner:
         ("goods", "Mugs\x1c, by post", "characters that nobody sees"),
         ("legal_name", "\u200d\u200c", "characters that nobody sees"),
         ("legal_name", "Shop\U000e0041\U000e01ff", "characters that nobody sees"),
+        ("legal_name", "\U0001f3f4\U000e0075\U000e0073\U000e0074\U000e0078\U000e007f", "characters that nobody sees"),
+        *(("legal_name", blank, "characters that nobody sees") for blank in "\u115f\u1160\u2800\u3164\uffa0"),
+        ("legal_name", "Tea\u3164House", "characters that nobody sees"),
     ],
 )
 async def test_what_can_not_be_right_is_named_at_its_field(owner: Visitor, field: str, value: str, said: str) -> None:
@@ -108,6 +113,9 @@ async def test_a_text_of_several_lines_in_any_script_is_taken(owner: Visitor) ->
         ("Cafe\u0301 ❤\ufe0f", "Cafe\u0301 ❤\ufe0f"),
         ("\U00031350田商店", "\U00031350田商店"),
         ("葛\U000e0100城市", "葛\U000e0100城市"),
+        (f"{SCOTLAND} Kilts", f"{SCOTLAND} Kilts"),
+        (WALES, WALES),
+        ("한글 ㅎㅏㄴ", "한글 ㅎㅏㄴ"),
     ],
 )
 async def test_names_in_any_script_are_taken_without_marks_that_came_along(

@@ -18,6 +18,14 @@ _PHONE = re.compile(r"\+?[0-9][0-9 ()/.-]{4,30}")
 _COUNTRY = re.compile(r"[A-Z]{2}")
 _LINE, _TEXT = 200, 2000
 _JOINERS = str.maketrans("", "", "\u200c\u200d")
+_BLANKS = "\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
+"""Letters by their kind that look like nothing: fillers of Hangul and Khmer, Braille without a
+dot."""
+_FLAG = re.compile(
+    "(\U0001f3f4)\U000e0067\U000e0062"
+    "(?:\U000e0065\U000e006e\U000e0067|\U000e0073\U000e0063\U000e0074|\U000e0077\U000e006c\U000e0073)\U000e007f"
+)
+"""The flags of England, Scotland and Wales: a black one, and letters that nobody sees."""
 _STRAY = str.maketrans("", "", "\u00ad\u061c\u200b\u200e\u200f\u2060\ufeff")
 """What comes along with copied text and can't be found to delete it: soft hyphens, spaces of no
 width, marks of a direction."""
@@ -128,7 +136,7 @@ def _bounded(name: str, text: str) -> str:
             name,
         )
     # What nobody sees may turn around how the letters beside it read, to customers and operators.
-    seen = text.translate(_JOINERS)
+    seen = _FLAG.sub(r"\1", text).translate(_JOINERS)
     if (text and not seen.strip()) or any(map(_is_unseen, seen)):
         raise Malformed(worded("this has characters that nobody sees; type it anew, as plain text"), name)
     return text
@@ -136,7 +144,11 @@ def _bounded(name: str, text: str) -> str:
 
 def _is_unseen(letter: str) -> bool:
     kind = unicodedata.category(letter)
-    return (kind in _UNSEEN and letter not in _BREAKS) or (kind == "Cn" and ord(letter) >= _NO_LETTERS)
+    return (
+        letter in _BLANKS
+        or (kind in _UNSEEN and letter not in _BREAKS)
+        or (kind == "Cn" and ord(letter) >= _NO_LETTERS)
+    )
 
 
 def _website(text: str) -> str:
