@@ -215,6 +215,11 @@ class Catalogues:
         """
         return self._heard(accept_language[:_LONGEST_HEADER])
 
+    def speaks(self, accept_language: str) -> bool:
+        """Whether the language that such a header likes best is one that texts exist in."""
+        best = preferred_languages(accept_language[:_LONGEST_HEADER])[:1]
+        return negotiate_locale(best, list(self._known), sep="-") is not None
+
     def _hear(self, accept_language: str) -> Texts:
         wanted = preferred_languages(accept_language)
         best = negotiate_locale(wanted, list(self._known), sep="-") or SOURCE_LANGUAGE

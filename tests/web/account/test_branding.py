@@ -53,6 +53,9 @@ async def test_a_logo_stays_until_it_is_replaced_or_removed(owner: Visitor) -> N
     first = await look(owner)
     await save(owner, accent="#0a6640")
     assert await look(owner) not in ("", first), "the address changes with each choice"
+    refused = await save(owner, accent="", remove_logo="0")
+    assert (refused.status_code, 'id="e-remove_logo"' in refused.text) == (400, True)
+    assert await look(owner)
     await save(owner, accent="", remove_logo="1")
     assert await look(owner) == ""
     assert (await owner.see(first)).status_code == 404

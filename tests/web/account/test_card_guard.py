@@ -4,6 +4,7 @@ never for less.
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -62,6 +63,12 @@ async def test_limits_of_ones_own_hold_and_are_kept_in_the_log(owner: Visitor, d
         assert change in log
     assert leads_to(await owner.send(page, page)) == page
     assert "as you have chosen" not in text_of(await owner.see(page)), "taken back to the operator's"
+
+
+async def test_a_box_that_says_no_asks_nobody(owner: Visitor) -> None:
+    refused = await owner.send(page_of(owner), page_of(owner), always_authenticate="0")
+    assert (refused.status_code, 'id="e-always_authenticate"' in refused.text) == (400, True)
+    assert not re.search(r'name="always_authenticate"[^>]*checked', (await owner.see(page_of(owner))).text)
 
 
 async def test_saving_what_is_there_logs_nothing(owner: Visitor, desk: Desk) -> None:

@@ -134,6 +134,13 @@ async def test_customers_may_type_them_once_that_is_allowed(owner: Visitor) -> N
     assert re.search(r'name="types_coupons"[^>]*checked', (await owner.see(page)).text)
 
 
+async def test_a_box_that_says_no_is_not_taken_for_a_yes(owner: Visitor) -> None:
+    page = f"{owner.merchant_path}/coupons"
+    refused = await owner.send(page, types_coupons="1", signs_coupons="0")
+    assert (refused.status_code, 'id="e-signs_coupons"' in refused.text) == (400, True)
+    assert not re.search(r'name="types_coupons"[^>]*checked', (await owner.see(page)).text)
+
+
 @pytest.mark.parametrize("on", ["garbage", "", "YES", "yes and no"])
 async def test_a_switch_that_says_neither_yes_nor_no_leaves_a_coupon_on(owner: Visitor, on: str) -> None:
     page = f"{owner.merchant_path}/coupons"

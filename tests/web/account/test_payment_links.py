@@ -199,6 +199,15 @@ async def test_a_switch_that_says_neither_yes_nor_no_leaves_a_link_on(owner: Vis
     assert "Switch it off" in text_of(await owner.see(page))
 
 
+async def test_a_box_that_says_no_is_not_taken_for_a_yes(owner: Visitor) -> None:
+    refused = await make(owner, coupons="0")
+    assert (refused.status_code, 'id="e-coupons"' in refused.text) == (400, True)
+    page = leads_to(await make(owner, picture()))
+    refused = await change(owner, page, remove_picture="0")
+    assert (refused.status_code, 'id="e-remove_picture"' in refused.text) == (400, True)
+    assert 'name="remove_picture"' in (await owner.see(page)).text, "the picture stays"
+
+
 async def test_a_limit_that_is_misspelt_or_said_twice_makes_no_link_without_it(owner: Visitor) -> None:
     for typed, said in (
         ({"most_sale": "1"}, 'There is no field "most_sale"'),

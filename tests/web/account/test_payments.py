@@ -244,6 +244,16 @@ async def test_no_amount_is_filled_in_for_anybody(owner: Visitor, seller: Seller
     assert "Refund all 10.00 USD" in text_of(shown).replace("\u00a0", " ")
 
 
+@pytest.mark.parametrize("said", [{"sure": "0"}, {"sure": "10"}, {"how": "everything"}])
+async def test_nothing_goes_by_a_word_that_the_page_does_not_say(
+    owner: Visitor, seller: Seller, said: dict[str, str]
+) -> None:
+    payment_id = await seller.sell("mug")
+    refused = await refund(owner, payment_id, **{"amount": "4.50", **said})
+    assert (refused.status_code, "is none of the choices" in text_of(refused)) == (400, True)
+    assert "Refund all 10.00 USD" in text_of(await owner.see(url(owner, f"/{payment_id}"))).replace("\u00a0", " ")
+
+
 @pytest.mark.parametrize("sure", ["", "1"])
 async def test_what_can_not_be_given_back_is_said_at_once(owner: Visitor, seller: Seller, sure: str) -> None:
     payment_id = await seller.sell()

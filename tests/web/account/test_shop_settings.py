@@ -232,6 +232,16 @@ async def test_delays_that_cannot_be_are_shown_with_the_reason(owner: Visitor, d
     assert (await row_of(database, owner))["dunning_hours"] is None
 
 
+@pytest.mark.parametrize("box", ["shipped_goods", "saves_cards", "portal_pauses", "trials_without_card"])
+async def test_a_box_that_says_no_changes_nothing(owner: Visitor, database: Database, box: str) -> None:
+    before = await row_of(database, owner)
+    for said in ("0", "", "on"):
+        answer = await owner.send(page_of(owner), page_of(owner), **fields(owner, name="Tea House", **{box: said}))
+        assert (answer.status_code, f'id="e-{box}"' in answer.text) == (400, True)
+        assert f'"{said}" is none of the choices' in text_of(answer)
+    assert await row_of(database, owner) == before
+
+
 async def test_a_field_that_the_settings_do_not_have_changes_nothing(owner: Visitor, database: Database) -> None:
     before = await row_of(database, owner)
     answer = await owner.send(page_of(owner), page_of(owner), **fields(owner, name="Tea House", dunning_ends="pause"))

@@ -326,7 +326,9 @@ async def test_the_next_charge_has_the_difference_where_that_is_chosen(owner: Vi
     assert "30.00 USD / month" in shown
     balance = "select balance from subscription where merchant_id = $1"
     assert await seller.database.fetchval(balance, seller.shop.merchant_id) > 19
-    wrong = await press(owner, f"{page}/change", quantity="0")
+    for typed in ("0", "30000000000", "1e10"):
+        wrong = await press(owner, f"{page}/change", quantity=typed)
+        assert f'"{typed}" is not a whole number from 1 to' in text_of(wrong).replace("&quot;", '"'), typed
     assert (wrong.status_code, "is not a whole number from 1 to" in text_of(wrong)) == (400, True)
 
 
@@ -361,6 +363,10 @@ async def test_it_is_paused_until_a_day_and_resumed(owner: Visitor, seller: Sell
     wrong = await press(owner, f"{page}/pause", until="2001-01-01")
     assert wrong.status_code == 400
     assert "Until is not between now and" in text_of(wrong)
+    for typed in ("2026-12-01x", "2026-12-011"):
+        longer = await press(owner, f"{page}/pause", until=typed)
+        assert "until is no day; write it like 2027-03-01" in text_of(longer).replace("Until is", "until is"), typed
+        assert f'value="{typed}"' in longer.text, "what was typed stays"
     until = (utc_now() + timedelta(days=50)).date().isoformat()
     assert leads_to(await press(owner, f"{page}/pause", until=until)) == page
     shown = text_of(await owner.see(page))

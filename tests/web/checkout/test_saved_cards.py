@@ -90,7 +90,7 @@ async def test_nothing_is_kept_without_a_tick(
 ) -> None:
     path = await open_page(web, signed_form())
     await come_known(web, path, database, vault, shop)
-    await press_pay(web, path)
+    await press_pay(web, path, save="0", charge="no")
     assert await numbers(database, shop) == 0
     again = await open_page(web, signed_form(merchant_order_id="second"))
     assert cards_on(await web.get(again)) == []

@@ -76,7 +76,7 @@ async def test_without_the_agreement_nothing_is_asked_of_the_bank(
     web: httpx.AsyncClient, signed_form: SignedForm, count_rows: CountRows, fields: dict[str, str]
 ) -> None:
     path = await open_page(web, signed_form(**fields))
-    for typed in ({}, {"agree": ""}, {"agree": " "}):
+    for typed in ({}, {"agree": ""}, {"agree": " "}, {"agree": "0"}, {"agree": "no"}, {"agree": "off"}):
         answer = await press_pay(web, path, **typed)
         assert answer.status_code == 400
         assert 'href="#agree"' in answer.text
@@ -122,12 +122,13 @@ async def test_a_ticked_box_stays_ticked_when_the_card_is_declined(
     assert 'q=0.9" checked' not in (await web.get(path)).text
 
 
-async def test_a_nonsense_language_is_answered_in_english_and_never_stored_as_sent(
+async def test_a_box_that_says_no_language_of_ours_agrees_to_nothing(
     web: httpx.AsyncClient, signed_form: SignedForm, database: Database, merchant: Merchant
 ) -> None:
     path = await open_page(web, signed_form(**SET_UP_FEE))
-    await press_pay(web, path, agree="I agree to nothing <script>")
-    assert await agreed(database, merchant) == CONSENT
+    answer = await press_pay(web, path, agree="I agree to nothing <script>")
+    assert (answer.status_code, 'href="#agree"' in answer.text) == (400, True)
+    assert await database.fetchval("select count(*) from subscription where merchant_id = $1", merchant.id) == 0
 
 
 async def test_the_agreement_survives_the_way_to_the_bank_and_back(

@@ -135,7 +135,7 @@ async def test_another_key_of_the_same_account_adds_no_second_one(
 async def test_a_key_of_another_account_is_refused(operator: tuple[Visitor, list[str]], database: Database) -> None:
     visitor, codes = operator
     await add(visitor, codes[0])
-    refused = await visitor.send(await page_of(database), key=f"{KEY[:-1]}x", code=codes[1], enabled="on")
+    refused = await visitor.send(await page_of(database), key=f"{KEY[:-1]}x", code=codes[1], enabled="1")
     assert refused.status_code == 409
     assert "acct_x live" in text_of(refused)
     assert await database.fetchval("select own_id from acquirer_own_id") == "acct_s live"
@@ -157,6 +157,16 @@ async def test_an_account_is_disabled_and_gets_another_key(
     assert [action for action, _ in await audited(database, visitor)] == ["acquirer_added"] + ["acquirer_changed"] * 3
 
 
+async def test_a_box_that_says_no_switches_nothing_on(operator: tuple[Visitor, list[str]], database: Database) -> None:
+    visitor, codes = operator
+    refused = await add(visitor, codes[0], hosts_pages="0")
+    assert (refused.status_code, 'id="e-hosts_pages"' in refused.text) == (400, True)
+    await add(visitor, codes[0])
+    refused = await visitor.send(await page_of(database), currencies="", enabled="0", code=codes[1])
+    assert (refused.status_code, 'id="e-enabled"' in refused.text) == (400, True)
+    assert len(await audited(database, visitor)) == 1, "the code is not used up, and nothing changed"
+
+
 async def test_the_secret_of_notifications_is_set_and_never_shown(
     operator: tuple[Visitor, list[str]], database: Database
 ) -> None:
@@ -165,9 +175,9 @@ async def test_the_secret_of_notifications_is_set_and_never_shown(
     page = await page_of(database)
     before = await database.fetchrow("select revision, webhook_sealed from acquirer_account where kind = 'stripe'")
     assert before["webhook_sealed"] is not None
-    refused = await visitor.send(page, webhook_secrets="sk_live_x", code=codes[1], enabled="on")
+    refused = await visitor.send(page, webhook_secrets="sk_live_x", code=codes[1], enabled="1")
     assert (refused.status_code, "begin with whsec_" in text_of(refused)) == (400, True)
-    changed = await visitor.send(page, webhook_secrets="whsec_first, whsec_second", code=codes[2], enabled="on")
+    changed = await visitor.send(page, webhook_secrets="whsec_first, whsec_second", code=codes[2], enabled="1")
     assert changed.status_code == 303
     after = await database.fetchrow("select revision, webhook_sealed from acquirer_account where kind = 'stripe'")
     assert after["revision"] > before["revision"]

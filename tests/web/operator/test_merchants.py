@@ -194,6 +194,7 @@ async def test_terms_are_what_the_form_says_or_nothing(
     answer = await operator.send(page, f"{page}/terms", **TERMS | wrong)
     assert answer.status_code == 400
     assert said in text_of(answer)
+    assert ('id="e-fees_returned"' in answer.text) == ("fees_returned" in wrong)
     assert not await database.fetchval(
         "select count(*) from audit_entry where merchant_id = $1 and action = 'fee_plan_changed'", merchant_id
     )

@@ -95,6 +95,17 @@ async def test_a_hostile_address_is_a_list_without_a_filter(operator: Visitor, p
     assert (await operator.see(f"/operator/{page}?{hostile}&currency=%00%00")).status_code == 200
 
 
+@pytest.mark.parametrize("said", [{"side": "tset"}, {"currency": "USDX"}])
+async def test_no_payout_is_recorded_of_a_word_that_the_page_does_not_say(
+    operator: Visitor, seller: Seller, said: dict[str, str]
+) -> None:
+    form = await payable(seller, live=True)
+    refused = await operator.send(form, form.partition("?")[0], amount="60.00", reference="TRF-1", **said)
+    assert refused.status_code == 400
+    assert f'"{next(iter(said.values()))}"' in text_of(refused)
+    assert await payouts_of(seller) == []
+
+
 async def test_a_payout_is_recorded_once_however_often_its_form_comes(
     operator: Visitor, seller: Seller, payout_page: str, owner: Visitor
 ) -> None:

@@ -25,6 +25,7 @@ from paydesk.web.console.visit import Visit
 section = Section(FACE)
 _BRANDING = "/account/{merchant_id}/settings/branding"
 OURS = "#1746a2"
+_BOXES = ("remove_logo", "remove_dark_logo")
 _SAMPLE = Decimal("24.90"), "EUR"
 _AS_IT_IS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
@@ -60,6 +61,7 @@ async def save(visit: Visit) -> Response:
     """Take colour and logo."""
     accent = visit.form.text("accent", 40)
     try:
+        visit.form.require_only("accent", "logo", "dark_logo", boxes=_BOXES)
         await branding.save_branding(
             visit.gate,
             visit.session,
@@ -69,7 +71,9 @@ async def save(visit: Visit) -> Response:
             now=visit.now,
         )
     except Malformed as error:
-        return await _page(visit, field_errors(visit, error, "accent", "logo", "dark_logo"), accent, error.status)
+        return await _page(
+            visit, field_errors(visit, error, "accent", "logo", "dark_logo", *_BOXES), accent, error.status
+        )
     return visit.go(visit.url("settings/branding"), visit.texts.get("Saved. Your checkout page has it at once."))
 
 

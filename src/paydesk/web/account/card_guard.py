@@ -78,11 +78,11 @@ async def save(visit: Visit) -> Response:
     typed = {kind: visit.form.text(str(kind), 20).strip() for kind in LIMITS}
     limits = visit.services.desk.limits_of(visit.shop)
     try:
-        visit.form.require_only(*LIMITS, "always_authenticate")
+        visit.form.require_only(*LIMITS, boxes=("always_authenticate",))
         wanted = OwnLimits(_parsed(typed), visit.form.has("always_authenticate"))
         await tighten(visit.database, visit.session.actor, visit.shop, wanted, limits, now=visit.now)
     except Malformed as error:
-        return await _page(visit, typed, field_errors(visit, error, *LIMITS), error.status)
+        return await _page(visit, typed, field_errors(visit, error, *LIMITS, "always_authenticate"), error.status)
     return visit.go(visit.url("settings/cards"), visit.texts.get("Saved."))
 
 

@@ -34,6 +34,7 @@ _TEXTS = ("code", "percent", "amount", "currency", "periods", "most_uses", "most
 _DATES = ("valid_from", "valid_until")
 _SKUS = "sku_ids"
 _FIELDS = (*_TEXTS, *_DATES, _SKUS)
+_BOXES = ("types_coupons", "signs_coupons")
 _WHOLE = (MOST_SKUS + 1) * (LONGEST_TEXT + 2)
 """Characters of all SKUs, a line each: of one that is cut, another one would be left."""
 
@@ -41,6 +42,10 @@ _WHOLE = (MOST_SKUS + 1) * (LONGEST_TEXT + 2)
 @section.page(_COUPONS, needs=Permission.view)
 async def show_coupons(visit: Visit) -> Response:
     """The shop's coupons, newest first."""
+    return await _list(visit)
+
+
+async def _list(visit: Visit, errors: dict[str, str] | None = None, status: int = 200) -> Response:
     before = visit.form.number("before")
     place = Place(LATEST, LARGEST_ID)
     if before:
@@ -49,6 +54,8 @@ async def show_coupons(visit: Visit) -> Response:
     shown, path = found[:ROWS], visit.url("coupons")
     return visit.page(
         "coupons.html",
+        status=status,
+        errors=errors or {},
         coupons=shown,
         off=lambda one: _off(visit, one),
         chosen=await find_coupon_settings(visit.database, visit.merchant_id),
@@ -60,7 +67,10 @@ async def show_coupons(visit: Visit) -> Response:
 @section.action(_COUPONS, needs=Permission.manage_settings)
 async def save(visit: Visit) -> Response:
     """Take where coupons may be used."""
-    visit.form.require_only("types_coupons", "signs_coupons")
+    try:
+        visit.form.require_only(boxes=_BOXES)
+    except Malformed as error:
+        return await _list(visit, field_errors(visit, error, *_BOXES), error.status)
     chosen = CouponSettings(visit.form.has("types_coupons"), visit.form.has("signs_coupons"))
     await save_coupon_settings(visit.gate, visit.session, visit.shop, chosen, now=visit.now)
     return visit.go(visit.url("coupons"), visit.texts.get("Saved."))

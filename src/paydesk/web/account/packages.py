@@ -58,12 +58,12 @@ async def make_version(visit: Visit) -> Response:
     typed, package_id = _typed(visit), visit.number("package_id")
     on_pages = visit.form.has("on_pages")
     try:
-        visit.form.require_only(*FIELDS, "on_pages")
+        visit.form.require_only(*FIELDS, boxes=("on_pages",))
         made = await add_version(
             visit.gate, visit.session, visit.shop, package_id, typed, on_pages=on_pages, now=visit.now
         )
     except Malformed as error:
-        return await _form(visit, typed, field_errors(visit, error, *FIELDS), error.status)
+        return await _form(visit, typed, field_errors(visit, error, *FIELDS, "on_pages"), error.status)
     said = visit.texts.get("Version %(version)s is made. What runs stays on the version that it is on.")
     return _shown(visit, made, said % {"version": made.version_id})
 

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from paydesk.core.errors import Malformed
 from paydesk.core.money import plain_number
-from paydesk.core.paging import LARGEST_ID
+from paydesk.core.paging import LARGEST_ID, read_id
 from paydesk.domain.accounts.roles import Permission
 from paydesk.domain.business.link_offers import FIELDS, Typed
 from paydesk.domain.business.payment_links import (
@@ -32,7 +32,7 @@ from paydesk.domain.selling.plans import LONGEST_ABOUT, MOST_PLANS
 from paydesk.domain.subscriptions.subscription_terms import Package
 from paydesk.web.account.face import FACE
 from paydesk.web.account.subscription_words import period_words, price_words
-from paydesk.web.console.forms import LARGEST_UPLOAD, read_upload
+from paydesk.web.console.forms import LARGEST_UPLOAD, no_choice, read_upload
 from paydesk.web.console.guards import Section, field_errors
 from paydesk.web.console.list_parameters import ROWS, list_address
 from paydesk.web.console.visit import Visit
@@ -46,7 +46,7 @@ _ONE = f"{_LINKS}/{{link_id}}"
 _LARGEST_PICTURE = (LARGEST_UPLOAD - 24_000) // 1000
 """In kB: a form's fields and its picture come in one upload."""
 
-_SENT = (*FIELDS, "coupons", "version", "remove_picture")
+_BOXES = ("coupons", "remove_picture")
 _ABOUT = re.compile(r"about-([0-9]{1,16})")
 _MOST_TICKED = 200
 _MOST_PRICES = 2
@@ -130,7 +130,7 @@ async def _make(visit: Visit, typed: Typed) -> Response:
         _require_known(visit)
         made = await make_link(visit.gate, visit.session, visit.shop, typed, now=visit.now)
     except Malformed as error:
-        return await _new(visit, typed, field_errors(visit, error, *FIELDS), error.status)
+        return await _new(visit, typed, field_errors(visit, error, *FIELDS, *_BOXES), error.status)
     return visit.go(visit.url(f"links/{made}"), visit.texts.get("The link is made. Share it, or print its QR code."))
 
 
@@ -150,7 +150,7 @@ async def save(visit: Visit) -> Response:
     except Malformed as error:
         link = await find_own_link(visit.database, visit.shop, link_id)
         typed = replace(typed, sells_packages=link.offer.plans is not None)
-        return await _page(visit, link, typed, field_errors(visit, error, *FIELDS), error.status)
+        return await _page(visit, link, typed, field_errors(visit, error, *FIELDS, *_BOXES), error.status)
     return visit.go(visit.url(f"links/{link_id}"), visit.texts.get("Saved."))
 
 
@@ -218,7 +218,10 @@ def _prices(visit: Visit, link: OwnLink) -> str:
 def _require_known(visit: Visit) -> None:
     """Make sure that all of a link's form was read. Raises: Malformed, naming the field."""
     about = {key for key, _ in visit.form.pairs if _ABOUT.fullmatch(key)}
-    visit.form.require_only(*_SENT, *about, several="version")
+    visit.form.require_only(*FIELDS, "version", *about, boxes=_BOXES, several="version")
+    for said in visit.form.all("version"):
+        if read_id(said) is None:
+            raise no_choice(said, "packages")
 
 
 def _typed(visit: Visit) -> Typed:

@@ -57,7 +57,7 @@ _ONE = f"{_PAYMENTS}/{{payment_id}}"
 _REQUEST_KEY = 24
 _NARROWING = ("q", "subscription", "since", "until")
 """What a list is asked for besides a status."""
-ALL = "all"
+ALL, _PART = "all", "part"
 """Of a refund's form: everything that can be given back."""
 _COLUMNS = (
     "id", "created_at", "paid_at", "merchant_order_id", "status", "amount", "currency", "net", "reserve", "fees",
@@ -215,8 +215,10 @@ async def refund(visit: Visit) -> Response:
     payment = await find_payment_for_team(visit.database, visit.shop, visit.number("payment_id"))
     try:
         visit.form.require_only("amount", "how", "request_key", "sure")
+        visit.form.one_of("how", ALL, _PART, "")
+        sure = visit.form.one_of("sure", "1", "")
         amount, key = _amount(visit, payment), _known_key(visit.form.text("request_key", 64))
-        if not visit.form.text("sure", 1):
+        if not sure:
             return await _question(visit, payment, amount, key)
         given = await acting.refund_payment(
             visit.services.desk,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 from starlette.responses import Response
 
@@ -89,7 +89,7 @@ async def save(visit: Visit) -> Response:
     desk = visit.services.desk
     sides = [await desk.serving(replace(visit.shop, live=live), None) for live in (False, True)]
     try:
-        visit.form.require_only(*ShopSettings.__slots__)
+        visit.form.require_only(*ShopSettings.__slots__, boxes=_BOXES)
         for name, (words, usual) in _WAYS.items():
             visit.form.one_of(name, *words, usual=usual)
         typed = replace(typed, dunning_hours=parse_delays(delays, "dunning_hours"))
@@ -114,6 +114,7 @@ def _way(visit: Visit, name: str) -> str:
     return said if said in words else usual
 
 
+_BOXES = tuple(one.name for one in fields(ShopSettings) if one.type == "bool")
 _ENDS = {
     DunningEnd.CANCEL: mark("The subscription is stopped"),
     DunningEnd.KEEP_OPEN: mark("It stays open until the customer pays"),

@@ -205,7 +205,7 @@ async def change_its_plan(visit: Visit) -> Response:
         form.number("version"),
         price=form.text("price", 40) or None,
         period=form.text("period", 40).lower() or None,
-        quantity=form.text("quantity", 10) or None,
+        quantity=form.text("quantity", 40) or None,
     )
     how = Prorating.NEXT_CHARGE if when == _NEXT else Prorating.NONE
     wish = partial(change_plan, plan=plan, by="merchant", at_once=when in (_NOW, _NEXT), prorating=how)
@@ -228,9 +228,10 @@ def _require_known(form: Form) -> None:
 
     Raises: Malformed, naming the field.
     """
-    form.require_only("version", "price", "period", "quantity", "when", "agreed", "request_key", "at", "revision")
+    form.require_only(
+        *("version", "price", "period", "quantity", "when", "request_key", "at", "revision"), boxes=("agreed",)
+    )
     form.one_of("when", "", _NOW, _NEXT, _CHARGE)
-    form.one_of("agreed", "1", usual="1")
     if form.text("version", 40) and form.number("version") is None:
         raise Malformed(worded("there is no such version; choose one of the list"), "version")
 
@@ -297,7 +298,7 @@ def _pause_page(
         status=status,
         subscription=seen.subscription,
         page=_page(visit),
-        until=visit.form.text("until", 10),
+        until=visit.form.text("until", 40),
         errors=errors or {},
     )
 
@@ -307,7 +308,7 @@ async def pause_it(visit: Visit) -> Response:
     """Pause it."""
     seen = await _seen(visit)
     try:
-        until = _beginning(visit.form.text("until", 10), seen.subscription.time_zone)
+        until = _beginning(visit.form.text("until", 40), seen.subscription.time_zone)
         await _carried_out(visit, partial(pause, until=until, by="merchant"))
     except Malformed as error:
         return _pause_page(visit, seen, field_errors(visit, error, "until"), error.status)

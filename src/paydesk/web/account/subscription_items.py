@@ -104,8 +104,7 @@ async def add_it(visit: Visit) -> Response:
     key = check_request_key(visit.form.text("request_key", _LONGEST_KEY), "request_key")
     subscription_id, shop_now = seen.subscription.id, await visit.shop_now()
     try:
-        visit.form.require_only("amount", "description", "request_key", "agreed")
-        visit.form.one_of("agreed", "1", usual="1")
+        visit.form.require_only("amount", "description", "request_key", boxes=("agreed",))
         wanted = _wanted(visit, seen.subscription.package.terms.currency)
         wish = partial(add_item, wanted=wanted, by="merchant", request_key=f"account {key}")
         if not visit.form.has("agreed"):

@@ -14,6 +14,7 @@ from paydesk.domain.payments.paying import Payer
 from paydesk.domain.payments.requests import prefill
 from paydesk.web.agreement import consent_in_words
 from paydesk.web.card_fields import WrongFields, checked, read_card, text_of
+from paydesk.web.checkout.consents import ticked
 from paydesk.web.checkout.pages import COUNTRIES, texts_for
 from paydesk.web.checkout.wording import AGREE, CHARGE, KEEP, PAGE_AGREE, PAGE_EMAIL
 from paydesk_client.signature import Value
@@ -42,10 +43,10 @@ def typed(form: Mapping[str, Value], *, on_page: bool = False) -> Typed:
         holder=text_of(form, "holder"),
         country=text_of(form, "country"),
         expiry=text_of(form, "expiry")[:9],
-        agreed=bool(text_of(form, AGREE)),
+        agreed=bool(ticked(form, AGREE)),
         city=prefill(text_of(form, "city"), "city"),
         postal_code=prefill(text_of(form, "zip"), "zip"),
-        ticked=tuple(f"page-{box}" if on_page else box for box in (KEEP, CHARGE) if text_of(form, box)),
+        ticked=tuple(f"page-{box}" if on_page else box for box in (KEEP, CHARGE) if ticked(form, box)),
     )
 
 
@@ -107,7 +108,7 @@ def _agreed(form: Mapping[str, Value], checkout: Checkout, *, on_page: bool = Fa
 
     Empty if the box is not ticked, or there are no terms to agree to.
     """
-    language = text_of(form, AGREE)
+    language = ticked(form, AGREE)
     if checkout.terms is None or not language:
         return ""
     how = {"on_page": on_page, "without_card": without_card}

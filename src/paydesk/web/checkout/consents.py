@@ -8,7 +8,7 @@ from paydesk.domain.billing.charging_saved import LIMITED
 from paydesk.domain.payments.checkouts import Checkout
 from paydesk.domain.shoppers.instruments import Agreed, LaterCharges
 from paydesk.web.card_fields import text_of
-from paydesk.web.checkout.pages import texts_for
+from paydesk.web.checkout.pages import CATALOGUES, texts_for
 from paydesk.web.checkout.wording import CHARGE, KEEP
 from paydesk.web.texts import Texts, mark
 from paydesk_client.signature import Value
@@ -44,14 +44,22 @@ def charge_in_words(merchant: str, later: LaterCharges | None, texts: Texts, *, 
     return sentence % {"days": LIMITED.days, **{name: texts.apart(value) for name, value in said.items()}}
 
 
+def ticked(form: Mapping[str, Value], box: str) -> str:
+    """In which language the sentence was read whose box is ticked, as the box says it; empty if it
+    is not, or says no language that our pages speak.
+    """
+    language = text_of(form, box)
+    return language if CATALOGUES.speaks(language) else ""
+
+
 def read_agreed(
     form: Mapping[str, Value], checkout: Checkout, shopper_id: int, *, on_page: bool = False
 ) -> Agreed | None:
     """What the ticked boxes agree to; None if none is ticked."""
     keep = charge = ""
-    if language := text_of(form, KEEP):
+    if language := ticked(form, KEEP):
         keep = keep_in_words(checkout.merchant_name, texts_for(language), on_page=on_page)
-    if language := text_of(form, CHARGE):
+    if language := ticked(form, CHARGE):
         charge = charge_in_words(checkout.merchant_name, checkout.later, texts_for(language), on_page=on_page)
     if not (keep or charge):
         return None

@@ -117,7 +117,7 @@ async def take_code(request: Request) -> Response:
         shop,
         cookies.asked(request),
         typed,
-        remember=bool(text_of(form, "remember")),
+        remember=text_of(form, "remember") == "1",
         now=services.now(),
     )
     if session is None:

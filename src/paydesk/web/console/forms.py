@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl
 
@@ -19,6 +19,8 @@ from paydesk.web.visits import read_body, read_form_body
 LARGEST_FORM = 64 * 1024
 LARGEST_UPLOAD = 512 * 1024
 _MOST_FIELDS = 500
+BOX = "1"
+"""What a box says that is ticked."""
 TOKEN_FIELD = "csrf"  # noqa: S105 (a name)
 _FRAME = frozenset({TOKEN_FIELD, "username"})
 
@@ -61,33 +63,42 @@ class Form:
         """
         said = self.text(name, 40) if self.has(name) else usual
         if said not in words:
-            raise Malformed(
-                worded('"%(said)s" is none of the choices; open the page again and choose one of them', said=said), name
-            )
+            raise no_choice(said, name)
         return said
 
-    def require_only(self, *names: str, several: str = "") -> None:
+    def require_only(self, *names: str, boxes: Iterable[str] = (), several: str = "") -> None:
         """Make sure that what moves money or sets terms was read whole: no other field, none twice.
 
-        What our own frame adds (its token, the password's page) is let through; `several` is the
-        name of boxes of which any number may be ticked.
+        What our own frame adds (its token, the password's page) is let through; `boxes` say
+        `1` where they are ticked, and nothing else; `several` is the name of boxes of which any
+        number may be ticked.
         Raises: Malformed, naming the field.
         """
+        known = {*names, *boxes}
         seen: set[str] = set()
         for name, _ in self.pairs:
             if name.startswith("_") or name in _FRAME:
                 continue
-            if name not in names:
+            if name not in known:
                 raise Malformed(
                     worded('there is no field "%(name)s" in this form; open its page again', name=name[:40]), name
                 )
             if name in seen and name != several:
                 raise Malformed(worded('the field "%(name)s" was sent twice; open the page again', name=name), name)
             seen.add(name)
+        for name in boxes:
+            self.one_of(name, BOX, usual=BOX)
 
     def but(self, *names: str) -> Iterator[tuple[str, str]]:
         """All fields without some, to be sent once more."""
         return ((key, value) for key, value in self.pairs if key not in names)
+
+
+def no_choice(said: str, name: str) -> Malformed:
+    """The refusal of what a page does not give to choose from."""
+    return Malformed(
+        worded('"%(said)s" is none of the choices; open the page again and choose one of them', said=said[:40]), name
+    )
 
 
 def parse_fields(text: str) -> Form:

@@ -88,12 +88,12 @@ async def add(visit: Visit) -> Response:
         form.text("webhook_secrets", 1000),
     )
     try:
-        visit.form.require_only(*_FIELDS, "hosts_pages")
+        visit.form.require_only(*_FIELDS, boxes=("hosts_pages",))
         await ask_again(visit.gate, visit.session, form.text("code", 40), now=visit.now)
         await add_account(visit.services.desk, visit.session.operator, typed, now=visit.now)
     except (Malformed, Conflict, NotFound) as error:
         errors = (
-            field_errors(visit, error, *_FIELDS)
+            field_errors(visit, error, *_FIELDS, "hosts_pages")
             if isinstance(error, Malformed)
             else {"": error_words(visit.texts, error)}
         )
@@ -123,7 +123,7 @@ async def change(visit: Visit) -> Response:
     """Change one thing of an account, once the second factor is proved again."""
     desk, actor, name = visit.services.desk, visit.session.operator, (await _found(visit)).name
     try:
-        visit.form.require_only("key", "webhook_secrets", "currencies", "enabled", "code")
+        visit.form.require_only("key", "webhook_secrets", "currencies", "code", boxes=("enabled",))
         await ask_again(visit.gate, visit.session, visit.form.text("code", 40), now=visit.now)
         if visit.form.text("key", 400).strip():
             await set_key(desk, actor, name, visit.form.text("key", 400), now=visit.now)
@@ -133,7 +133,7 @@ async def change(visit: Visit) -> Response:
         await set_enabled(desk, actor, name, enabled=visit.form.has("enabled"), now=visit.now)
     except (Malformed, Conflict) as error:
         errors = (
-            field_errors(visit, error, *_FIELDS)
+            field_errors(visit, error, *_FIELDS, "enabled")
             if isinstance(error, Malformed)
             else {"": error_words(visit.texts, error)}
         )

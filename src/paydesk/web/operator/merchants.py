@@ -169,11 +169,10 @@ async def save_terms(visit: Visit) -> Response:
     merchant_id = visit.number("merchant_id")
     typed = {name: visit.form.text(name, 40) for name in TradeTerms.__slots__}
     try:
-        visit.form.require_only(*typed)
-        visit.form.one_of("fees_returned", "1", usual="1")
+        visit.form.require_only(*typed, boxes=("fees_returned",))
         await change_terms(visit.database, visit.session.operator, merchant_id, _parsed(typed), now=visit.now)
     except Malformed as error:
-        return await _page(visit, field_errors(visit, error, *(typed.keys() - {"fees_returned"})), error.status, typed)
+        return await _page(visit, field_errors(visit, error, *typed), error.status, typed)
     return visit.go(f"{_MERCHANTS}/{merchant_id}", visit.texts.get("Saved. New payments follow these terms."))
 
 

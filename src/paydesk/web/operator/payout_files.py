@@ -73,7 +73,7 @@ async def make(visit: Visit) -> Response:
     request_key = visit.form.text("request", 64)
     if not request_key:
         raise Malformed(worded("the form is incomplete; open its page again"))
-    currency = parse_known_currency(visit.form.text("currency", 3))
+    currency = parse_known_currency(visit.form.text("currency", 40))
     made = await make_file(visit.database, visit.session.operator, currency, request_key, now=visit.now)
     return visit.go(f"{_FILES}/{made}")
 

@@ -178,10 +178,11 @@ async def record_one(visit: Visit) -> Response:
     shop = Shop(visit.number("merchant_id"), is_live(visit))
     try:
         visit.form.require_only("request", "currency", "side", "amount", "reference", "despite_wait", "has_left")
+        visit.form.one_of("side", "", "live", "test")
         has_left = visit.form.text("has_left", 2000).strip()
         if not request_key:
             raise Malformed(worded("the form is incomplete; open its page again"))
-        currency = parse_known_currency(visit.form.text("currency", 3))
+        currency = parse_known_currency(visit.form.text("currency", 40))
         sent = Sent(
             parse_typed(amount, currency),
             currency,
