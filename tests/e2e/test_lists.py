@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 from tests.e2e.running import OpenPage, Running
 from tests.e2e.test_console_pages import buy, make_link, operators_page, owners_page
 
@@ -38,6 +38,9 @@ CONSOLE = (
     *("overview", "alarms", "merchants", "profiles", "plans", "payouts", "payouts/past", "payouts/files"),
     *("chargebacks?side=test", "outcomes", "acquirers", "proceeds", "queues", "audit"),
 )
+NAMING = ("merchants", "audit")
+"""Lists of the console that call merchants by their names."""
+FILTERED = ("audit", "alarms")
 
 
 async def shop_of(page: Page, running: Running) -> str:
@@ -59,15 +62,31 @@ CUT = """
 """Amounts and states that are not there to their end."""
 
 BEGINNINGS = """
-() => [...document.querySelectorAll(".rows tbody td > bdi:last-child")]
-  .filter((one) => one.closest("td").offsetHeight && /^[A-Za-z]/.test(one.innerText)).map((one) => {
+(name) => {
+  const names = [...document.querySelectorAll(".rows tbody td:not(.plain, .end) bdi")]
+    .filter((one) => one.offsetHeight && !one.closest(".reference, .visually-hidden"));
+  for (const one of names) one.textContent = name;
+  return names.filter((one) => {
     const letter = document.createRange();
     letter.setStart(one.firstChild, 0);
     letter.setEnd(one.firstChild, 1);
-    return letter.getBoundingClientRect().left >= one.closest("td").getBoundingClientRect().left - 1;
-  })
+    const [first, cell] = [letter, one.closest("td")].map((each) => each.getBoundingClientRect());
+    return first.left >= cell.left - 1 && first.right <= cell.right + 1;
+  }).length / names.length;
+}
 """
-"""Whether the first letter of each name that is written from left to right is in sight."""
+"""The share of names of which the first letter is in sight, once they are all called alike."""
+LONG_NAMES = {"ar": "Wunderbar lange Namen aus Leipzig GmbH", "en": "مكتبة الأندلس الكبرى للكتب والمخطوطات"}
+"""By the language of the page, whose direction is the other one."""
+CUT_CHOICES = """
+() => [...document.querySelectorAll(".filters select")].filter((one) => {
+  const style = getComputedStyle(one), canvas = document.createElement("canvas").getContext("2d");
+  canvas.font = style.font;
+  const room = one.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+  return canvas.measureText(one.selectedOptions[0].text).width > room;
+}).map((one) => one.selectedOptions[0].text)
+"""
+"""What is chosen in a filter and not there to its end."""
 
 
 async def test_amount_and_state_are_whole_on_the_smallest_phone(open_page: OpenPage, running: Running) -> None:
@@ -102,20 +121,53 @@ async def test_the_shops_name_is_readable_beside_the_toggle_on_the_smallest_phon
     assert not await page.evaluate("document.scrollingElement.scrollWidth > innerWidth")
 
 
-async def test_a_name_is_cut_at_its_own_end_where_the_page_runs_right_to_left(
-    open_page: OpenPage, running: Running
+@pytest.mark.parametrize("language", ["ar", "en"])
+async def test_a_name_is_cut_at_its_own_end_whichever_way_the_page_runs(
+    open_page: OpenPage, running: Running, language: str
 ) -> None:
     await buy(open_page, running, "House espresso")
-    page = await owners_page(open_page, running)
-    (address,) = await lists(page, running, ("payments",))
-    await page.set_viewport_size({"width": 320, "height": 700})
-    asked = {"accept-language": "ar"}
-    await page.route("**/*", lambda route: route.continue_(headers={**route.request.headers, **asked}))
-    await page.goto(address)
-    await expect(page.locator("html")).to_have_attribute("dir", "rtl")
-    seen = await page.evaluate(BEGINNINGS)
-    assert seen
-    assert all(seen)
+    await buy(open_page, running, "Coffee club")
+    owner, operator = await owners_page(open_page, running), await operators_page(open_page, running)
+    theirs, ours = (
+        await lists(owner, running, (*LINKED[:2], *OTHERS)),
+        [f"{running.address}/operator/{name}" for name in NAMING],
+    )
+    for page, addresses in ((owner, theirs), (operator, ours)):
+        await page.set_viewport_size({"width": 320, "height": 700})
+        await _speak(page, language)
+        for address in addresses:
+            await page.goto(address)
+            await expect(page.locator("html")).to_have_attribute("lang", language)
+            assert await page.evaluate(BEGINNINGS, LONG_NAMES[language]) == 1, address
+
+
+@pytest.mark.parametrize("language", ["en", "fr"])
+async def test_what_is_chosen_in_a_filter_is_whole_on_every_screen(
+    open_page: OpenPage, running: Running, language: str
+) -> None:
+    owner, operator = await owners_page(open_page, running), await operators_page(open_page, running)
+    theirs, ours = (
+        await lists(owner, running, ("settings/audit", "pingbacks")),
+        [f"{running.address}/operator/{name}" for name in FILTERED],
+    )
+    for page, addresses in ((owner, theirs), (operator, ours)):
+        await _speak(page, language)
+        for address in addresses:
+            for width in (320, 390, 1280):
+                await page.set_viewport_size({"width": width, "height": 700})
+                await page.goto(address)
+                await expect(page.locator("html")).to_have_attribute("lang", language)
+                assert await page.locator(".filters select").count()
+                assert await page.evaluate(CUT_CHOICES) == [], (address, width)
+
+
+async def _speak(page: Page, language: str) -> None:
+    """Have all pages in a language from now on."""
+
+    async def ask(route: Route) -> None:
+        await route.continue_(headers={**route.request.headers, "accept-language": language})
+
+    await page.route("**/*", ask)
 
 
 async def test_a_list_is_two_lines_a_row_on_a_phone(open_page: OpenPage, running: Running) -> None:
