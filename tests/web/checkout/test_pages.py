@@ -296,7 +296,7 @@ def test_challenge_pages_are_allowed_too_and_no_directive_is_smuggled_in() -> No
 def test_the_waiting_page_works_with_and_without_javascript() -> None:
     response = ALL_PAGES["checking"](ENGLISH)
     assert response.status_code == 200
-    assert b'<noscript><meta http-equiv="refresh"' in response.body
+    assert b'<noscript><meta http-equiv="refresh" content="4; url=?looked=1">' in response.body
     assert b'data-status="/checkout/abc/status"' in response.body
 
 

@@ -271,7 +271,9 @@ async def test_who_waits_for_the_bank_sees_what_it_says_at_last(
             assert leads_to(await preview(subscriber, **seen)) == f"{subscriber.path}{waiting}"
     page = await subscriber.page(below=waiting)
     assert "Your bank has not answered yet. Your plan changes by itself" in page
-    assert '<meta http-equiv="refresh"' in page
+    assert f'<meta http-equiv="refresh" content="4; url={waiting}&looked=1">' in page
+    later = await subscriber.page(below=f"{waiting}&looked=9")
+    assert f'content="30; url={waiting}&looked=10">' in later
     assert (await subscriber.now()).package.terms.price == 10
     while await settle_due(subscriber.desk, now=utc_now() + timedelta(minutes=3)):
         pass

@@ -152,7 +152,9 @@ async def test_an_unknown_outcome_waits_on_a_page_that_goes_on_by_itself(subscri
     waiting = leads_to(await subscriber.give(ANSWER_LOST))
     page = await subscriber.page(below="/card/result")
     assert "We are checking with your bank" in page
-    assert '<noscript><meta http-equiv="refresh"' in page
+    assert '<noscript><meta http-equiv="refresh" content="4; url=?looked=1">' in page
+    later = await subscriber.page(below="/card/result?looked=40")
+    assert 'content="60; url=?looked=41">' in later
     status = f"{subscriber.path}/card/status"
     assert (await subscriber.web.get(status)).json() == {"state": "processing"}
     assert leads_to(await subscriber.give(MASTERCARD)) == waiting, "no second change meanwhile"

@@ -34,6 +34,7 @@ from paydesk.web.card_words import CATALOGUES as CARD_CATALOGUES
 from paydesk.web.checkout import wording
 from paydesk.web.checkout.checkout_view import CheckoutView, in_words, is_usual, kind_of, words_of
 from paydesk.web.decline_words import FIELD_OF_DECLINE, notice_for
+from paydesk.web.looking_again import look_again
 from paydesk.web.rendering import DoorTemplates, secured
 from paydesk.web.sorting import sort_key
 from paydesk.web.texts import Catalogues, Texts
@@ -168,14 +169,15 @@ def code_page(view: CheckoutView, texts: Texts, *, wrong: bool = False, status: 
     return secured(html, status=status)
 
 
-def checking_page(view: CheckoutView, texts: Texts, *, status_url: str) -> HTMLResponse:
+def checking_page(view: CheckoutView, texts: Texts, *, status_url: str, query: str = "") -> HTMLResponse:
     """The page to wait on while the outcome is unknown; it finds its own way.
 
     JavaScript polls `status_url` (`{"state": "processing"}`, then `{"state": "done", "url": …}`);
-    without it the page loads itself again every few seconds, so it must be the answer to a GET that
-    redirects once the outcome is known.
+    without it the page loads itself again, later each time, so it must be the answer to a GET (with
+    this `query`) that redirects once the outcome is known.
     """
-    html = PAGES.render("checking.html", texts, view=view, offer=offer_of(view, texts), status_url=status_url)
+    offer, again = offer_of(view, texts), look_again(query)
+    html = PAGES.render("checking.html", texts, view=view, offer=offer, status_url=status_url, again=again)
     return secured(html, form_action=view.form_action)
 
 

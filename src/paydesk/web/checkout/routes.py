@@ -254,7 +254,8 @@ def _still_asked(visit: CheckoutVisit) -> Response:
 
 def _checking(visit: CheckoutVisit, how: str) -> Response:
     """The page to wait on; `how` says what ends its waiting (`show_status`)."""
-    return pages.checking_page(visit.view(), visit.texts, status_url=f"{visit.path}/status{how}")
+    status, query = f"{visit.path}/status{how}", visit.request.url.query
+    return pages.checking_page(visit.view(), visit.texts, status_url=status, query=query)
 
 
 async def _may_look(visit: CheckoutVisit) -> bool:

@@ -31,6 +31,7 @@ from paydesk.web.brands import Look, brand_address
 from paydesk.web.card_words import CARD_ERRORS
 from paydesk.web.card_words import CATALOGUES as CARD_CATALOGUES
 from paydesk.web.decline_words import FIELD_OF_DECLINE, notice_for
+from paydesk.web.looking_again import look_again
 from paydesk.web.portal import wording
 from paydesk.web.rendering import DoorTemplates, secured
 from paydesk.web.texts import Catalogues, Texts
@@ -211,14 +212,15 @@ def subscription_page(
     paging: bool = False,
     said: str = "",
     again: str = "",
+    query: str = "",
 ) -> HTMLResponse:
     """The subscription with its past payments, and the items that wait; `paging` says that the
     newest ones are on another page, `said` what came of what was asked (routes.py).
 
-    `again` is where one that is over may be bought once more.
+    `again` is where one that is over may be bought once more, and `query` that of its address.
     """
     values = {"payments": payments, "wording": wording, "receipts": RECEIPTS, "paging": paging, "said": said}
-    return _page("subscription.html", view, **values, again=again, items=items)
+    return _page("subscription.html", view, **values, again=again, items=items, look_again=look_again(query))
 
 
 def receipt_page(view: PortalView, receipt: Receipt, items: Sequence[Item] = ()) -> HTMLResponse:
@@ -324,11 +326,12 @@ def stopped_page(view: PortalView) -> HTMLResponse:
     return secured(_render("stopped.html", view), status=429)
 
 
-def checking_page(view: PortalView, *, waits: str = "") -> HTMLResponse:
+def checking_page(view: PortalView, *, waits: str = "", query: str = "") -> HTMLResponse:
     """The page to wait on while nobody knows what the bank said;
-    it finds its own way, also without JavaScript. `waits` goes with its questions.
+    it finds its own way, also without JavaScript. `waits` goes with its questions, and `query` is
+    that of its address.
     """
-    return _page("checking.html", view, waits=waits)
+    return _page("checking.html", view, waits=waits, again=look_again(query))
 
 
 def not_found_page(texts: Texts) -> HTMLResponse:

@@ -43,7 +43,7 @@ def _how_it_stands(visit: PortalVisit) -> Response:
     """The page on which to wait for a charge, or the one that says what came of it."""
     if visit.standing is not Standing.CHARGING:
         return pages.standing_page(visit.view, visit.standing)
-    return pages.checking_page(visit.view)
+    return pages.checking_page(visit.view, query=visit.request.url.query)
 
 
 def _status(visit: PortalVisit) -> Response:

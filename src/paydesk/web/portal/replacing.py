@@ -114,7 +114,8 @@ async def show_card_result(visit: PortalVisit) -> Response:
     if change.state in OPEN_CHANGES:
         # A page that the customer has come back from must not be led to again.
         waits = change.page is not None and change.state is CardChangeState.CHALLENGED
-        return pages.checking_page(visit.view, waits="?waits" if waits else "")
+        query = visit.request.url.query
+        return pages.checking_page(visit.view, waits="?waits" if waits else "", query=query)
     if change.state is CardChangeState.APPROVED:
         return visit.card_form(402, notice=CHARGE_DECLINED) if visit.pays else pages.card_replaced_page(visit.view)
     return visit.card_form(402, notice=_told(change, change.decline_reason))

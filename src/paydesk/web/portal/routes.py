@@ -57,8 +57,9 @@ async def show(visit: PortalVisit) -> Response:
         for item in await list_items(visit.services.desk.database, held.shop, held.subscription.id)
         if item.state is ItemState.WAITING
     ]
+    again, query = await _again(visit), visit.request.url.query
     return pages.subscription_page(
-        visit.view, payments, items, paging=before is not None, said=said, again=await _again(visit)
+        visit.view, payments, items, paging=before is not None, said=said, again=again, query=query
     )
 
 
