@@ -328,8 +328,9 @@ def stopped_page(view: PortalView) -> HTMLResponse:
 
 def checking_page(view: PortalView, *, waits: str = "", query: str = "") -> HTMLResponse:
     """The page to wait on while nobody knows what the bank said;
-    it finds its own way, also without JavaScript. `waits` goes with its questions, and `query` is
-    that of its address.
+    it finds its own way, also without JavaScript.
+
+    `waits` goes with its questions, and `query` is that of its address.
     """
     return _page("checking.html", view, waits=waits, again=look_again(query))
 
