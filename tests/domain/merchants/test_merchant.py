@@ -102,7 +102,7 @@ def test_the_two_sides_of_a_merchant_are_not_equal() -> None:
 
 @pytest.mark.parametrize(
     ("before", "after"),
-    [("localtime", "UTC"), ("CET", "Europe/Brussels"), ("EET", "Europe/Athens"), ("Europe/Berlin", "Europe/Berlin")],
+    [("Mars/Olympus", "UTC"), ("CET", "Europe/Brussels"), ("EET", "Europe/Athens"), ("Europe/Berlin", "Europe/Berlin")],
 )
 async def test_an_upgrade_gives_each_merchant_a_time_zone_that_the_database_knows(
     database: Database, merchant: Merchant, before: str, after: str
