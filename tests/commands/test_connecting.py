@@ -17,8 +17,11 @@ from paydesk.core.clock import utc_now
 from paydesk.database.pool import Database
 from paydesk.database.servers import Servers
 from paydesk.domain.accounts.operators import create_operator
+from paydesk.domain.accounts.team import invite_first
+from paydesk.domain.business.pingback_acting import resend_logged
 from paydesk.domain.merchants.merchant import create_merchant
 from paydesk.domain.merchants.test_clock import read_clock
+from paydesk.domain.operations.holding import hold_restored
 from paydesk.domain.operations.merchants import resume_merchant
 
 Lose = Callable[..., Callable[..., Awaitable[Any]]]
@@ -90,6 +93,35 @@ async def test_what_would_be_made_twice_is_looked_for_first(
     monkeypatch.setattr("paydesk.commands.operators.create_operator", lose(create_operator))
     said = await paydesk("operator", "create", "--email", "lost@pay.example", "--json")
     assert "paydesk operator list" in one_line(said.err.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("command", "place", "act", "advice"),
+    [
+        ("pingback resend", "paydesk.commands.pingbacks.resend_logged", resend_logged, "paydesk pingback show"),
+        ("merchant invite", "paydesk.commands.merchants.invite_first", invite_first, "only its newest link works"),
+        ("restored", "paydesk.commands.restoring.hold_restored", hold_restored, "one more gap in the ids"),
+    ],
+)
+async def test_nobody_is_told_that_nothing_is_done_twice_where_something_is(
+    paydesk: Any,
+    account: dict[str, Any],
+    add_pingback: Any,
+    lose: Lose,
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+    place: str,
+    act: Callable[..., Awaitable[Any]],
+    advice: str,
+) -> None:
+    asked = {
+        "pingback resend": [await add_pingback(account["id"], state="exhausted")],
+        "merchant invite": [account["id"], "--email", "twice@shop.example"],
+    }
+    monkeypatch.setattr(place, lose(act))
+    said = await paydesk(*command.split(), *asked.get(command, []))
+    line = one_line([line for line in said.err.splitlines() if line.startswith("paydesk: ")])
+    assert (said.status, advice in line, "nothing is done twice" in line) == (1, True, False), line
 
 
 async def test_a_clock_that_was_lost_on_its_way_is_advanced_by_the_rest(

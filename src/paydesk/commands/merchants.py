@@ -328,7 +328,7 @@ async def invite(
     as_json: AsJson = False,
 ) -> None:
     """Invite somebody into the team of an account, by mail, and print the link."""
-    async with deployment() as here:
+    async with deployment(again="run the same command again: only its newest link works, each is mailed") as here:
         gate = gate_of(here.settings, here.database, here.vault, here.entering)
         sent = await invite_first(gate, merchant_id, email=email, role=role, now=utc_now())
         link = AccountLink.invitation.at(here.settings.address, sent.token)

@@ -84,7 +84,8 @@ async def reset(email: Email) -> None:
     Make sure first, by another way than mail, that it is them who ask. All their sessions end, and
     a mail tells them.
     """
-    async with deployment() as here:
+    careful = "run it again, unless they have set up another second factor by then: it would be taken, too"
+    async with deployment(again=careful) as here:
         operator = await reset_second_factor(_gate(here), email=email, now=utc_now())
     note("has no second factor any more, and no session; a mail says so")
     note("the next log-in has them set up another" if operator else "they can set up another under Security")

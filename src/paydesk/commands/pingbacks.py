@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from paydesk.commands.connecting import command, deployment
+from paydesk.commands.connecting import AGAIN, command, deployment
 from paydesk.commands.options import EitherSide, HowMany, side_word
 from paydesk.commands.printing import AsJson, counted, note, progress, show_facts, show_json, show_table
 from paydesk.core.clock import utc_now
@@ -92,7 +92,8 @@ async def resend(
     if (pingback_id is None) != failed or failed != (merchant is not None) or (failed and url):
         raise Malformed("give either a pingback's id, or --failed and --merchant; see: paydesk pingback resend --help")
     sent_to: str | None = None
-    async with deployment() as here:
+    look = f"look before you have it sent again: paydesk pingback show {pingback_id}"
+    async with deployment(again=AGAIN if pingback_id is None else look) as here:
         if merchant is not None:
             resent, without_url = await _resend_failed(here.database, merchant)
         else:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from paydesk.commands.connecting import Deployment, command, deployment
+from paydesk.commands.connecting import AGAIN, Deployment, command, deployment
 from paydesk.commands.printing import AsJson, counted, note, show_json
 from paydesk.commands.reconciling import compared, show
 from paydesk.core.clock import utc_now
@@ -45,7 +45,8 @@ async def restored(
     reported in it.
     """
     back_to = occurrence(utc_now(), parse_period(since, "--since"), -1)
-    async with deployment() as here:
+    once_more = AGAIN if copy else "run the same command again: it leaves one more gap in the ids at worst"
+    async with deployment(again=once_more) as here:
         if copy:
             await _make_copy(here, gap, yes=yes, as_json=as_json)
             return

@@ -24,6 +24,7 @@ from paydesk.core.clock import utc_now
 
 LIMITED = {"error": {"type": "invalid_request_error", "code": "rate_limit", "message": "Too many requests"}}
 LOCKED = {"error": {"type": "invalid_request_error", "code": "lock_timeout", "message": "In use, try again"}}
+OTHERWISE = {"error": {"type": "invalid_request_error", "code": "busy_payment_method", "message": "Try again"}}
 SLOW_DOWN = {"status": 429, "title": "Too Many Requests", "detail": "You have exceeded the rate limit."}
 MADE = {"id": "pm_1", "object": "payment_method"}
 
@@ -92,10 +93,13 @@ async def test_who_was_turned_away_with_a_card_that_was_handed_over_has_begun_no
     assert busy.asked[-1] == "POST /v1/payment_intents"
 
 
+@pytest.mark.parametrize("answer", [LOCKED, OTHERWISE], ids=["lock", "not known"])
 @pytest.mark.parametrize("acquirer", ["stripe"], indirect=True)
-async def test_what_met_a_lock_may_have_begun_something(acquirer: Acquirer, busy: Busy) -> None:
-    # Stripe: another request works on the same object, perhaps this very one.
-    busy.answers, busy.answer = {"/v1/payment_methods": MADE}, LOCKED
+async def test_what_no_rate_limiter_turned_away_may_have_begun_something(
+    acquirer: Acquirer, busy: Busy, answer: object
+) -> None:
+    # Stripe of a lock: another request works on the same object, perhaps this very one.
+    busy.answers, busy.answer = {"/v1/payment_methods": MADE}, answer
     with pytest.raises(OutcomeUnknown) as said:
         await acquirer.authorize(purchase())
     assert not isinstance(said.value, NothingBegun)

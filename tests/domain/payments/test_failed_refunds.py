@@ -261,6 +261,25 @@ async def test_whoever_reads_many_pages_stays_the_one_who_reads(order: Till) -> 
     assert first < second
 
 
+async def test_whoever_waits_long_for_one_page_stays_the_one_who_reads(
+    order: Till, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a list of a year's refunds, which is read to its end for one page of those that failed."""
+    await send_back(order, await order.give(FOUR))
+    monkeypatch.setattr(failed_refunds, "LEASE", timedelta(seconds=3))
+    honest = order.desk.acquirers["simulator"]
+
+    async def long(after: str) -> FailedRefundPage:
+        began = await order.database.fetchval(LEASED)
+        while not after and await order.database.fetchval("select clock_timestamp() < $1", began):
+            await asyncio.sleep(0.1)
+        assert await read(order) == 0, "another worker leaves it to them"
+        return await honest.failed_refunds(after)
+
+    assert await read(order.at(answering(honest, failed_refunds=long))) == 1
+    assert await standing(order) == ("captured", ZERO, ZERO)
+
+
 async def test_whoever_was_too_slow_stops_and_leaves_it_to_the_next(order: Till) -> None:
     await send_back(order, await order.give(FOUR))
     honest, theirs = order.desk.acquirers["simulator"], utc_now() + timedelta(minutes=5)

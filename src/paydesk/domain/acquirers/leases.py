@@ -9,15 +9,18 @@ asked: before a call it is proved by itself (`keep`).
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, TypeVar
 
 from paydesk.core.errors import Unavailable
 from paydesk.database.pool import AWAY, Database
 from paydesk.database.statements import Connection
+
+_Answer = TypeVar("_Answer")
 
 Within: TypeAlias = Callable[[], AbstractAsyncContextManager[Connection]]
 """What opens a transaction in which it may be written what was read; it raises if it may not."""
@@ -63,6 +66,19 @@ class Lease:
     async def keep(self) -> None:
         """Stay the one who reads this, for a while more. Raises: ReadByAnother."""
         self.held = await self._proven(self.database)
+
+    async def kept_until(self, answer: Awaitable[_Answer]) -> _Answer:
+        """Wait for an answer, and stay the one who reads this for as long as it takes.
+
+        Raises: ReadByAnother, and what the asking does.
+        """
+        asked = asyncio.ensure_future(answer)
+        try:
+            while not (await asyncio.wait([asked], timeout=self.lasts.total_seconds() / 3))[0]:
+                await self.keep()
+        finally:
+            asked.cancel()
+        return await asked
 
     @asynccontextmanager
     async def holding(self) -> AsyncIterator[Connection]:

@@ -211,7 +211,7 @@ class _Reading:
     async def _pages(self, place: str) -> None:
         is_complete = False
         while not is_complete:
-            page = await self.desk.acquirers[self.acquirer].disputes(place)
+            page = await self.lease.kept_until(self.desk.acquirers[self.acquirer].disputes(place))
             came_to = await self._book(page.disputes)
             if page.disputes or page.next != place:
                 async with self.lease.holding() as connection:

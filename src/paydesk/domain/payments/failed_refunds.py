@@ -186,7 +186,7 @@ class _Reading:
     async def _pages(self) -> None:
         after, is_recorded, is_complete = self.place, True, False
         while not is_complete:
-            page = await self.desk.acquirers[self.acquirer].failed_refunds(after)
+            page = await self.lease.kept_until(self.desk.acquirers[self.acquirer].failed_refunds(after))
             is_recorded = await self._record(page.refunds) and is_recorded
             if is_recorded:
                 self.place = page.next

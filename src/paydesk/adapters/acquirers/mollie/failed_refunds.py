@@ -46,17 +46,22 @@ class FailedRefunds:
             return FailedRefundPage((), cursor)
         is_first_of_day = read_at is None or read_at.astimezone(UTC).date() != now.astimezone(UTC).date()
         since = now - (_FARTHEST if is_first_of_day else _FAR)
-        found = [_failed(one, now) for one in await self._listed(since) if _is_ours(one) and not one.counts]
+        found = [_failed(one, now) for one in await self._came_to_nothing(since)]
         return FailedRefundPage(tuple(reversed(found)), now.isoformat())
 
-    async def _listed(self, since: datetime) -> list[Refund]:
-        """All refunds since a time, the newest first. Raises: AcquirerRefused, OutcomeUnknown."""
+    async def _came_to_nothing(self, since: datetime) -> list[Refund]:
+        """Our refunds since a time that came to nothing, the newest first: a year's whole list may
+        be long.
+
+        Raises: AcquirerRefused, OutcomeUnknown.
+        """
         found: list[Refund] = []
         after = ""
         while True:
             ask = partial(self._calls.sdk.refunds.all_async, embed="payment", **place(after))
             part = await self._calls.ask(ask, Listed)
-            found += [one for one in part.embedded.refunds if moment(one.created_at) >= since]
+            young = [one for one in part.embedded.refunds if moment(one.created_at) >= since]
+            found += [one for one in young if _is_ours(one) and not one.counts]
             if not part.next or moment(part.embedded.refunds[-1].created_at) < since:
                 return found
             after = part.next

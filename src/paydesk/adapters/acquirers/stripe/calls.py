@@ -2,7 +2,8 @@
 
 Its rate limiters (429) stand before everything else, its memory of idempotency keys included: what
 they turn away has begun nothing. A lock that was not got in time is also 429: then another request
-works on the same object, perhaps this very one, and the outcome is unknown.
+works on the same object, perhaps this very one, and the outcome is unknown. So it is after a 429 of
+a kind that is not known here.
 
 Source: docs.stripe.com/error-low-level, docs.stripe.com/rate-limits ("Object lock timeouts",
     `Stripe-Rate-Limited-Reason`).
@@ -30,7 +31,8 @@ _Shape = TypeVar("_Shape")
 _CONNECT_SECONDS: Final = 5.0
 _NOT_SENT: Final = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
 """Errors that come before anything of a request is sent."""
-_LOCKED: Final = "lock_timeout"
+_LIMITED: Final = (None, "", "rate_limit")
+"""Codes of what a rate limiter turned away."""
 _OF_ONE_OBJECT: Final = "resource-specific"
 
 
@@ -145,8 +147,8 @@ class Calls:
 
 
 def _is_limited(error: stripe.StripeError) -> bool:
-    """Whether a rate limiter has refused a request, and not a lock."""
-    return isinstance(error, stripe.RateLimitError) and (error.code or _code(error)) != _LOCKED
+    """Whether a rate limiter has refused a request, and not a lock, or who knows what."""
+    return isinstance(error, stripe.RateLimitError) and (error.code or _code(error)) in _LIMITED
 
 
 def _meaning(error: stripe.StripeError) -> Exception:
