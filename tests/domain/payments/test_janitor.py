@@ -12,6 +12,7 @@ from tests import breaking, set_back
 from tests.adapters.acquirers.simulator.lying import Lies, LyingAcquirer
 from tests.banks import answering, ending_in
 
+from paydesk.adapters.acquirers.disputes import FailedRefund, FailedRefundPage
 from paydesk.adapters.acquirers.interface import (
     AcquirerRefused,
     Approved,
@@ -27,6 +28,7 @@ from paydesk.database.pool import Database
 from paydesk.domain.payments import janitor
 from paydesk.domain.payments.challenges import settle_challenge
 from paydesk.domain.payments.checkouts import Standing as CheckoutStanding
+from paydesk.domain.payments.failed_refunds import read_failed_refunds
 from paydesk.domain.payments.janitor import settle_due
 from paydesk.domain.payments.lookups import Lookup
 from paydesk.domain.payments.outcomes import Approval, Ending, record_approvals, record_endings
@@ -218,6 +220,34 @@ async def test_a_second_charge_that_can_t_be_undone_is_an_alarm(till: Any) -> No
     assert later == ["asked", "asked", "not yet", "asked", "not yet", "asked"], "often for a day, and then daily"
     await till.settle(hours=101)
     assert await till.attempt_states() == ["voided"]
+
+
+async def test_a_refund_that_failed_to_undo_a_second_charge_is_an_alarm_only_once_that_is_over(till: Any) -> None:
+    """Until then another is made: a person who gave the money back, too, would do so twice."""
+    database = till.desk.database
+    await set_back.banks_tell_of_refunds_again(database)
+    await breaking.no_alarms(database)
+    token = await till.order()
+    await lying(till, lose_questions=1).pay(token, VISA)
+    await till.settle(minutes=2)
+    (attempt,) = await till.attempts()
+    await arrive_late(till, attempt)
+    await till.at(answering(honest(till), undo=ending_in(OutcomeUnknown("pending")))).settle(minutes=4)
+    assert await till.attempt_states() == ["voiding"]
+    failed = FailedRefund("re_1", f"{attempt['idempotency_key']}:void", Decimal(10), "USD", "failed", utc_now())
+
+    async def told(after: str) -> FailedRefundPage:
+        return FailedRefundPage((), after) if after else FailedRefundPage((failed,), "told")
+
+    telling = till.at(answering(honest(till), failed_refunds=told)).desk
+    unknown = "select array_agg(subject) from alarm where kind = 'refund_unknown' and settled_at is null"
+    await read_failed_refunds(telling, now=utc_now())
+    assert await database.fetchval(unknown) is None
+    await till.settle(minutes=10)
+    assert await till.attempt_states() == ["voided"]
+    await set_back.banks_tell_of_refunds_again(database)
+    await read_failed_refunds(telling, now=utc_now())
+    assert await database.fetchval(unknown) == ["re_1"]
 
 
 async def rarely(till: Any, hours: float) -> str:

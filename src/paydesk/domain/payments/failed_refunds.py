@@ -49,6 +49,9 @@ log = structlog.get_logger()
 FAILED = "refund_failed"
 """The event, beyond the three that are always there."""
 
+_UNDONE = ":void"
+"""Ends the key under which a purchase is undone."""
+
 LEASE = timedelta(minutes=1)
 PAUSE = 60.0
 """Seconds between two looks at what an acquirer tells; such a refund was on its way for days."""
@@ -82,7 +85,7 @@ class CameTo(Enum):
 
     BOOKED = "booked"
     KNOWN = "known"
-    """It was written down before, or is with an operator."""
+    """It was written down before, is with an operator, or the purchase is being undone still."""
     UNKNOWN = "unknown"
     """No refund of this cell has its key."""
 
@@ -288,7 +291,7 @@ async def _recorded(connection: Connection, acquirer: str, failed: FailedRefund,
             _FailedRefund, await queries.failed_refund(connection, acquirer=acquirer, key=failed.key, real_now=now)
         )
         if row is None:
-            return CameTo.UNKNOWN
+            return CameTo.KNOWN if await _is_being_undone(connection, acquirer, failed) else CameTo.UNKNOWN
         if failed.currency != row.currency or failed.amount != row.moved:
             await _report_another(connection, acquirer, failed, row, now=now)
             return CameTo.KNOWN
@@ -304,6 +307,14 @@ async def _recorded(connection: Connection, acquirer: str, failed: FailedRefund,
     assert row is not None, "it was found each time"
     # Also if its merchant is fenced: a worker's writing is not done then, and the others go on.
     raise Unavailable(f"payment {row.payment_id} changes all the time, or its merchant goes to another cell")
+
+
+async def _is_being_undone(connection: Connection, acquirer: str, failed: FailedRefund) -> bool:
+    """Whether it was to undo a purchase that is being undone still."""
+    of_key = failed.key.removesuffix(_UNDONE)
+    if of_key == failed.key:
+        return False
+    return bool(await queries.is_being_undone(connection, acquirer=acquirer, of_key=of_key))
 
 
 async def _refuse(connection: Connection, row: _FailedRefund, failed: FailedRefund) -> bool:

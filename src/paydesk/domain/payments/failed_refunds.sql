@@ -53,6 +53,17 @@ select r.*, m.id as movement_id, m.state as movement_state, m.amount as moved,
   join reversible_payment r
     on r.merchant_id = m.merchant_id and r.live = m.live and r.payment_id = m.payment_id;
 
+-- name: is_being_undone(acquirer, of_key)$
+-- Whether the purchase under a key is being undone: after a refund that came to nothing another is made, or an operator
+-- hears that none will be.
+select exists (select
+                 from merchant m
+                 join payment_attempt a on a.merchant_id = m.id and a.idempotency_key = :of_key
+                where a.acquirer = :acquirer and a.state = 'voiding')
+    or exists (select
+                 from purchase_given_back
+                where acquirer = :acquirer and idempotency_key = :of_key and state = 'processing');
+
 -- name: record_failed_refund(merchant_id, live, payment_id, movement_id, revision, state, fees, reason, event, send_to, pingback_format, payload, now)^
 -- A refund that was made has failed: payment and refund go back, its money is the merchant's again, available at once,
 -- but for the fees that it had returned, and the merchant is told; or nothing, if the payment is not any more as this was worked out from.

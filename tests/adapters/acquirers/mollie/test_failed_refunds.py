@@ -9,6 +9,7 @@ import pytest
 from tests.adapters.acquirers.mollie.conftest import Till
 
 from paydesk.adapters.acquirers.disputes import FailedRefund
+from paydesk.adapters.acquirers.interface import UnderWay
 
 
 async def test_one_of_the_dashboard_that_is_canceled_before_it_goes_out_is_told_by_its_name(till: Till) -> None:
@@ -35,6 +36,18 @@ async def test_one_that_comes_to_nothing_later_is_told(till: Till, status: str) 
     (told,) = page.refunds
     assert (told.reference, told.key, told.amount, told.reason) == (made, "back", Decimal(4), status)
     assert not (await till.acquirer.failed_refunds(page.next)).refunds
+
+
+async def test_one_that_was_to_undo_a_payment_is_told_until_another_is_made(till: Till) -> None:
+    key, _ = await till.paid()
+    till.account.do("set", refund_status="queued")
+    assert await till.acquirer.undo("void", key) == UnderWay()
+    (first,) = (await till.acquirer.list_refunds(till.clock.now, "")).refunds
+    till.account.do("change_refund", first.reference, "canceled")
+    (told,) = (await till.acquirer.failed_refunds("")).refunds
+    assert (told.reference, told.key) == (first.reference, "void")
+    assert await till.acquirer.undo("void", key) == UnderWay()
+    assert (await till.acquirer.failed_refunds("")).refunds == ()
 
 
 async def test_one_that_waited_for_months_and_was_canceled_then_is_told(till: Till) -> None:

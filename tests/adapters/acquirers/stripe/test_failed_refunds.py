@@ -42,6 +42,13 @@ class TestReading:
         assert page.refunds == (FailedRefund("re_1", "refund-1", Decimal(4), "USD", reason, at),)
         assert page.next == "evt_1"
 
+    async def test_of_several_that_were_to_undo_a_charge_each_is_told_by_the_key_of_that(
+        self, acquirer: StripeAcquirer, stub: Stub
+    ) -> None:
+        stub.will("GET", EVENTS, listed(event(1, metadata={"paydesk_key": "one:void:1", "paydesk_void": "one:void"})))
+        (told,) = (await acquirer.failed_refunds("")).refunds
+        assert told.key == "one:void"
+
     async def test_what_did_not_fail_or_is_not_ours_is_passed_over(self, acquirer: StripeAcquirer, stub: Stub) -> None:
         stub.will("GET", EVENTS, listed(event(2, status="succeeded"), event(1, metadata={})))
         stub.will("GET", EVENTS, NOTHING)

@@ -50,18 +50,22 @@ class FailedRefunds:
         return FailedRefundPage(tuple(reversed(found)), now.isoformat())
 
     async def _came_to_nothing(self, since: datetime) -> list[Refund]:
-        """Our refunds since a time that came to nothing, the newest first: a year's whole list may
-        be long.
+        """Our refunds since a time that came to nothing, the newest first, but those to undo a
+        payment after which another was made. A year's whole list may be long.
 
         Raises: AcquirerRefused, OutcomeUnknown.
         """
+        undone: set[str] = set()
         found: list[Refund] = []
         after = ""
         while True:
             ask = partial(self._calls.sdk.refunds.all_async, embed="payment", **place(after))
             part = await self._calls.ask(ask, Listed)
-            young = [one for one in part.embedded.refunds if moment(one.created_at) >= since]
-            found += [one for one in young if _is_ours(one) and not one.counts]
+            for one in part.embedded.refunds:
+                if one.counts:
+                    undone.add(one.undoes)
+                elif moment(one.created_at) >= since and _is_ours(one) and not (one.undoes and one.undoes in undone):
+                    found.append(one)
             if not part.next or moment(part.embedded.refunds[-1].created_at) < since:
                 return found
             after = part.next
@@ -76,7 +80,7 @@ def _is_ours(refund: Refund) -> bool:
 def _failed(refund: Refund, now: datetime) -> FailedRefund:
     return FailedRefund(
         reference=refund.id,
-        key=refund.key,
+        key=refund.listed_key,
         amount=refund.amount.amount,
         currency=refund.amount.currency,
         reason=refund.status,

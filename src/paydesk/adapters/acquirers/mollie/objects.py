@@ -232,9 +232,14 @@ class Refund(msgspec.Struct, frozen=True, rename="camel"):
         return written(self.metadata, KEY)
 
     @property
+    def undoes(self) -> str:
+        """The key of the undoing that it was made for, empty if it was not."""
+        return written(self.metadata, VOID)
+
+    @property
     def listed_key(self) -> str:
         """The key under which it was asked for, of which several may be made to undo a payment."""
-        return written(self.metadata, VOID) or self.key
+        return self.undoes or self.key
 
     @property
     def number(self) -> int:

@@ -68,7 +68,7 @@ def _failed(event: Event[_Refunded]) -> FailedRefund:
     refund = event.data.object
     return FailedRefund(
         reference=refund.id,
-        key=refund.metadata.get(KEY, ""),
+        key=refund.listed_key,
         amount=main_units(refund.amount, refund.currency),
         currency=refund.currency.upper(),
         reason=refund.failure_reason or refund.status or "failed",

@@ -18,7 +18,6 @@ from paydesk.adapters.acquirers.stripe.amounts import main_units
 from paydesk.adapters.acquirers.stripe.calls import Calls
 from paydesk.adapters.acquirers.stripe.objects import (
     KEY,
-    VOID,
     Charge,
     Intent,
     IntentList,
@@ -132,16 +131,14 @@ def _refund(refund: Refund) -> ListedRefund:
     at once: its money is promised to the customer, and it is told if it fails (`failed_refunds`).
     """
     currency, intent = refund.currency.upper(), refund.payment_intent
-    # Of several that were to undo one charge each has a key of its own.
-    key = refund.metadata.get(VOID, refund.metadata.get(KEY, ""))
     return ListedRefund(
-        key=key,
+        key=refund.listed_key,
         reference=refund.id,
         of_reference=(intent.id if isinstance(intent, Intent) else intent) or "",
         at=datetime.fromtimestamp(refund.created, UTC),
         amount=main_units(refund.amount, currency),
         currency=currency,
-        made=refund.counts and (refund.is_final or not key),
+        made=refund.counts and (refund.is_final or not refund.listed_key),
         of_key=intent.metadata.get(KEY, "") if isinstance(intent, Intent) else "",
         number=refund.number,
         mark=mark_of(intent.metadata) if isinstance(intent, Intent) else None,

@@ -270,6 +270,13 @@ class Refund(msgspec.Struct, frozen=True):
         return self.said or {}
 
     @property
+    def listed_key(self) -> str:
+        """The key under which it was asked for, of which several may be made to undo one charge;
+        empty if it was made in Stripe's own pages.
+        """
+        return self.metadata.get(VOID) or self.metadata.get(KEY, "")
+
+    @property
     def number(self) -> int:
         """What our books call it, 0 if that is not known."""
         said = self.metadata.get(NUMBER, "")
