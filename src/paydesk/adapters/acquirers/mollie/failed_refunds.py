@@ -35,9 +35,10 @@ class FailedRefunds:
         self._now: Final = now
 
     async def after(self, cursor: str) -> FailedRefundPage:
-        """Our refunds of the last weeks that came to nothing, and once a day those of the last
-        year; one is told more than once.
+        """Our refunds of the last weeks that came to nothing, once a day of the last year.
         Moves no money.
+
+        One is told more than once.
 
         Raises: AcquirerRefused, OutcomeUnknown.
         """
