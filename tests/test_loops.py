@@ -77,6 +77,7 @@ WORK = {
     "payment page": "paydesk.web.checkout.page_watching:PageWatch.look",
     "reconciliation": "paydesk.domain.operations.reconciling:_reconcile_when_due",
     "proceeds": "paydesk.domain.proceeds.reading:_read_when_due",
+    "fraud warnings": "paydesk.domain.chargebacks.fraud_warnings:read_fraud_warnings",
     "failed refunds": "paydesk.domain.payments.failed_refunds:read_failed_refunds",
     "clock": "paydesk.domain.operations.clocks:ClockWatch.look",
     "acquirer accounts": "paydesk.domain.acquirers.opening:OpenAcquirers.look",

@@ -25,6 +25,7 @@ from paydesk.domain.billing.card_lookups import run_card_lookups
 from paydesk.domain.billing.charging import run_billing
 from paydesk.domain.billing.pacing import Pace
 from paydesk.domain.chargebacks.evidence_files import erase_past_files
+from paydesk.domain.chargebacks.fraud_warnings import run_fraud_warnings
 from paydesk.domain.chargebacks.reading_acquirers import run_disputes
 from paydesk.domain.deliveries.deadlines import run_deadlines
 from paydesk.domain.ledger.closing import run_closing
@@ -124,6 +125,7 @@ async def work(
                 asking = Asking(others, vault)
                 disputes = run_disputes(desk, stop, disputes_elsewhere(asking, database))
                 tasks.create_task(disputes, name="disputes")
+                tasks.create_task(run_fraud_warnings(desk, stop), name="fraud warnings")
                 failed_refunds = run_failed_refunds(desk, stop, refunds_elsewhere(asking, database))
                 tasks.create_task(failed_refunds, name="failed refunds")
                 tasks.create_task(run_reconciliation(desk, stop), name="reconciliation")

@@ -34,7 +34,7 @@ WRITERS: dict[str, str] = {
     "acquirer_count": "acquirers",
     "acquirer_rule": "acquirers",
     "acquirer_turn": "acquirers moving",
-    "alarm": "alarms moving operations",  # an operator settles it, or its account goes to another cell
+    "alarm": "alarms chargebacks moving operations",  # settled with its payment, by an operator, or as its account goes
     "api_call": "merchants privacy test_clock",  # erased with its customer, or with the test side
     "audit_entry": "accounts operations",  # told by the statement that makes a file of payouts
     "balance_closing": "ledger moving",

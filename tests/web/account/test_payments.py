@@ -15,6 +15,8 @@ from tests.web.account.selling import ANSWER_LOST, POOR, Seller, seller_of
 from paydesk.core.clock import utc_now
 from paydesk.database import surely
 from paydesk.domain.accounts.roles import Role
+from paydesk.domain.alarms.kinds import AlarmKind
+from paydesk.domain.alarms.raising import Alarm, raise_alarms
 from paydesk.domain.chargebacks.reading_acquirers import read_disputes
 from paydesk.domain.ledger.settling import settle_due
 from paydesk.domain.payments import movements
@@ -180,6 +182,19 @@ async def test_a_chargeback_and_what_it_took_stand_on_the_page(owner: Visitor, s
     assert "The cardholder says that they did not pay this; fee 15.00 USD" in shown
     assert "Pending 0.00 USD Available −15.60 USD" in shown
     assert "Give money back" not in shown
+
+
+async def test_who_can_still_refund_a_payment_reads_that_its_bank_suspects_fraud(
+    owner: Visitor, seller: Seller
+) -> None:
+    payment_id = await seller.sell()
+    page, suspected = url(owner, f"/{payment_id}"), "The cardholder's bank suspects fraud. Consider a refund"
+    assert suspected not in text_of(await owner.see(page))
+    about = Alarm(AlarmKind.fraud_warned, f"payment {payment_id}", "fraud", seller.shop)
+    await raise_alarms(seller.database, [about], now=utc_now())
+    assert suspected in text_of(await owner.see(page))
+    await refund(owner, payment_id, how="all")
+    assert suspected not in text_of(await owner.see(page))
 
 
 async def test_3d_secure_that_is_waited_for_stands_in_the_timeline(owner: Visitor, seller: Seller) -> None:

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from paydesk.adapters.acquirers.balance import Balance
 from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, EvidenceFile, EvidenceKind, FailedRefundPage
+from paydesk.adapters.acquirers.fraud_warnings import FraudWarning, fraud_warnings_of
 from paydesk.adapters.acquirers.hosted_pages import Capabilities, Page, PageList, PageRequest
 from paydesk.adapters.acquirers.interface import (
     Acquirer,
@@ -127,6 +128,10 @@ class PassingAcquirer:
     async def failed_refunds(self, after: str) -> FailedRefundPage:
         """As the other acquirer. Moves no money."""
         return await self.honest.failed_refunds(after)
+
+    async def fraud_warnings(self, since: datetime) -> tuple[FraudWarning, ...]:
+        """As the other acquirer, if it warns of any. Moves no money."""
+        return await fraud_warnings_of(self.honest, since)
 
     async def list_purchases(self, since: datetime, after: str) -> PurchasePage:
         """As the other acquirer. Moves no money."""

@@ -24,6 +24,7 @@ class AlarmKind(StrEnum):
     dispute_reckoned = "dispute_reckoned"
     dispute_unknown = "dispute_unknown"
     disputes_unread = "disputes_unread"
+    fraud_warned = "fraud_warned"
     card_testing = "card_testing"
     not_reconciled = "not_reconciled"
     proceeds_differ = "proceeds_differ"
@@ -98,6 +99,11 @@ MEANINGS: dict[AlarmKind, Worded] = {
     AlarmKind.disputes_unread: worded(
         "An acquirer's disputes could not be read for more than an hour: what customers' banks take back is not in the "
         "books. Check that the acquirer can be reached, and what its key may read."
+    ),
+    AlarmKind.fraud_warned: worded(
+        "A card's issuer holds a payment for fraud, and nothing has moved yet. Tell its merchant: a refund now may "
+        "avert the chargeback and its fee, and goods can be kept back. Once the payment is refunded or disputed, the "
+        "alarm settles itself."
     ),
     AlarmKind.not_reconciled: worded(
         "An acquirer's own list says other than our books of a purchase or refund, and it can't be adopted (`paydesk "

@@ -26,6 +26,7 @@ from paydesk.domain.business.payments_for_team import (
     what_was_bought,
 )
 from paydesk.domain.business.search_for_team import PaymentSearch, all_payments, search_payments
+from paydesk.domain.chargebacks.fraud_warnings import is_warned_of
 from paydesk.domain.deliveries.timeline import read_timeline
 from paydesk.domain.payments.for_api import SeenPayment
 from paydesk.domain.payments.refundable import find_refundable, what_to_do
@@ -184,6 +185,7 @@ async def _payment(visit: Visit, payment: PaymentForTeam, error: str = "", statu
         state=payment_words.PAYMENT_STATES[seen.state],
         lines=timeline_of(visit.texts, payment, history, deliveries),
         waits_to_ship=seen.state is PaymentState.AUTHORIZED,
+        is_suspect=payment.refundable > 0 and await is_warned_of(visit.database, visit.shop, seen.id),
         instrument=instrument_of(payment),
         whole=ALL,
         country=_country(visit, seen),

@@ -23,6 +23,7 @@ ALARMS: Mapping[AlarmKind, str] = {
     AlarmKind.dispute_reckoned: mark("Dispute reckoned"),
     AlarmKind.dispute_unknown: mark("Dispute unknown"),
     AlarmKind.disputes_unread: mark("Disputes unread"),
+    AlarmKind.fraud_warned: mark("Fraud warning"),
     AlarmKind.card_testing: mark("Card testing"),
     AlarmKind.not_reconciled: mark("Not reconciled"),
     AlarmKind.proceeds_differ: mark("Proceeds differ"),

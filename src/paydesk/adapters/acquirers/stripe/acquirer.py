@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 from paydesk.adapters.acquirers.balance import Balance
 from paydesk.adapters.acquirers.disputes import Dispute, DisputePage, EvidenceFile, EvidenceKind, FailedRefundPage
+from paydesk.adapters.acquirers.fraud_warnings import FraudWarning
 from paydesk.adapters.acquirers.hosted_pages import Capabilities, Page, PageList, PageRequest
 from paydesk.adapters.acquirers.interface import (
     AcquirerRefused,
@@ -42,6 +43,7 @@ from paydesk.adapters.acquirers.stripe.calls import Calls, KeyTaken, Rejected
 from paydesk.adapters.acquirers.stripe.charging import Charging
 from paydesk.adapters.acquirers.stripe.disputes import Disputes
 from paydesk.adapters.acquirers.stripe.failed_refunds import FailedRefunds
+from paydesk.adapters.acquirers.stripe.fraud_warnings import FraudWarnings
 from paydesk.adapters.acquirers.stripe.listing import Listing
 from paydesk.adapters.acquirers.stripe.looking import Looking
 from paydesk.adapters.acquirers.stripe.movements import Movements
@@ -112,6 +114,7 @@ class StripeAcquirer:
         self._movements: Final = Movements(self._calls, self._looking)
         self._disputes: Final = Disputes(self._calls, self._looking, now)
         self._failed_refunds: Final = FailedRefunds(self._calls, self._looking)
+        self._fraud_warnings: Final = FraudWarnings(self._calls)
         self._listing: Final = Listing(self._calls)
         self.balance: Balance | None = StripeBalance(self._calls)
         self._notices: Final = Notices(webhook_secrets, now)
@@ -256,6 +259,13 @@ class StripeAcquirer:
         Raises: AcquirerRefused, OutcomeUnknown.
         """
         return await self._failed_refunds.after(after)
+
+    async def fraud_warnings(self, since: datetime) -> tuple[FraudWarning, ...]:
+        """The early fraud warnings since a time. Moves no money.
+
+        Raises: AcquirerRefused, OutcomeUnknown.
+        """
+        return await self._fraud_warnings.since(since)
 
     async def list_purchases(self, since: datetime, after: str) -> PurchasePage:
         """The purchases since a time, after a cursor. Moves no money.
