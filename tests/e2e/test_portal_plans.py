@@ -4,6 +4,7 @@ with and without JavaScript, on a desktop and a phone.
 
 from __future__ import annotations
 
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -13,9 +14,12 @@ from tests.e2e.looks import Look, violations
 from tests.e2e.test_portal import FAILS_LATER, OpenPage, Portal, Subscribed, base, subscribed
 from tests.lengths import long, one_of
 
+from paydesk.adapters.acquirers.interface import OutcomeUnknown
+from paydesk.adapters.acquirers.simulator import SimulatedAcquirer
 from paydesk.core.clock import utc_now
 from paydesk.domain.merchants.customer_ways import PortalCancels, PortalPlans
 from paydesk.domain.merchants.merchant import change_merchant
+from paydesk.domain.payments.janitor import settle_due
 from paydesk.domain.subscriptions.packages import agree_package, find_version, offer
 from paydesk.domain.subscriptions.subscription_terms import RecurringFields, Terms, read_terms
 
@@ -147,6 +151,28 @@ async def test_how_many_is_changed_and_a_wrong_number_is_said_at_its_field(look:
     await page.get_by_role("button", name="Change the plan and pay").click()
     await expect(page.get_by_role("status")).to_contain_text("Your plan has changed.")
     assert sum(await charged(portal)) in (Decimal(30), Decimal("29.99"))
+
+
+async def test_who_waits_for_the_bank_is_told_as_soon_as_it_answers(
+    open_page: OpenPage, offering: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    portal = await offering()
+    page = await opened(open_page, portal, True, PHONE, "light")
+    charge = SimulatedAcquirer.charge_stored
+
+    async def lost(acquirer: Any, purchase: Any) -> None:
+        await charge(acquirer, purchase)
+        raise OutcomeUnknown("the answer was lost")
+
+    with monkeypatch.context() as bank:
+        bank.setattr(SimulatedAcquirer, "charge_stored", lost)
+        await choose(page, "Pro, 30.00\xa0USD every month until you cancel", "now")
+        await page.get_by_role("button", name="Change the plan and pay").click()
+        await expect(page.get_by_role("status")).to_contain_text("Your bank has not answered yet.")
+    while await settle_due(portal.desk, now=utc_now() + timedelta(minutes=3)):
+        pass
+    await expect(page.get_by_role("status")).to_contain_text("Your plan has changed.")
+    assert "looked" not in page.url, "nothing was loaded on the off chance"
 
 
 STATES = ("plan", "preview", "later", "declined", "wrong", "changed")

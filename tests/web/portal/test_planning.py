@@ -271,14 +271,19 @@ async def test_who_waits_for_the_bank_sees_what_it_says_at_last(
             assert leads_to(await preview(subscriber, **seen)) == f"{subscriber.path}{waiting}"
     page = await subscriber.page(below=waiting)
     assert "Your bank has not answered yet. Your plan changes by itself" in page
-    assert f'<meta http-equiv="refresh" content="4; url={waiting}&looked=1">' in page
+    assert f'<noscript><meta http-equiv="refresh" content="4; url={waiting}&looked=1"></noscript>' in page
+    status = f"{subscriber.path}/status{waiting}"
+    assert f'id="checking" data-status="{status}"' in page, "scripts ask by themselves"
+    assert (await subscriber.web.get(status)).json() == {"state": "processing"}
     later = await subscriber.page(below=f"{waiting}&looked=9")
     assert f'content="30; url={waiting}&looked=10">' in later
     assert (await subscriber.now()).package.terms.price == 10
     while await settle_due(subscriber.desk, now=utc_now() + timedelta(minutes=3)):
         pass
     page = await subscriber.page(below=waiting)
-    assert (said in page, '<meta http-equiv="refresh"' in page) == (True, False)
+    assert (said in page, '<meta http-equiv="refresh"' in page, 'id="checking"' in page) == (True, False, False)
+    assert (await subscriber.web.get(status)).json() == {"state": "done", "url": f"{subscriber.path}{waiting}"}
+    assert (await subscriber.web.get(f"{status}%22%0d&looked=9")).json()["url"].endswith("%22%0D")
     assert said not in await subscriber.page(below="?waiting=another")
     assert said not in await subscriber.page(below="?waiting=%00")
 

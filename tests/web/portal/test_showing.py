@@ -167,7 +167,7 @@ async def test_a_link_opens_its_own_subscription_only(subscribe: Subscribe) -> N
         lambda token: "../nowhere",
     ],
 )
-@pytest.mark.parametrize("below", ["", "/cancel", "/card", "/card/result", "/card/status"])
+@pytest.mark.parametrize("below", ["", "/status", "/cancel", "/card", "/card/result", "/card/status"])
 async def test_any_other_link_is_not_found(subscriber: Any, change: Callable[[str], str], below: str) -> None:
     token = subscriber.path.rpartition("/")[2]
     answer = await subscriber.web.get(f"/portal/{change(token)}{below}")

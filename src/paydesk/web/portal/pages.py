@@ -220,7 +220,8 @@ def subscription_page(
     `again` is where one that is over may be bought once more, and `query` that of its address.
     """
     values = {"payments": payments, "wording": wording, "receipts": RECEIPTS, "paging": paging, "said": said}
-    return _page("subscription.html", view, **values, again=again, items=items, look_again=look_again(query))
+    waiting = {"query": query, "look_again": look_again(query)}
+    return _page("subscription.html", view, **values, **waiting, again=again, items=items)
 
 
 def receipt_page(view: PortalView, receipt: Receipt, items: Sequence[Item] = ()) -> HTMLResponse:

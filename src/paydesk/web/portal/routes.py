@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable
+from urllib.parse import quote
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from paydesk.core.errors import NotFound
@@ -82,6 +83,16 @@ async def _came_of_waiting(visit: PortalVisit, key: str) -> str:
     return {"paid": "changed", "declined": "declined"}.get(state, "")
 
 
+async def show_status(visit: PortalVisit) -> Response:
+    """For who waits for the bank on the subscription's page: whether it has answered, and where
+    that is said.
+    """
+    key = quote(visit.request.query_params.get("waiting", ""), safe="")
+    done = {"state": "done", "url": f"{visit.path}?waiting={key}"}
+    body = {"state": "processing"} if visit.holding.charging else done
+    return JSONResponse(body, headers={"Cache-Control": "no-store"})
+
+
 async def _again(visit: PortalVisit) -> str:
     """Where a subscription that is over may be begun once more: the payment link that sells its
     package, else the shop; empty while it runs.
@@ -108,6 +119,7 @@ async def show_receipt(visit: PortalVisit) -> Response:
 
 routes = [
     _route("", show, "GET"),
+    _route("/status", show_status, "GET"),
     _route("/receipt/{payment_id}", show_receipt, "GET"),
     _route("/cancel", changes.ask_to_cancel, "GET"),
     _route("/cancel", changes.submit_cancel, "POST"),
