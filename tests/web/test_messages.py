@@ -14,7 +14,6 @@ import pytest
 from babel.messages.catalog import Catalog, Message
 from babel.messages.plurals import get_plural
 from babel.messages.pofile import read_po
-from tests.lengths import one_of
 
 from paydesk.web import messages
 
@@ -22,9 +21,6 @@ PATHS = [path for door in messages.doors() for path in messages.catalogue_paths(
 MOST_UNCHANGED = 0.02
 COUNTS = {"number", "count"}
 NARROW_SPACE = "\u202f"
-
-extracted = cache(messages.extract)
-"""A door's texts are looked for in its source once, not for each language."""
 
 
 def name_of(path: Path) -> str:
@@ -76,13 +72,12 @@ def numbers_by_form(catalogue: Catalog) -> dict[int, list[int]]:
 
 
 @each_catalogue
-def test_every_text_is_translated_and_none_is_stale(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(messages, "extract", extracted)
+def test_every_text_is_translated_and_none_is_stale(path: Path) -> None:
     assert messages.untranslated(path) == [], "run `make messages` and translate these"
     assert messages.stale(path) == [], "run `make messages`"
 
 
-@pytest.mark.parametrize("path", one_of(4, PATHS))
+@each_catalogue
 def test_collecting_the_texts_again_changes_nothing(path: Path) -> None:
     assert messages.updated(path) == path.read_bytes(), "run `make messages`"
 
@@ -166,6 +161,7 @@ def test_a_new_language_begins_with_all_texts_and_keeps_translations(tmp_path: P
     assert sorted(messages.untranslated(path)) == ["Bye", "Good   day", "Thanks"]
     path.write_text(path.read_text().replace('msgid "Bye"\nmsgstr ""', 'msgid "Bye"\nmsgstr "Au revoir"'))
     page.write_text("{{ _('Bye') }}")
+    messages.extract.cache_clear()
     assert messages.stale(path) == ["Good   day"]
     assert messages.update(path)
     assert messages.stale(path) == []

@@ -11,6 +11,7 @@ import ast
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from functools import cache
 from io import BytesIO
 from pathlib import Path
 
@@ -45,8 +46,9 @@ def doors() -> list[Path]:
     return sorted(path.parent for path in WEB.glob("*/locale"))
 
 
+@cache
 def extract(door: Path) -> Catalog:
-    """All texts that the door's templates and modules contain now."""
+    """All texts that the door's templates and modules contain: read once for all its languages."""
     found = Catalog(domain=door.name)
     for folder, methods in ((door, _METHODS), (WEB, _shared_by(door))):
         for filename, _, text, comments, context in extract_from_dir(folder, methods, _OPTIONS, _KEYWORDS):
