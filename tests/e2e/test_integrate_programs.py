@@ -67,7 +67,7 @@ def test_a_club_made_from_the_page_is_joined_renewed_and_left(running: Any, tmp_
     with running_shop([sys.executable, "club.py"], tmp_path, PAY_URL=f"{running.address}/sandbox", **keys) as club:
         name = f"ada{time.time_ns()}"
         checkout = posted(httpx.get(f"{club.url}/join", params={"name": name}).text)
-        paid = httpx.post(f"{checkout}/pay", data={**CARD, "number": "4242424242424242", "agree": "1"})
+        paid = httpx.post(f"{checkout}/pay", data={**CARD, "number": "4242424242424242", "agree": "en"})
         assert paid.status_code == 303, paid.text
 
         def says(words: str) -> bool:

@@ -157,7 +157,8 @@ async def test_who_makes_a_version_has_all_pages_sell_it_in_the_place_of_the_one
     ("versions", "typed", "said"),
     [
         ([], {}, "choose what is sold"),
-        (["0"], {}, "version 0 is none that can be sold here"),
+        (["0"], {}, "is none of the choices"),
+        (["999999999"], {}, "version 999999999 is none that can be sold here"),
         (["club", "dearer"], {}, "two versions of Club are paid as often as each other"),
         (["club", "dollars"], {}, "has one currency, not EUR and USD"),
         (["club"], {"most_quantity": "2"}, "one at a time; allow several of a thing"),

@@ -192,7 +192,7 @@ async def test_a_live_subscription_is_renewed_with_the_card_that_stripe_keeps(
 ) -> None:
     club = {"recurring_name": "Coffee club", "recurring_sku_id": "club", "recurring_period": "1m"}
     path = await open_page(live_web, signed_form(**club))
-    assert leads_to(await press_pay(live_web, path, "4242424242424242", agree="on")) == SHOP
+    assert leads_to(await press_pay(live_web, path, "4242424242424242", agree="en")) == SHOP
     due = await database.fetchval("select date_next from subscription where merchant_id = $1", merchant.id)
     (charge,) = await BillingRun(live_desk).claim([Side(shop_of(merchant, live=True), due)], utc_now())
     assert isinstance(await live_desk.acquirers["stripe"].charge_stored(charge.wish.purchase), Approved)
@@ -236,7 +236,7 @@ async def test_renewals_of_a_suspended_merchant_wait(
 ) -> None:
     club = {"recurring_name": "Coffee club", "recurring_sku_id": "club", "recurring_period": "1m"}
     path = await open_page(live_web, signed_form(**club))
-    assert leads_to(await press_pay(live_web, path, "4242424242424242", agree="on")) == SHOP
+    assert leads_to(await press_pay(live_web, path, "4242424242424242", agree="en")) == SHOP
     due = await database.fetchval("select date_next from subscription where merchant_id = $1", merchant.id)
     await suspend_merchant(database, COMMAND_LINE, merchant.id, reason="Goods don't arrive", now=utc_now())
     run = BillingRun(live_desk)
