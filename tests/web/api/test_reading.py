@@ -38,7 +38,7 @@ class TestPages:
     async def test_all_rows_come_once_while_rows_are_added(self, server: Any, customers: Any) -> None:
         for _ in range(250):
             await subscribe(customers)
-        # As a worker has it done each second: all that is known may be of other tests' shops, with a row each.
+        # As a worker does each second: what is known may be of other shops, with a row each.
         await TableStatistics(customers.database).look()
         for path in LISTS:
             known = set(await names(server, path, limit=100))
