@@ -121,15 +121,20 @@ QUESTIONS: dict[str, Callable[[Acquirer], Awaitable[object]]] = {
 }
 
 
+async def asked_for_quiet(acquirer: Acquirer, busy: Busy) -> int:
+    """Have an acquirer ask to be left alone for half a minute; how often it was asked by then."""
+    busy.headers = {"Retry-After": "30"}
+    with pytest.raises(OutcomeUnknown):
+        await acquirer.disputes("")
+    return len(busy.asked)
+
+
 @pytest.mark.parametrize("question", [*QUESTIONS])
 @pytest.mark.parametrize("acquirer", ["stripe", "mollie"], indirect=True)
 async def test_nothing_is_asked_again_before_the_time_that_the_bank_said(
     acquirer: Acquirer, busy: Busy, question: str
 ) -> None:
-    busy.headers = {"Retry-After": "30"}
-    with pytest.raises(OutcomeUnknown):
-        await acquirer.disputes("")
-    before = len(busy.asked)
+    before = await asked_for_quiet(acquirer, busy)
     busy.clock += 29
     with pytest.raises(KeptQuiet, match="1 s"):
         await QUESTIONS[question](acquirer)
@@ -142,10 +147,7 @@ async def test_nothing_is_asked_again_before_the_time_that_the_bank_said(
 
 @pytest.mark.parametrize("acquirer", REMOTE, indirect=True)
 async def test_a_customer_is_not_kept_waiting_for_it(acquirer: Acquirer, busy: Busy) -> None:
-    busy.headers = {"Retry-After": "30"}
-    with pytest.raises(OutcomeUnknown):
-        await acquirer.disputes("")
-    before = len(busy.asked)
+    before = await asked_for_quiet(acquirer, busy)
     with pytest.raises(NothingBegun):
         await asked_by_customer(acquirer)
     assert len(busy.asked) > before
@@ -153,10 +155,7 @@ async def test_a_customer_is_not_kept_waiting_for_it(acquirer: Acquirer, busy: B
 
 @pytest.mark.parametrize("acquirer", ["stripe"], indirect=True)
 async def test_a_renewal_is_not_failed_by_somebody_elses_limit(acquirer: Acquirer, busy: Busy) -> None:
-    busy.headers = {"Retry-After": "30"}
-    with pytest.raises(OutcomeUnknown):
-        await acquirer.disputes("")
-    before = len(busy.asked)
+    before = await asked_for_quiet(acquirer, busy)
     with pytest.raises(OutcomeUnknown):
         await acquirer.charge_stored(replace(purchase(), network_reference="cus_1/pm_1"))
     assert len(busy.asked) == before + 1
